@@ -11,7 +11,7 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule versions bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test checks lint unit sanity molecule versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      lint, unit, sanity, molecule and versions (each is a target, too)'
+	@echo 'make docs      the documentation, into docs/_build/html; a warning or a dead link fails'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make lock      requirements.lock anew: what runs in production, with hashes'
 	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
@@ -39,7 +40,11 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-test: lint unit sanity versions molecule
+# The last three side by side: sanity and versions leave a processor idle, and molecule's guests leave time
+test: lint unit
+	@$(MAKE) checks & checks=$$!; $(MAKE) molecule; molecule=$$?; wait $$checks && exit $$molecule
+
+checks: sanity versions
 
 lint: bootstrap
 	ruff check .
@@ -59,6 +64,9 @@ molecule: bootstrap
 
 versions: bootstrap
 	@tools/ansible-versions
+
+docs: bootstrap
+	@tools/docs
 
 bench: bootstrap
 	@python -m tests.bench "$(BENCH)"

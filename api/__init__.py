@@ -4,7 +4,8 @@
 
 """The Flask application: one blueprint for each service, over the same ledger as the playbooks.
 
-`create_app()` makes it, `python -m api` serves it under gunicorn. Nothing here decides what a playbook could not.
+`create_app()` makes it, `python -m novalite_api` serves it under gunicorn. Nothing here decides what a playbook could
+not.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import importlib
 import importlib.util
 import typing as t
 
-from flask import Flask
+if t.TYPE_CHECKING:
+    from flask import Flask
 
-from . import errors, health, logs, metrics, policy, rates, shell
-from .ledger import Ledger
-from .settings import Settings
+    from .settings import Settings
 
-Register = t.Callable[[Flask, Settings], None]
+# What makes the application is imported when it is made: the command `novalite` lies in this package (cli/), and has
+# answered before Flask is there.
+Register = t.Callable[["Flask", "Settings"], None]
 
 # A service is a package with a function register(app, settings) that puts its blueprints into the application, under
 # its own path. What guests ask has no path of its own, and comes in at another door.
@@ -32,6 +34,12 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
 
     Raises NovaliteError for settings that cannot be used.
     """
+    from flask import Flask
+
+    from . import errors, health, logs, metrics, policy, rates, shell
+    from .ledger import Ledger
+    from .settings import Settings
+
     settings = settings or Settings.from_environment()
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes

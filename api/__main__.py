@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m api serve | serve-metadata | work | ec2-credential`, configured by NOVALITE_* (see api/README.md)."""
+"""`python -m novalite_api serve | serve-metadata | work | ec2-credential`, set by NOVALITE_* (docs/settings.md)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import sys
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, lookups, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
 from .ledger import Ledger
 from .settings import Settings
@@ -36,11 +37,11 @@ def main(argv: t.Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m api", description="novalite's application.")
+    parser = argparse.ArgumentParser(prog="python -m novalite_api", description="novalite's application.")
     commands = parser.add_subparsers(required=True, metavar="command")
     serve = commands.add_parser("serve", help="serve the REST API")
     serve.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_API_BIND, 127.0.0.1:8774)")
-    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to `python -m api work` elsewhere")
+    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to workers that run elsewhere")
     serve.set_defaults(run=_serve)
     metadata = commands.add_parser("serve-metadata", help="serve what guests are told about them")
     metadata.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")

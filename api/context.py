@@ -14,9 +14,8 @@ import uuid
 import sqlalchemy as sa
 from flask import g, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import token_hash
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from . import rates
 from .errors import UnauthorizedError
@@ -24,39 +23,6 @@ from .ledger import reading_ledger
 
 _REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MAX_TOKEN = 255  # characters
-
-_ONE, _USER, _PROJECT = tables_identity.token, tables_identity.user, tables.project
-_CREDENTIAL, _ASSIGNMENT = tables_identity.application_credential, tables_identity.role_assignment
-_CALLER = (  # asked with every request, and made once
-    sa.select(
-        _ONE,
-        _USER.c.name.label("user_name"),
-        _PROJECT.c.name.label("project_name"),
-        _CREDENTIAL.c.roles.label("granted"),
-        _ASSIGNMENT.c.role,
-    )
-    .select_from(
-        _ONE.join(_USER, _USER.c.id == _ONE.c.user_id)
-        .outerjoin(_PROJECT, _PROJECT.c.id == _ONE.c.project_id)
-        .outerjoin(_CREDENTIAL, _CREDENTIAL.c.id == _ONE.c.application_credential_id)
-        .outerjoin(
-            _ASSIGNMENT,
-            sa.and_(_ASSIGNMENT.c.user_id == _ONE.c.user_id, _ASSIGNMENT.c.project_id == _ONE.c.project_id),
-        )
-    )
-    .where(
-        _ONE.c.hash == sa.bindparam("hashed"),
-        _ONE.c.expires_at > sa.bindparam("now"),
-        _USER.c.enabled,
-        _ONE.c.issued_at >= _USER.c.tokens_valid_since,
-        sa.or_(_ONE.c.project_id.is_(None), _PROJECT.c.enabled),
-        sa.or_(
-            _ONE.c.application_credential_id.is_(None),
-            _CREDENTIAL.c.expires_at.is_(None),
-            _CREDENTIAL.c.expires_at > sa.bindparam("now"),
-        ),
-    )
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,8 +101,7 @@ def find_caller(connection: sa.Connection, token: str, now: float | None = None)
     Roles are read anew each time, so that one which was taken away is gone at once.
     """
     now = time.time() if now is None else now
-    hashed = token_hash(token)
-    rows = connection.execute(_CALLER, {"hashed": hashed, "now": now}).all()
+    rows = token_holders(connection, token, now)
     if not rows:
         return None
     row = rows[0]
@@ -151,7 +116,7 @@ def find_caller(connection: sa.Connection, token: str, now: float | None = None)
         project_id=row.project_id,
         project_name=row.project_name,
         roles=roles,
-        token_hash=hashed,
+        token_hash=rows[0].hash,
         method=row.method,
         audit_id=row.audit_id,
         issued_at=row.issued_at,

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from flask import Blueprint, Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables_jobs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import HEAD
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import HEAD
 
 from . import policy
 from .ledger import reading_ledger

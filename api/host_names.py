@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 
 
@@ -63,7 +63,7 @@ def veil(connection: sa.Connection, project_id: str | None) -> Veil:
     """`project_id` is whose objects the caller sees; None: everybody's, who is an administrator."""
     if project_id is None:
         return Unveiled()
-    return Veil(connection.execute(sa.select(compute_host.c.name)).scalars(), project_id)
+    return Veil(lookups.compute_host_names(connection), project_id)
 
 
 def veil_faults(connection: sa.Connection, reach: str | None, records: t.Sequence[dict[str, t.Any]]) -> None:

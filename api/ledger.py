@@ -13,8 +13,8 @@ import typing as t
 import sqlalchemy as sa
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.sealing import Seal, seal_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal, seal_of
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from .settings import Settings

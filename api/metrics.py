@@ -15,8 +15,8 @@ from flask import Blueprint, Flask, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from . import policy, proxy
 from .ledger import reading_ledger
@@ -108,37 +108,24 @@ def _gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
 
 
 def _job_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
-    count = sa.func.count()
     jobs = gauge("novalite_jobs", f"Jobs of the last {JOBS_DAYS} days, and all open ones.", labels=["kind", "state"])
-    recent = sa.or_(job.c.created_at > time.time() - JOBS_DAYS * 86400, job.c.state.in_(["queued", "running"]))
-    for kind, state, number in connection.execute(
-        sa.select(job.c.kind, job.c.state, count).where(recent).group_by(job.c.kind, job.c.state)
-    ):
+    for kind, state, number in counts.jobs_by_state(connection, time.time() - JOBS_DAYS * 86400):
         jobs.add_metric([kind, state], number)
     yield jobs
-    waiting, oldest = connection.execute(
-        sa.select(count, sa.func.min(job.c.created_at)).where(job.c.state == "queued")
-    ).one()
+    waiting, oldest = counts.queue(connection)
     yield gauge("novalite_queue_length", "Jobs that wait for a worker.", value=waiting)
     age = 0 if oldest is None else max(time.time() - oldest, 0)
     yield gauge("novalite_queue_age_seconds", "How long the oldest of them has waited.", value=age)
 
 
 def _instance_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
-    table, count = tables.instance, sa.func.count()
     instances = gauge("novalite_instances", "Instances by state.", labels=["vm_state"])
-    for state, number in connection.execute(
-        sa.select(table.c.vm_state, count).where(table.c.deleted == 0).group_by(table.c.vm_state)
-    ):
+    for state, number in counts.instances_by_state(connection):
         instances.add_metric([state], number)
     yield instances
     guests = gauge("novalite_guests", "Guests of a compute host by power state.", labels=["host", "power_state"])
-    for host, state, number in connection.execute(
-        sa.select(table.c.host, table.c.power_state, count)
-        .where(table.c.deleted == 0, table.c.host.is_not(None))
-        .group_by(table.c.host, table.c.power_state)
-    ):
-        guests.add_metric([host, POWER_STATES.get(state, "unknown")], number)
+    for host, power_state, number in counts.guests_by_host(connection):
+        guests.add_metric([host, POWER_STATES.get(power_state, "unknown")], number)
     yield guests
 
 

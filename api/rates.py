@@ -17,9 +17,8 @@ import time
 
 from flask import Flask, current_app, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import subject
 
-from . import policy
 from .errors import TooManyRequestsError
 from .settings import Settings
 
@@ -68,6 +67,8 @@ def count_nobody() -> None:
 
 def _count_what_is_public() -> None:
     """Of all else its service finds out who asks, and counts."""
+    from . import policy  # which asks who it is, and that counts here
+
     view = current_app.view_functions.get(request.endpoint or "")
     operation = getattr(view, "policy_operation", None)
     if request.path not in FREE and (view is None or policy.POLICY.get(operation or "", "public") == "public"):

@@ -12,7 +12,7 @@ import re
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tenant_networks import Carrier, carrier
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier, carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 
 from . import proxy

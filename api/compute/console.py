@@ -10,7 +10,8 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_changes, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 from ..context import Caller, request_id
 from ..jobs.queue import enqueue

@@ -13,14 +13,18 @@ import urllib.parse
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_listing import EQUALS, SORT_KEYS, Query
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+    EQUALS,
+    SORT_KEYS,
+    Query,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
 
 from ..context import Caller
 from ..errors import BadRequestError, ForbiddenError
 from .microversions import Version
 from .patterns import Matcher
 from .schemas_servers import FALSE, TRUE
-from .server_status import states_of
 
 MAX_LIMIT = 1000  # nova.conf [api] max_limit
 MAX_NUMBER = 2**31 - 1

@@ -16,12 +16,8 @@ import sqlalchemy as sa
 from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    actions,
-    server_actions,
-    server_changes,
-    server_listing,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions, server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
 
 from .. import policy, validation
 from ..context import Caller, current, request_id

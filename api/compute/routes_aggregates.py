@@ -11,8 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.aggregates import aggregate
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import aggregate
 
 from .. import policy, validation
 from ..errors import BadRequestError, as_bad_request

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
 
 from .. import policy, validation
 from ..context import current

@@ -11,7 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from .. import policy, validation
 from ..context import Caller, current

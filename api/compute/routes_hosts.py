@@ -14,9 +14,12 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_services import compute_service
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.host_removal import HostInUseError, remove
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import compute_service
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
+    HostInUseError,
+    remove,
+)
 
 from .. import policy, validation
 from ..errors import BadRequestError, as_bad_request

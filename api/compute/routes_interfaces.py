@@ -11,15 +11,11 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    interfaces,
-    network_choices,
-    network_records,
-    server_changes,
-    server_listing,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.interfaces import Wanted
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 
 from .. import policy, validation
 from ..context import current, request_id

@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from .. import policy, validation
 from ..context import current
@@ -175,4 +176,4 @@ def _owner(connection: sa.Connection, user_id: str | None) -> _Owner:
     if not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")
     project = users.find_user(connection, user_id)["default_project_id"] or caller.project
-    return _Owner(user_id, project, users.project_name(connection, project) or "")
+    return _Owner(user_id, project, project_name(connection, project) or "")

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import quotas, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.usage import usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
 from .. import policy
 from ..context import current
@@ -35,10 +35,10 @@ _LIMITS: tuple[tuple[str, str, Version | None], ...] = (
     ("maxSecurityGroupRules", "security_group_rules", (2, 35)),
     ("maxTotalFloatingIps", "floating_ips", (2, 35)),
 )
-_TABLES = {
-    "totalServerGroupsUsed": (tables.server_group, None),
-    "totalSecurityGroupsUsed": (tables.security_group, (2, 35)),
-    "totalFloatingIpsUsed": (tables.floating_ip, (2, 35)),
+_USED: dict[str, tuple[str, Version | None]] = {
+    "totalServerGroupsUsed": ("server_groups", None),
+    "totalSecurityGroupsUsed": ("security_groups", (2, 35)),
+    "totalFloatingIpsUsed": ("floating_ips", (2, 35)),
 }
 
 
@@ -59,8 +59,7 @@ def show_limits() -> Answer:
             "totalCoresUsed": used["cores"],
             "totalRAMUsed": used["ram"],
         }
-        for name, (table, last) in _TABLES.items():
+        for name, (kind, last) in _USED.items():
             if last is None or version <= last:
-                own = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
-                absolute[name] = connection.execute(own).scalar_one()
+                absolute[name] = counts.owned(connection, project_id, kind)
     return {"limits": {"rate": [], "absolute": absolute}}, 200

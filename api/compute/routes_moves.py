@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     migration_records,
-    server_changes,
     server_listing,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.move_begin import begin_move
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
 
 from .. import policy, validation
 from ..context import Caller, current, request_id

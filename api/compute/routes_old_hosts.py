@@ -12,9 +12,9 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_services import compute_service
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import compute_service
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from .. import policy, validation
 from ..errors import BadRequestError, ForbiddenError, as_bad_request

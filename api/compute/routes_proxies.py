@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
     ensure_default_group,
 )

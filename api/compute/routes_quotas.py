@@ -11,8 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
     reset_quotas,

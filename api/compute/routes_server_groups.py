@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_group_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 
 from .. import policy, validation
 from ..context import current

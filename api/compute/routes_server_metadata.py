@@ -11,7 +11,8 @@ import typing as t
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_changes, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 from .. import policy, validation
 from ..context import current

@@ -12,7 +12,7 @@ import typing as t
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_history, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
 
 from .. import policy
 from ..context import current

@@ -19,15 +19,14 @@ from flask import Response, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    guest_requests,
-    image_snapshots,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
-    rebuilds,
-    rescues,
-    server_actions,
+    server_details,
     server_listing,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from .. import policy, validation
 from ..context import Caller, current
@@ -150,7 +149,7 @@ def _rebuild(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) 
     begin(connection, "rebuild", row, caller, details)
     body = {"server": {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}}
     if microversion() >= (2, 57):
-        body["server"]["user_data"] = _user_data(connection, row)
+        body["server"]["user_data"] = server_details.user_data_of(connection, row.id)
     return body, 202, {"Location": lens(caller).links("servers", row.uuid)[0]["href"]}
 
 
@@ -195,11 +194,6 @@ def _address(value: str | None, field: str, kind: t.Callable[[str], t.Any]) -> s
         return str(kind(value))
     except ValueError:
         raise BadRequestError(f"Invalid input for field/attribute {field}. '{value[:45]}' is no such address") from None
-
-
-def _user_data(connection: sa.Connection, row: Row) -> str | None:
-    table = server_actions.instance
-    return connection.execute(sa.select(table.c.user_data).where(table.c.id == row.id)).scalar_one()
 
 
 def _rescue(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> Answer:

@@ -12,13 +12,13 @@ import typing as t
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     new_servers,
     recorded,
     server_changes,
-    server_listing,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 from .. import policy, validation
 from ..context import Caller, current, request_id

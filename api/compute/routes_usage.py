@@ -13,11 +13,9 @@ from datetime import datetime, timedelta, timezone
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    accounting,
-    hypervisor_records,
-    project_usage,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
 from .. import policy
 from ..context import current

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_snapshots, volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    snapshots_by,
+    volumes_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from .. import policy, validation
 from ..context import current

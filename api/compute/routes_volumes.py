@@ -17,8 +17,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_listing, volume_attachments
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import attachments_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
 from .. import policy, validation
 from ..context import current, request_id

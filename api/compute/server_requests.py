@@ -13,10 +13,11 @@ import secrets
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_requests, hints
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.new_servers import Wanted
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_requests import NetworkRequest
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_asks import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
     BLANK,
     IMAGE,
     MAX_VOLUMES,

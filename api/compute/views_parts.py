@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network_records import subnet_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
 
 from ..host_names import host_id
 from .microversions import Version

@@ -12,11 +12,11 @@ import re
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import domain_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
 from ..host_names import host_id
 from .microversions import Version
-from .server_status import status_of
 
 Record = t.Mapping[str, t.Any]
 Body = dict[str, t.Any]

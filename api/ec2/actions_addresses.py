@@ -17,7 +17,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_tags, floating_ips, network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from ..context import Caller, current
 from ..ledger import reading_ledger

@@ -11,12 +11,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    ec2_records,
-    group_rules,
-    server_listing,
-    volume_attachments,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
 from ..compute.routes_actions import ACTIONS as SERVER_ACTIONS
 from ..context import Caller, current

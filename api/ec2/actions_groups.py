@@ -11,8 +11,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_tags, group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
     ensure_default_group,
 )

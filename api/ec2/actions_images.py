@@ -11,15 +11,15 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
     ec2_images,
-    ec2_tags,
     image_members,
     image_records,
     image_snapshots,
     image_states,
-    server_actions,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 
 from ..context import Caller, current, request_id
 from ..image import uploads

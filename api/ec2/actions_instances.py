@@ -13,7 +13,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 from ..compute import console
 from ..compute.routes_actions import ACTIONS as SERVER_ACTIONS

@@ -11,9 +11,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
 from .. import policy
 from ..context import Caller, current

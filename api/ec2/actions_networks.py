@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 
 from ..context import current
 from ..ledger import reading_ledger

@@ -11,7 +11,9 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import flavor_records, hypervisor_records, quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from ..context import current
 from ..identity.catalog import base_url

@@ -14,16 +14,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    ec2_records,
-    ec2_requests,
-    flavor_records,
-    group_rules,
-    guest_requests,
-    new_servers,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import AddressInUseError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from .. import policy
 from ..context import Caller, request_id

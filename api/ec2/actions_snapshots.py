@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 
 from ..context import current
 from ..host_names import veil_faults

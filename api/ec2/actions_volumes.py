@@ -11,13 +11,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    ec2_requests,
-    volume_attachments,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    volumes as volume_states,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ..context import Caller, current, request_id
 from ..ledger import reading_ledger

@@ -17,7 +17,7 @@ import urllib.parse
 from flask import current_app, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
 
 from .. import rates
 from ..context import Caller, implied

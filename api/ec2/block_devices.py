@@ -10,14 +10,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volumes as volume_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_asks import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
     BLANK,
     MAX_VOLUMES,
     SNAPSHOT,
     VolumeRequest,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
 
 from ..context import current
 from . import ids, views_instances, volumes

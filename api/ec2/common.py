@@ -12,11 +12,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    ec2_tags,
-    hypervisor_records,
-    network_records,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from ..identity.catalog import REGION
 from . import ids

@@ -10,7 +10,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 
 from . import ids
 from .faults import Ec2Error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.rules import PROTOCOLS, identity, normalised
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import PROTOCOLS, identity, normalised
 
 from . import ids
 from .common import Asked, Body

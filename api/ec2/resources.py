@@ -14,19 +14,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    ec2_tags,
-    group_rules,
-    image_records,
-    network_records,
-    server_changes,
-    server_listing,
-    volume_snapshots,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    volumes as volume_states,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ..context import Caller
 from . import ids, images, volumes

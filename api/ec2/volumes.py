@@ -11,8 +11,11 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_access
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    snapshots_by,
+    volumes_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ..context import Caller, request_id
 from ..jobs.queue import enqueue

@@ -16,10 +16,15 @@ import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import auth_failures, credentials, tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import Limit, subject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import is_password
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import Token, issue_token, revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit, subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+    Token,
+    issue_token,
+    revoke_token,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
 
 from ..context import MAX_TOKEN, Caller, find_caller
 from ..errors import TooManyRequestsError, UnauthorizedError
@@ -284,14 +289,12 @@ def _scope(connection: sa.Connection, proof: Proof, scope: t.Any) -> tuple[str |
     asked = scope.get("project")
     if not asked or len(scope) != 1:
         raise UnauthorizedError(REFUSED)
-    project = tables.project
     if "id" in asked:
-        mine = project.c.id == asked["id"]
+        project_id = asked["id"] if projects.project_by_id(connection, asked["id"]) else None
     elif "name" in asked and asked.get("domain", DEFAULT_DOMAIN[0]) in DEFAULT_DOMAIN:
-        mine = project.c.name == asked["name"]
+        project_id = projects.project_id_of(connection, asked["name"])
     else:
         raise UnauthorizedError(REFUSED)
-    found = connection.execute(sa.select(project.c.id).where(mine)).scalar()
-    if found is None or found != (proof.only_project_id or found):
+    if project_id is None or project_id != (proof.only_project_id or project_id):
         raise UnauthorizedError(REFUSED)
-    return str(found), True
+    return str(project_id), True

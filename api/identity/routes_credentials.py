@@ -14,8 +14,8 @@ import typing as t
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from .. import policy, validation
 from ..context import current, implied

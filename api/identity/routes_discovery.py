@@ -11,7 +11,7 @@ import typing as t
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from .. import policy
 from . import catalog, views

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import projects as operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
 from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import catalog, schemas, views
-from .routes_tokens import projects_of
 
 Body = dict[str, t.Any]
 
@@ -35,8 +35,7 @@ def list_projects() -> Body:
     """All projects. Whose one has a role in are at /auth/projects."""
     base = catalog.base_url()
     with reading_ledger() as connection:
-        query = sa.select(tables.project).order_by(tables.project.c.name)
-        found = [dict(row) for row in connection.execute(query).mappings()]
+        found = projects.projects(connection)
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
@@ -54,9 +53,8 @@ def list_projects() -> Body:
 def create_project() -> tuple[Body, int]:
     asked = validation.body(schemas.CREATE_PROJECT)["project"]
     check_domain(asked)
-    table = tables.project
     with writing_ledger() as connection:
-        if connection.execute(sa.select(table.c.id).where(table.c.name == asked["name"])).first():
+        if projects.project_id_of(connection, asked["name"]) is not None:
             raise ConflictError(f"Conflict occurred attempting to store project - a project {asked['name']!r} exists.")
         with as_bad_request():
             made = operations.project(
@@ -71,7 +69,7 @@ def create_project() -> tuple[Body, int]:
 def show_project(project_id: str) -> Body:
     with reading_ledger() as connection:
         row = _find(connection, project_id)
-        mine = {one["id"] for one in projects_of(connection, current().user_id)}
+        mine = {one["id"] for one in projects.projects_of_user(connection, current().user_id)}
     if not (current().is_admin or project_id in mine):
         raise _unknown(project_id)
     return {"project": views.project(row, catalog.base_url())}
@@ -169,10 +167,10 @@ def flag(name: str) -> bool | None:
 
 
 def _find(connection: sa.Connection, project_id: str) -> Body:
-    row = connection.execute(sa.select(tables.project).where(tables.project.c.id == project_id)).mappings().first()
+    row = projects.project_by_id(connection, project_id)
     if row is None:
         raise _unknown(project_id)
-    return dict(row)
+    return row
 
 
 def _find_both(connection: sa.Connection, project_id: str, user_id: str) -> None:
@@ -192,15 +190,8 @@ def _role(role_id: str) -> str:
 
 
 def _update(connection: sa.Connection, project_id: str, asked: Body) -> Body:
-    table = tables.project
     values: Body = {key: asked[key] for key in ("name", "enabled") if key in asked}
     if "description" in asked:
         values["description"] = asked["description"] or ""
-    if "name" in values:
-        checked = operations.checked_names("project", [values], operations.NAME_LENGTH)
-        other = sa.select(table.c.id).where(table.c.name == checked[0], table.c.id != project_id)
-        if connection.execute(other).first():
-            raise ConflictError(f"Conflict occurred attempting to store project - a project {checked[0]!r} exists.")
-    if values:
-        connection.execute(sa.update(table).where(table.c.id == project_id).values(**values))
+    operations.update_project(connection, project_id, values)
     return _find(connection, project_id)

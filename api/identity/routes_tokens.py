@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from flask import Blueprint, Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
 from .. import policy, validation
 from ..context import MAX_TOKEN, Caller, current, find_caller
@@ -92,7 +92,7 @@ def list_projects() -> Body:
     """The projects that one can have a token for."""
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = projects_of(connection, current().user_id)
+        found = projects_of_user(connection, current().user_id)
     return views.listing("projects", [views.project(one, base) for one in found], f"{base}/identity/v3/auth/projects")
 
 
@@ -101,11 +101,3 @@ def list_projects() -> Body:
 def list_domains() -> Body:
     """The domains that one can have a token for: roles are had in projects only."""
     return views.listing("domains", [], f"{catalog.base_url()}/identity/v3/auth/domains")
-
-
-def projects_of(connection: sa.Connection, user_id: str) -> list[Body]:
-    """The enabled projects that the user has a role in."""
-    project, one = tables.project, tables.tables_identity.role_assignment
-    mine = sa.select(one.c.project_id).where(one.c.user_id == user_id)
-    query = sa.select(project).where(project.c.id.in_(mine), project.c.enabled).order_by(project.c.name)
-    return [dict(row) for row in connection.execute(query).mappings()]

@@ -12,8 +12,12 @@ import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import (
+    project_name,
+    projects_of_user,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from .. import policy, validation
 from ..context import current
@@ -21,7 +25,6 @@ from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import catalog, proof, schemas, views
 from .routes_projects import check_domain, flag
-from .routes_tokens import projects_of
 
 Body = dict[str, t.Any]
 
@@ -110,7 +113,7 @@ def list_projects_of(user_id: str) -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
         users.find_user(connection, user_id)
-        found = projects_of(connection, user_id)
+        found = projects_of_user(connection, user_id)
     shown = [views.project(one, base) for one in found]
     return views.listing("projects", shown, f"{base}/identity/v3/users/{user_id}/projects")
 
@@ -135,5 +138,5 @@ def _check_project(connection: sa.Connection, values: Body) -> None:
     wanted = values.get("default_project_id")
     if wanted is None:
         return
-    if connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == wanted)).first() is None:
+    if project_name(connection, wanted) is None:
         raise BadRequestError(f"default_project_id {wanted!r} is no project's")

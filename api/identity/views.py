@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from ..context import Caller
 from . import catalog as catalogs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from flask import make_response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_records, image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
 
 from .. import policy
 from ..context import current

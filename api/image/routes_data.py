@@ -7,17 +7,18 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
-import uuid
 
-import sqlalchemy as sa
 from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states, image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_images import image_task
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_tasks import (
+    begin_task,
+    end_task,
+    image_tasks,
+)
 
 from .. import policy, validation
 from ..context import current, request_id
@@ -124,7 +125,10 @@ def import_image(number: str) -> Answer:
     with writing_ledger() as connection:
         row = finding.own(connection, number)
         transfer = image_states.begin(connection, number, "uploading", "importing")
-        task = _new_task(connection, number, body)
+        caller = current()
+        task = begin_task(
+            connection, number, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
+        )
     staged = image_store.staged_of(uploads.home(), number)
     message = ""
     try:
@@ -136,20 +140,8 @@ def import_image(number: str) -> Answer:
         with writing_ledger() as connection:
             image_states.give_up(connection, number, transfer, message)
     with writing_ledger() as connection:
-        ended = {"status": "failure" if message else "success", "message": message, "updated_at": int(time.time())}
-        connection.execute(sa.update(image_task).where(image_task.c.id == task).values(**ended))
+        end_task(connection, task, message)
     return "", 202
-
-
-def _new_task(connection: sa.Connection, number: str, body: Record) -> str:
-    caller, now, task = current(), int(time.time()), str(uuid.uuid4())
-    connection.execute(
-        sa.insert(image_task).values(
-            id=task, image_id=number, status="processing", input={"image_id": number, "import_req": body},
-            request_id=request_id(), user_id=caller.user_id, project_id=caller.project, created_at=now, updated_at=now,
-        )
-    )  # fmt: skip
-    return task
 
 
 @image.get("/info/import")
@@ -173,14 +165,14 @@ def show_stores() -> Answer:
 def list_tasks(number: str) -> Answer:
     with reading_ledger() as connection:
         finding.seen(connection, number)
-        return {"tasks": [views.task(row) for row in _tasks(connection, image_task.c.image_id == number)]}, 200
+        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=number)]}, 200
 
 
 @image.get("/tasks")
 @policy.allows("image:tasks")
 def list_all_tasks() -> Answer:
     with reading_ledger() as connection:
-        rows = _tasks(connection, sa.true())
+        rows = image_tasks(connection)
     shown = [{key: value for key, value in views.task(row).items() if key != "input"} for row in rows]
     return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
 
@@ -189,7 +181,7 @@ def list_all_tasks() -> Answer:
 @policy.allows("image:tasks")
 def show_task(number: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _tasks(connection, image_task.c.id == number)
+        rows = image_tasks(connection, task=number)
     if not rows:
         raise NotFoundError(f"No task found with ID {number[:60]}")
     return views.task(rows[0]), 200
@@ -199,8 +191,3 @@ def show_task(number: str) -> Answer:
 @policy.allows("image:tasks")
 def create_task() -> Answer:
     raise BadRequestError("Tasks are made by imports: POST /v2/images/{image_id}/import")
-
-
-def _tasks(connection: sa.Connection, which: sa.ColumnElement[bool]) -> list[Record]:
-    query = sa.select(image_task).where(which).order_by(image_task.c.created_at.desc(), image_task.c.id).limit(1000)
-    return [dict(row) for row in connection.execute(query).mappings()]

@@ -11,7 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_members
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
 
 from .. import policy, validation
 from ..context import current

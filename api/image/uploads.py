@@ -12,7 +12,11 @@ import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_files, image_states, image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
+    image_files,
+    image_states,
+    image_store,
+)
 
 from .. import policy
 from ..context import current

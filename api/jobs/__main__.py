@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m api.jobs`: a worker (see worker.py), configured by NOVALITE_*."""
+"""`python -m novalite_api.jobs`: a worker (see worker.py), configured by NOVALITE_*."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .options import Options
 
 
 def main(argv: t.Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m api work", description="Carry out jobs.")
+    parser = argparse.ArgumentParser(prog="python -m novalite_api work", description="Carry out jobs.")
     parser.add_argument("--parent", type=int, help="end when this process is not the parent any more")
     asked = parser.parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)

@@ -15,8 +15,13 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run, run_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import (
+    job,
+    job_instance,
+    run,
+    run_job,
+)
 
 from .kinds import KINDS
 from .options import Options

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from .options import ROOT, Options
+from .options import Options
 
 log = logging.getLogger("novalite.jobs")
 
@@ -74,11 +74,10 @@ class Keeper:
             **os.environ,
             "NOVALITE_HOME": options.home,
             **({"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
         # pdeathsig would count from this thread; the worker looks who its parent is instead
         return subprocess.Popen(
-            [sys.executable, "-m", "api.jobs", "--parent", str(os.getpid())],
+            [sys.executable, "-m", f"{__package__}", "--parent", str(os.getpid())],
             env=environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C in the terminal is the server's to act on

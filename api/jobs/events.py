@@ -13,8 +13,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job_event, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 MAX_EVENTS = 5000  # of one run; what comes after is not kept
 MAX_TEXT = 1000  # characters

@@ -16,9 +16,9 @@ import time
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_event, run, run_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_event, run, run_job
 
 from . import durable, queue, workers
 from .options import Options

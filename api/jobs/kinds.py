@@ -17,7 +17,8 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hints, volume_asks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
 
 from ..errors import BadRequestError
 

@@ -14,10 +14,12 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _errors
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import DEFAULT_HOME
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Those of the collection whose code this is, wherever it is installed
+PLAYBOOKS = pathlib.Path(_errors.__file__).resolve().parents[2] / "playbooks"
 
 # What a playbook's environment takes over from the worker's. Everything else stays out.
 INHERITED = re.compile(
@@ -36,7 +38,7 @@ class Options:
     home: str
     ledger_url: str | None = None
     inventory: str | None = None  # $NOVALITE_INVENTORY; default: what ansible.cfg says
-    playbooks: str = str(ROOT / "playbooks")  # $NOVALITE_PLAYBOOKS
+    playbooks: str = str(PLAYBOOKS)  # $NOVALITE_PLAYBOOKS
     runs: int = 4  # at once, in all
     runs_per_worker: int = 4
     runs_per_host: int = 4
@@ -92,8 +94,8 @@ class Options:
 
     @property
     def project(self) -> str:
-        """The working directory of playbooks: where ansible.cfg is."""
-        return str(pathlib.Path(self.playbooks).parent)
+        """The working directory of playbooks, whose ansible.cfg counts: this process's, or that of other playbooks."""
+        return os.getcwd() if self.playbooks == str(PLAYBOOKS) else os.path.dirname(self.playbooks)
 
     def environment(self) -> dict[str, str]:
         """The environment of a playbook. What ansible-runner would set otherwise is set here."""

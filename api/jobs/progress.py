@@ -12,9 +12,9 @@ import time
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import spawning
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 from . import events, runs
 from .kinds import KINDS

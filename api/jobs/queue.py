@@ -19,10 +19,10 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import check_quota
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, project
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_instance
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import check_quota
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 from ..errors import BadRequestError
 from . import events as job_events

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_instance, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
 from . import queue, settling

@@ -10,8 +10,8 @@ import time
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 
 from . import queue
 

@@ -12,17 +12,15 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    interfaces,
-    server_actions,
-    servers,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_actions, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, instance_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_snapshots,
     volumes,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import attachments_by
 
 LAUNCH, TERMINATE = "launch", "terminate"
 INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": interfaces.DETACHING}

@@ -4,7 +4,7 @@
 
 """A worker: takes jobs out of the queue and has their playbooks run, a few runs at a time.
 
-    python -m api.jobs          a worker; any number of them, on one machine over SQLite, on many over PostgreSQL
+    python -m novalite_api.jobs     a worker; any number of them, on one machine over SQLite, on many over PostgreSQL
 
 It can be killed at any moment: the processes of its runs end with it, and another worker, or the next one, goes on.
 SIGTERM ends it in good order: its runs are cut off and taken up by others at once.
@@ -23,8 +23,8 @@ import zlib
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run
 
 from . import claiming, durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
 from .children import Child, Nursery

@@ -20,7 +20,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import run, worker
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import run, worker
 
 from .options import Options
 

@@ -17,8 +17,8 @@ import typing as t
 from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.exceptions import NotFound
 
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_lookup
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from ..errors import status_of

@@ -12,7 +12,7 @@ import json
 import os
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data.metadata import (
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.metadata import (
     EC2_VERSIONS,
     OPENSTACK_VERSIONS,
     ec2_listing,

@@ -11,14 +11,15 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     anew_requests,
-    network_choices,
     recorded,
     server_actions,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import Instance, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
 
 from .. import policy
 from ..context import Caller
@@ -103,11 +104,6 @@ def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> li
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
     return found
-
-
-def is_locked(connection: sa.Connection, uuid: str) -> bool:
-    table = server_actions.instance
-    return bool(connection.execute(sa.select(table.c.locked).where(table.c.uuid == uuid)).scalar())
 
 
 def _known(connection: sa.Connection, project_id: str, key: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
 from ..context import current
 from ..host_names import veil

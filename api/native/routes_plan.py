@@ -11,8 +11,10 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, network_choices, servers, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims, status
 
 from .. import policy
 from ..context import current

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from flask import Flask, Response, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
 
 from .. import policy
 from ..context import Caller, find_caller

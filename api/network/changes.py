@@ -10,9 +10,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.project_usage import is_project
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ..context import current, request_id
 from ..jobs.queue import enqueue, is_waiting
@@ -50,7 +50,7 @@ def project_name(connection: sa.Connection, project_id: str) -> str:
     caller = current()
     if project_id == caller.project and caller.project_name is not None:
         return caller.project_name
-    return str(connection.execute(sa.select(project.c.name).where(project.c.id == project_id)).scalar_one())
+    return str(projects.project_name(connection, project_id))
 
 
 def owner_of(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:

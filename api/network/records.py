@@ -10,9 +10,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, routers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.resource_tags import tags_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tenant_networks import subnets_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from ..context import current
 from ..ledger import reading_ledger

@@ -11,7 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from .. import policy, validation
 from ..context import current

@@ -11,8 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
     ensure_default_group,
 )

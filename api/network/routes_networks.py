@@ -10,7 +10,7 @@ import typing as t
 
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import subnets, tenant_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 
 from .. import policy, validation
 from ..errors import BadRequestError, as_bad_request

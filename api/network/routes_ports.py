@@ -11,16 +11,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    network_choices,
-    ports,
-    server_changes,
-    server_listing,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices, ports
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 from .. import policy, validation
 from ..context import current

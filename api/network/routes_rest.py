@@ -11,13 +11,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records, project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
     reset_quotas,
     write_quotas,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from .. import policy, validation
 from ..context import current

@@ -12,12 +12,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     network_choices,
-    network_records,
     routers,
     tenant_networks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from .. import policy, validation
 from ..context import current

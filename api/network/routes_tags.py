@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.resource_tags import replace_tags, tags_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags, tags_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from .. import policy, validation
 from ..context import current

@@ -9,7 +9,10 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network_records import pool_network_id, subnet_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+    pool_network_id,
+    subnet_id,
+)
 
 Record = dict[str, t.Any]
 

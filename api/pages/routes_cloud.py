@@ -10,7 +10,7 @@ import typing as t
 
 from flask import render_template
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
 from .. import policy
 from ..context import current

@@ -13,8 +13,11 @@ from flask import redirect, render_template, request, url_for
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions, server_actions, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import labels_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from .. import policy
 from ..context import current, request_id
@@ -163,9 +166,7 @@ def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
 
 def named(connection: sa.Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The instance with what the page says of it beside what every view has."""
-    table = server_actions.instance
-    columns = (table.c.display_name, table.c.description, table.c.locked, table.c.locked_reason)
-    row = connection.execute(sa.select(*columns).where(table.c.uuid == instance["uuid"])).one()
+    row = labels_of(connection, instance["uuid"])
     return {
         **instance,
         "shown": row.display_name or instance["name"],

@@ -13,7 +13,7 @@ import typing as t
 from flask import redirect, render_template, request, url_for
 from werkzeug.datastructures import MultiDict
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 
 from .. import policy
 from ..errors import BadRequestError, TooManyRequestsError, UnauthorizedError

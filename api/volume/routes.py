@@ -12,11 +12,9 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    hypervisor_records,
-    project_usage,
-    quotas,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from .. import policy, validation
 from ..context import current

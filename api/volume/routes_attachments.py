@@ -11,8 +11,8 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes
 
 from .. import policy, validation
 from ..ledger import reading_ledger, writing_ledger

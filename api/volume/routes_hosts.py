@@ -13,8 +13,11 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    snapshots_by,
+    volumes_by,
+)
 
 from .. import policy
 from ..errors import BadRequestError

@@ -10,8 +10,8 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_snapshots, volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from .. import policy, validation
 from ..context import current

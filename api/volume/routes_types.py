@@ -11,7 +11,8 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_access, volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from .. import policy, validation
 from ..context import current

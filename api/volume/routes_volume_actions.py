@@ -11,8 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data.image_properties import checked_host_mount
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import checked_host_mount
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_access,
     volume_attachments,
     volumes,

@@ -12,12 +12,9 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    lookups,
-    volume_snapshots,
-    volumes,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from .. import policy, validation
 from ..context import current

@@ -22,9 +22,9 @@ from flask.testing import FlaskClient
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
 from api.settings import Settings

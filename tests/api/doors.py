@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
 from api import create_app
-from api.context import token_hash
 from api.settings import Settings
 from tests.api.conftest import Cloud
 

@@ -17,8 +17,8 @@ import botocore.exceptions
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
 from tests.api.seeds import USERS, Api
 
 Client = t.Any

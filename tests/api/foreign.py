@@ -13,14 +13,11 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    credentials,
-    tables,
-    tables_volumes,
-    volume_types,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from tests.api.seeds import PUBLIC_KEY, Api, network
 
 # Where a route has a variable, it is looked up by the service (first segment of the path) and by the segment before it:

@@ -15,12 +15,13 @@ import sqlalchemy as sa
 from flask import Flask
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, plain
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.sealing import Seal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 PROJECTS = ("demo", "alt")
 # name -> (project, role)

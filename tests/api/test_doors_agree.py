@@ -20,10 +20,12 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables, users, volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from api.compute.routes_actions import ACTIONS
 from api.context import ROLES
 from api.ec2 import ids

@@ -23,8 +23,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
 from api.compute import console
 from api.ec2 import ids, parameters
 from api.ec2.blueprint import ACTIONS

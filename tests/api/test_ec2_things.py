@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api import ec2_door
 from tests.api.ec2_door import Client, Door, refused
 from tests.api.seeds import IMAGE_ID, PUBLIC_KEY, Api

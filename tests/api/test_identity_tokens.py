@@ -17,8 +17,9 @@ import pytest
 import sqlalchemy as sa
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from tests.api.seeds import Api, password
 
 TOKENS = "/identity/v3/auth/tokens"

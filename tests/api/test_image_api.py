@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 

@@ -21,9 +21,11 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import qcow2
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states, image_store, lookups, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2_images import register
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ec2_images import register
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors, User
 

@@ -12,10 +12,11 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import interfaces, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.interface_requests import server_interface
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interface_requests import server_interface
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from api.jobs import settling
 from tests.api.seeds import IMAGE_ID, Api
 

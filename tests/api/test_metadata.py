@@ -16,9 +16,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from api import create_app
 from api.metadata import tokens
 from api.settings import Settings

@@ -17,11 +17,11 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import run
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from api.host_names import host_id
 from api.jobs import kinds
 from api.native import streams

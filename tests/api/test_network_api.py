@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_pools import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_pools import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -528,7 +529,7 @@ def test_no_query_is_answered_with_5xx(
 
 
 def test_a_token_that_ran_out_is_refused(cloud: Cloud, doors: Doors) -> None:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_identity import token
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import token
 
     with transaction(cloud.engine) as connection:
         connection.execute(token.update().values(expires_at=time.time() - 1))

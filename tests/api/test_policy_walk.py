@@ -22,9 +22,10 @@ from flask.testing import FlaskClient
 from werkzeug.routing import AnyConverter, Rule
 from werkzeug.test import TestResponse
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from api.policy import POLICY
 from tests.api import conftest, foreign
 from tests.api.seeds import Api

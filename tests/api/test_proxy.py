@@ -20,7 +20,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data.signature import host_key
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.signature import host_key
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network.process import Server
 from tests.api.conftest import Cloud, Network

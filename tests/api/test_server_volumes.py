@@ -13,15 +13,11 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    tables,
-    tables_jobs,
-    volume_attachments,
-    volumes,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.api import scenes, seeds
 
 SERVERS = "/compute/v2.1/servers"

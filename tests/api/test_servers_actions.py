@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_jobs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from api.compute import console, routes_actions
 from tests.api import seeds
 

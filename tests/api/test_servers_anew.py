@@ -13,8 +13,9 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables, tables_jobs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"

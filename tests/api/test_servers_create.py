@@ -13,7 +13,8 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import new_servers, tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"
@@ -183,8 +184,8 @@ def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, clien
 
 
 def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs) -> None:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network
 
     with transaction(api.engine) as connection:
         network(connection, {**seeds.network("second", "10.30.0.0/24", "br30"), "project": "demo"})

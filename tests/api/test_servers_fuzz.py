@@ -14,7 +14,8 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_listing, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from api.compute import query_servers, routes_actions, schemas_servers
 from tests.api import seeds
 

@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_jobs, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"

@@ -11,9 +11,10 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_pools import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_pools import floating_pool
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 

@@ -12,8 +12,8 @@ import typing as t
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, plain
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain
 from ansible_collections.novalite.cloud.plugins.modules import server, server_info
 from tests.api import ec2_door
 from tests.api.ec2_door import Door

@@ -13,16 +13,15 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    tables,
-    tables_volumes,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_requests,
     volume_snapshots,
-    volume_types,
     volumes,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors, User
 

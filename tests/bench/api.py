@@ -23,9 +23,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import new_servers, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
 from tests.api import seeds
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]

@@ -11,11 +11,11 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action, project
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, instance_action, project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 NAME = "scheduler.claims_10000x1000_s"
 HOSTS, INSTANCES, GOAL = 10_000, 1_000, 5.0  # seconds

@@ -34,7 +34,8 @@ Texts = list[tuple[str, str]]  # family, what was restored
 def run(wanted: str) -> t.Iterator[Figure]:
     benches: list[tuple[tuple[str, ...], t.Callable[[t.Any], t.Iterator[Figure]], t.Any]] = [
         *((_names(backend, count), _changes, (backend, count)) for count in (FEW, MANY) for backend in BACKENDS),
-        *(((f"firewall.packet_{number}",), firewall_packets.cost, number) for number in (100, FEW, 1000, MANY)),
+        *(((f"firewall.{kind}_{number}",), firewall_packets.cost, (kind, number))
+          for kind, numbers in (("packet", (100, FEW, 1000, MANY)), ("bridged", (100, FEW))) for number in numbers),
     ]
     for names, bench, arguments in benches:
         if any(name.startswith(wanted) for name in names):

@@ -24,9 +24,9 @@ import time
 import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 
 REFERENCE = pathlib.Path(__file__).with_name("inject_reference.sh")
 SIZES = {"one": 1, "sixteen": 16}
@@ -35,8 +35,8 @@ IMAGE_SIZE = 32 << 20
 
 PROCESS = """
 import sys
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 inject_all([Request(uuid, (sys.argv[3],)) for uuid in sys.argv[4:]], sys.argv[1], sys.argv[2])
 """
 

@@ -20,10 +20,10 @@ import uuid
 import netaddr
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import claim_addresses
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import claim_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 from tests.unit._ledger import postgresql
 

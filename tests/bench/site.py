@@ -17,9 +17,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.bench.cloud import IMAGES, REPOSITORY, TINY_IMAGE
 
 ROUNDS = 5

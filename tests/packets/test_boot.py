@@ -16,8 +16,8 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _firewall
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot, bridged
-from ansible_collections.novalite.cloud.plugins.module_utils._network import additions
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot
+from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridged
 from tests.packets.bed import Bed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import policy

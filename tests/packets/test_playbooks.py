@@ -17,7 +17,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.packets.bed import run
 from tests.packets.runner import entered
 from tests.unit._ledger.servers.conftest import Cloud, seed

@@ -12,6 +12,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import ruleset
 from tests.packets.bed import Bed, all_places
 from tests.packets.policies import fixed, random_policy
 from tests.packets.probes import mismatches, probes_of
@@ -86,9 +87,9 @@ def steps(former: Policy, policy: Policy, chance: random.Random) -> list[Policy]
 def canonical(bed: Bed) -> list[str]:
     """Both families' rules, and the sets; only the order of what leads to instances is no matter."""
     lines = [*bed.saved("IPv4").splitlines(), "", *bed.saved("IPv6").splitlines()]
-    unordered = (":", "-A nova-local ", "-A nova-out ", "-A nova-net-", "-A nova-from-")
+    leads = [line.startswith(":") or (line.startswith("-A") and ruleset.dispatches(line.split()[1])) for line in lines]
     return [
-        *sorted(line for line in lines if line.startswith(unordered)),
-        *(line for line in lines if not line.startswith(unordered)),
+        *sorted(line for line, unordered in zip(lines, leads) if unordered),
+        *(line for line, unordered in zip(lines, leads) if not unordered),
         *sorted(line.partition(" hashsize")[0] for line in bed.sets().splitlines()),
     ]

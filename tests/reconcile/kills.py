@@ -26,7 +26,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.reconcile.lab import HOSTS, ROOT, Lab
 
 COUNT = 2  # guests of one launch, which come to different hosts

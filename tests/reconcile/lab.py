@@ -15,7 +15,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HYPERVISORS = ROOT / "tests/molecule/shared/hypervisors"

@@ -21,9 +21,9 @@ import typing as t
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.reconcile.lab import Lab, Row
 
 SHOP = "shop"

@@ -32,10 +32,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 from tests.api.chaos import checks
 from tests.api.chaos.client import Book, Client, Login
 from tests.api.chaos.processes import Service, Victims

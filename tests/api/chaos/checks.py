@@ -11,8 +11,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run
 from api.jobs import supervisor
 from tests.api.chaos.client import Accepted
 from tests.api.jobs.clouds import ROOT, JobCloud

@@ -20,12 +20,14 @@ import uuid
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions, recorded, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import server
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job_event, run, run_job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import recorded
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run, run_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from api.jobs import queue
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

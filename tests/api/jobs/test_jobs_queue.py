@@ -15,9 +15,9 @@ import sqlalchemy as sa
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api.errors import BadRequestError

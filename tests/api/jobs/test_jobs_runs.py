@@ -18,8 +18,8 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run, worker
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run, worker
 from api.jobs import queue, supervisor
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
 

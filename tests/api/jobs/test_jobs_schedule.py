@@ -12,8 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run, run_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import (
+    job,
+    job_instance,
+    run,
+    run_job,
+)
 from api.jobs import durable, housekeeping, queue, schedule
 from api.jobs.options import Options
 from tests.api.jobs.clouds import JobCloud

@@ -13,11 +13,12 @@ import subprocess
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _presence
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, layout, transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_scan
+from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import MIB, info, needs_qemu_img
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
@@ -77,7 +78,7 @@ def test_new_disks_name_the_file(state: str, base: str, disk: pathlib.Path) -> N
 def test_whoever_only_looks_sees_the_image(state: str, base: str, disk: pathlib.Path) -> None:
     image = Image(base, "/nowhere", disk_format="qcow2", virtual_size=8 * MIB)
     assert ensure_images([image], state, check_mode=True)["images"][0]["status"] == "cached"
-    assert _presence._missing_bases(state) == {}
+    assert host_scan._missing_bases(state) == {}
     assert create_disks([Disk(OTHER, base)], state, check_mode=True)["changed"]
     assert set(entries(state)) == {base[7:], "swap_1"}
 

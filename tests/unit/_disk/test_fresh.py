@@ -12,11 +12,11 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import export, fresh, partition
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, replace_disks
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 from tests.unit._disk.state import needs_qemu_img
 from tests.unit._domain.fake_libvirt import FakeLibvirt
 from tests.unit._domain.test_lifecycle import Host

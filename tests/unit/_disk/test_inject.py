@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.guest_root import Entry, GuestRoot
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import File, Request, apply, plan
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_root import Entry, GuestRoot
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import File, Request, apply, plan
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
 ME = {"uid": os.getuid(), "gid": os.getgid()}

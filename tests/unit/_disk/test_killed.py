@@ -20,8 +20,8 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import daemon
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("nothing_left")]
 
@@ -36,8 +36,8 @@ DISKS = 3
 # output says that the work begins.
 RUN = """
 import sys
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 print("begins", flush=True)
 inject_all([Request(uuid, (sys.argv[3],)) for uuid in sys.argv[4:]], sys.argv[1], sys.argv[2])
 """
@@ -80,8 +80,8 @@ def test_at_random_moments(host: Host) -> None:
 
 HANGS = RUN.replace('print("begins", flush=True)', """
 import time
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import session
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.guest_root import Entry
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import session
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_root import Entry
 def hang(guest, steps):
     guest.write("/half", Entry(0o644, data=b"x"))
     print("begins", flush=True)

@@ -10,7 +10,7 @@ import fcntl
 import os
 import pathlib
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import residue
+from ansible_collections.novalite.cloud.plugins.module_utils._drift import residue
 
 UUID = "11111111-2222-4333-8444-555555555555"
 

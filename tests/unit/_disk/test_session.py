@@ -16,10 +16,10 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.guest_network import nics_of
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import File, Request
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_network import nics_of
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import File, Request
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("nothing_left")]
 

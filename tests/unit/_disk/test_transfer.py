@@ -11,9 +11,10 @@ import shutil
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, fresh, layout, transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import fresh, layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import needs_qemu_img
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"

@@ -11,12 +11,12 @@ import re
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import (
     own_disks,
     sockets,
     stay_whole,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel
 
 STATE, UUID = "/var/lib/novalite", "6a6f4d3e-1f0b-4f77-9f0e-0b7f0f2b7c11"
 OWN = f"{STATE}/instances/{UUID}/disk"

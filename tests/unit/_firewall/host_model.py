@@ -10,7 +10,7 @@ import pathlib
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import cache, merge, policy, ruleset
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall.present import Present, of_ruleset, root_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall.present import Present, of_ruleset
 
 BUILT_IN = {
     "raw": ("PREROUTING", "OUTPUT"),
@@ -65,6 +65,7 @@ class Host:
         self.tables: Tables = tables or {}
         self.family, self.directory = family, directory
         self.trusted = 0
+        self.text = ""  # what was restored last
 
     @property
     def filter(self) -> dict[str, tuple[str, ...]]:
@@ -75,6 +76,11 @@ class Host:
 
     def owned(self) -> policy.Chains:
         return ruleset.Ruleset(self.tables).owned()
+
+    def meant(self) -> policy.Chains:
+        """Without the order of rules that mean the same in any."""
+        return {name: tuple(sorted(rules)) if ruleset.dispatches(name) else rules
+                for name, rules in self.owned().items()}
 
     def present(self) -> Present:
         return of_ruleset(ruleset.Ruleset(self.tables))
@@ -93,18 +99,18 @@ class Host:
             known = self.present()
             changes = merge.merge(known, request, self.family)
         self.trusted += known.ruleset is None
-        root = "nova-local"
         edits = {}
-        if root in changes.wanted:
-            lines = ruleset.edits(root, root_rules(known, root, self.family), changes.wanted[root])
+        for name, rules in changes.wanted.items():
+            lines = ruleset.edits(name, changes.rules_before(known, name), rules)
             if lines is not None:
-                edits[root] = lines
+                edits[name] = lines
         hooks = []
         if known.ruleset is not None:
             ruleset.refuse_foreign_users(known.ruleset, changes.gone)
             for hook in known.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(known.ruleset, hook, hook.root in changes.roots)
-        self.tables = restored(self.tables, ruleset.restore_text(changes.wanted, changes.gone, hooks, edits))
+        self.text = ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
+        self.tables = restored(self.tables, self.text)
         if self.directory:
             update = cache.Update(str(self.directory))
             for family in FAMILIES:

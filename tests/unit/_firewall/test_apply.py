@@ -19,7 +19,8 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, bridged, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
 pytestmark = pytest.mark.root
 
@@ -218,6 +219,57 @@ def test_nothing_is_read_until_somebody_else_writes(
         iptables("nft", "-F", "nova-inst-2")
         assert set(apply.apply(two, backend="nft").after["IPv4"]) == {"nova-inst-2"}
         assert read == ["IPv4", "IPv6"]
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_guest_more_or_less_is_one_transaction_for_each_family(
+    lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is refused and tried again, also where it makes devices a tree, and lines are appended to what is there:
+    what a run leaves is no damage for the next one that reads it."""
+    written: list[str] = []
+    write = apply.Tables.write
+
+    def note(self: apply.Tables, family: str, text: str) -> None:
+        written.append(text)
+        write(self, family, text)
+
+    monkeypatch.setattr(apply.Tables, "write", note)
+    guests = [{"id": number, "addresses": [f"10.99.0.{number}", f"fd99::{number:x}"], "security_groups": [1],
+               "devices": [f"tap{(8 * number + card) * 397 % 4096:03x}" for card in range(8)]}
+              for number in range(1, 7)]
+    groups = tuple(policy.parse_groups([{"id": 1, "rules": [SSH]}]))
+    with lan.enter(lan.hypervisor):
+        for state in ("present", "absent"):
+            for guest in guests:
+                del written[:]
+                one = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
+                assert apply.apply(one, backend=backend).changed
+                assert len(written) == 2
+                again = apply.apply(one, backend=backend, check_mode=True)
+                assert not again.changed and not again.repaired and not again.warnings
+        assert ":nova-" not in saved(backend, ("filter", "security"))
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_kernel_that_cannot_compare_targets_is_named(
+    lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the remedy, as long as it cannot. The answer is not real: every kernel that this runs on can."""
+    request = request_for([SSH], instance={"devices": ["tap0"]})
+    with lan.enter(lan.hypervisor), monkeypatch.context() as patch:
+        patch.setattr(apply.Tables, "compares_bytes", lambda _self: False)
+        for changed in (True, False):
+            outcome = apply.apply(request, backend=backend)
+            assert outcome.changed == changed
+            assert "no xt_bpf" in outcome.warnings[0] and "kernel-modules-extra" in outcome.warnings[0]
+        assert "-A nova-target-1 -j RETURN" in saved(backend, ("security",))
+    with lan.enter(lan.hypervisor):
+        for changed in (True, False):
+            outcome = apply.apply(request, backend=backend)
+            assert outcome.changed == changed and not outcome.warnings
+        rules = saved(backend, ("security",))
+    assert "-A nova-target-1 -m bpf " in rules and "-A nova-target-1 -j DROP" in rules
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import uuid
 
@@ -46,6 +47,30 @@ def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
     assert devices.read(devices.TO, lambda chain: chains.get(chain, ())) == names
 
 
+def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(tmp_path: pathlib.Path) -> None:
+    """The restore text is refused where it leads to a chain that was not there, or takes one away that is in use: a
+    chain that falls apart, or comes together, concerns devices that did not change, too."""
+    guests = [{"id": number, "addresses": [f"10.0.0.{number}"], "devices": [f"tap{number * 397 % 4096:03x}"],
+               "security_groups": [1]} for number in range(1, 41)]
+    groups = [{"id": 1, "rules": []}]
+    host = Host(directory=tmp_path)
+    host.apply(request(guests[0], groups=groups))
+    for number, guest in enumerate(guests[1:], 2):
+        there = host.owned().keys()
+        host.apply(request(guest, groups=groups))
+        assert f"-A nova-local -d 10.0.0.{number}/32 -j nova-inst-{number}" in host.text
+        assert len(there & set(re.findall(r"^:(\S+)", host.text, re.MULTILINE))) <= 2  # emptied, if it fell apart
+        told = Host()
+        told.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == told.meant()
+    for number, guest in reversed([*enumerate(guests[1:], 1)]):
+        host.apply(request(guest, groups=groups, state="absent"))
+        told = Host()
+        told.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == told.meant()
+    assert host.trusted == 2 * (len(guests) - 1)
+
+
 @pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])
 def test_what_is_no_device_is_refused(name: str) -> None:
     with pytest.raises(NovaliteError, match=r"instance 7: .* no name of a network device"):
@@ -57,13 +82,20 @@ def test_a_device_is_one_instances() -> None:
         policy.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
 
 
-def test_without_xt_u32_everything_else_is_judged() -> None:
+def test_without_xt_bpf_everything_else_is_judged() -> None:
     """Not every distribution has it among the modules that it installs."""
     host = Host(family="IPv6")
     one = {"id": 1, "addresses": ["fd00::1"], "devices": ["tap0"], "security_groups": [1]}
     able, unable = (request(one, groups=[{"id": 1, "rules": []}], targets=targets) for targets in (True, False))
     host.apply(unable)
     assert host.rules("security", "nova-target-1") == ("-j RETURN",)
-    assert not [rule for rules in host.owned().values() for rule in rules if "u32" in rule]
+    assert not [rule for rules in host.owned().values() for rule in rules if "bpf" in rule]
     host.apply(able)
     assert host.rules("security", "nova-target-1")[-1] == "-j DROP"
+    assert [devices.compare(rules) for rules in (host.rules("security", "nova-target-1"), ("-j DROP",))] == [True] * 2
+
+
+@pytest.mark.parametrize("rules", [(), devices.ANY_TARGET, ('-m u32 --u32 "0x30=0xfd000000" -j RETURN', "-j DROP")])
+def test_whether_a_kernel_compares_is_asked_where_the_rules_do_not_say(rules: tuple[str, ...]) -> None:
+    """Also of a host of an earlier release, which did it by xt_u32."""
+    assert not devices.compare(rules)

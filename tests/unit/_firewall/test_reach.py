@@ -10,7 +10,8 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import picture, reach
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import reach
+from ansible_collections.novalite.cloud.plugins.module_utils._graph import security_groups
 from tests.packets.bed import all_places
 from tests.packets.oracle import Probe, passes
 from tests.packets.policies import random_policy
@@ -107,7 +108,7 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
 
 
 def test_picture() -> None:
-    text = picture.dot([
+    text = security_groups.dot([
         {**WEB, "project": "demo", "servers": [f"web-{number}" for number in range(10)]},
         {**DB, "project": "demo", "servers": ['db "1" <a>']},
         {**OUT, "project": "demo", "servers": []},
@@ -121,5 +122,5 @@ def test_picture() -> None:
 def test_picture_says_one_thing_once() -> None:
     both = [{"protocol": "tcp", "port_min": 22, "ethertype": family} for family in ("IPv4", "IPv6")]
     only = {"protocol": "udp", "port_min": 53, "ethertype": "IPv6"}
-    text = picture.dot([{"id": 7, "name": "a", "rules": [*both, only], "servers": []}])
+    text = security_groups.dot([{"id": 7, "name": "a", "rules": [*both, only], "servers": []}])
     assert '"ingress anyone" -> "group7" [label="tcp 22\\nudp 53 (IPv6)"];' in text

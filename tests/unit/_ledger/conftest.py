@@ -15,9 +15,9 @@ import pytest
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, plain, run_operation
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain, run_operation
 from tests.unit._ledger import postgresql
 
 

@@ -22,14 +22,15 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import stable_privacy
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import addresses, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     fixed_ip,
     release_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.secrets import derived_key
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 from tests.unit._ledger.postgresql import Server
 
@@ -385,7 +386,7 @@ def test_the_hosts_own_address_stays_for_an_instance_that_arrives_just_then(engi
 @on_sqlite
 def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine: sa.Engine) -> None:
     """With 60,000 free rows, reading them all costs 10 ms an address."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger import pool_claims
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
 
     with transaction(engine) as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {pool_claims._FREE_SQLITE}", (1, 1))
@@ -402,8 +403,8 @@ def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine
 
 def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_server: Server) -> None:
     """Without statistics the planner takes another index, and sorts: 40 ms for an address of a /16."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger import pool_claims
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network as make
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network as make
     from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 
     spec: dict[str, t.Any] = ARGUMENT_SPEC

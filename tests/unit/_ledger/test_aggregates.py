@@ -17,8 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host, host_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
+    compute_host,
+    host_states,
+)
 
 Run = t.Callable[..., dict[str, t.Any]]
 

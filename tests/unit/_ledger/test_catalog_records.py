@@ -13,19 +13,23 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    accounting,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
     flavor_records,
-    group_rules,
-    hypervisor_records,
     image_records,
+    project_usage,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import (
+    hypervisor_records,
+    server_group_records,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    accounting,
     keypair_records,
     network_records,
-    project_usage,
-    server_group_records,
-    tables,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 DEMO = "d" * 32
 HOST = {

@@ -14,17 +14,20 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import release_claims, scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host, host_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import (
     allocation,
     instance,
     instance_action,
     project,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims, scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
+    compute_host,
+    host_states,
+)
 
 FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
@@ -342,7 +345,7 @@ def test_a_host_that_changed_after_the_choice_is_not_claimed_on_old_terms(
 
 def test_the_write_itself_refuses_to_overcommit(engine: sa.Engine) -> None:
     """Even with the right generation: the sum of a batch is checked where it is written."""
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placements import StaleChoiceError
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.placements import StaleChoiceError
     from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import request_of
     from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
 

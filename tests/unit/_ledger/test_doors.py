@@ -21,18 +21,18 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.action.flavor import ActionModule
-from ansible_collections.novalite.cloud.plugins.module_utils import _controller
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils import _ledger_module
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from ansible_collections.novalite.cloud.plugins.modules import flavor
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
 
-PLUGINS = pathlib.Path(_controller.__file__).parents[1]
+PLUGINS = pathlib.Path(_ledger_module.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 # these run on the hypervisor, and their actions record what they found
 DOORS = sorted(
     name
-    for name in _controller.OPERATIONS
+    for name in _ledger_module.OPERATIONS
     if name not in ("compute_host", "host_differences", "host_record", "leftovers")
     and (PLUGINS / "modules" / f"{name}.py").exists()
 )
@@ -101,7 +101,7 @@ def test_wrong_arguments_are_refused_before_anything_is_opened(args: dict[str, t
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"{_controller.__package__}._ledger.flavors"
+    name = f"{_ledger_module.__package__}._ledger.catalog.flavors"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
 
@@ -135,5 +135,5 @@ def test_every_controller_module_has_its_action_operation_and_group(name: str) -
     assert issubclass(action, LedgerAction)
     assert action.module is module
     assert callable(action.operation)
-    assert module.ARGUMENT_SPEC.keys().isdisjoint(_controller.LEDGER_ARGUMENTS)
+    assert module.ARGUMENT_SPEC.keys().isdisjoint(_ledger_module.LEDGER_ARGUMENTS)
     assert name in groups["ledger"] and name in groups["cloud"]

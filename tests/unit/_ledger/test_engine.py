@@ -22,9 +22,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import engine as rooms
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 # A forked child of a process that has threads may hang; a spawned one starts afresh, as a second playbook does

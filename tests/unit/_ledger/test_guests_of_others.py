@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
 from tests.unit._ledger.test_claims import engine, facts, some, write  # noqa: F401  # a fixture
 
 ROOM = {"vcpus": 8, "memory_mb": 4608, "disk_gb": 50}  # 512 MiB of the memory are reserved

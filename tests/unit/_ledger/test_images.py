@@ -15,9 +15,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_files, images, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.lookups import image_by_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files, images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import image_by_name
 
 if t.TYPE_CHECKING:
     from .conftest import Run

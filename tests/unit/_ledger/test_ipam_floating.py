@@ -21,10 +21,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:

@@ -20,13 +20,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_int, to_text
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import addresses, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
     fixed_ip,
     release_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 
 NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])

@@ -21,14 +21,14 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_ips import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_writes import insert_vifs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.vifs import insert_vifs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 if t.TYPE_CHECKING:
     from .conftest import Run

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.public_keys import parse_public_key
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.public_keys import parse_public_key
 
 if t.TYPE_CHECKING:
     from .conftest import Run

@@ -15,9 +15,9 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id, set_ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id, set_ledger_id
 
 OTHER = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
 

@@ -17,18 +17,20 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host as record_hosts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import (
     allocation,
     compute_host,
     instance,
     instance_action,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
+    compute_host as record_hosts,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers
 CONTEXT = multiprocessing.get_context("forkserver")

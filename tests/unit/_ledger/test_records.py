@@ -15,9 +15,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.lookups import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
+    DEFAULTS,
+    check_quota,
+    quota_limits,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import (
     flavor_by_name,
     network_by_name,
     networks_by_name,
@@ -25,7 +30,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.lookups imp
     security_group_by_name,
     unknown,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, check_quota, quota_limits
 
 if t.TYPE_CHECKING:
     from .conftest import Run

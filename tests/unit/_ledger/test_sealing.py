@@ -14,13 +14,14 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet, InvalidToken
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, lookups, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.projects import project
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.sealing import PURPOSE, Seal, seal_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.secrets import derived_key
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import secret
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_identity import ec2_credential
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import PURPOSE, Seal, seal_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import secret
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import ec2_credential
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.projects import project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
 ROOT, OTHER = b"r" * 32, b"o" * 32
 

@@ -17,10 +17,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.rules import identity, normalised, ordered
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import ensure_default_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    ensure_default_group,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import identity, normalised, ordered
 
 if t.TYPE_CHECKING:
     from .conftest import Run

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from tests.bench.site import carry_out
 from tests.unit._ledger.conftest import Run, on_sqlite
 

@@ -13,8 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from tests.unit._ledger.conftest import Run
 
 DEMO, OTHER = "d" * 32, "e" * 32

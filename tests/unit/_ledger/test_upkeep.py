@@ -15,21 +15,21 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import copies, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     HEAD,
     REVISIONS,
+    inserted_id,
     move_to_revision,
     open_ledger,
     reading,
     revision_of,
     transaction,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.records import inserted_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.text import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 
 OLDER = REVISIONS[-2]
 DEMO = "d" * 32

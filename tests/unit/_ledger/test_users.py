@@ -12,15 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    auth_failures,
-    passwords,
-    tables,
-    tokens,
-    users,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import Limit
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, tokens, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import passwords
 from tests.unit._ledger.conftest import Run
 
 MEMBER = [{"project": "demo", "role": "member"}]

@@ -19,18 +19,22 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    quotas,
-    tables,
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    used,
+    volumes_by,
+    volumes_on,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
     volume_snapshots,
-    volume_types,
     volumes,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_hosts import worker
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import used, volumes_by, volumes_on
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_hosts import worker
 from tests.unit._ledger.conftest import on_sqlite
 
 DEMO, OTHER = "d" * 32, "e" * 32

@@ -23,7 +23,7 @@ READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sy
 CALL = """
 import dataclasses, json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._launch import wait
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network import router, routing
 DOORS = {

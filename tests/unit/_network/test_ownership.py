@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import (
     bridge,
     bridge_shared,
     ownership,
-    settings,
+    sysctl,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._network.additions import Additions
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
@@ -181,7 +181,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.P
         (tmp_path / "ipv4/conf" / device).mkdir(parents=True)
         (tmp_path / "ipv4/conf" / device / "forwarding").write_text("0\n")
     (tmp_path / "ipv4/ip_forward").write_text("0\n")
-    monkeypatch.setattr(settings, "ROOT", str(tmp_path))
+    monkeypatch.setattr(sysctl, "ROOT", str(tmp_path))
     monkeypatch.setattr(additions, "DIRECTORY", str(tmp_path / "run"))
     return tmp_path
 

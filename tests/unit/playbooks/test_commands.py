@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
 from tests.unit.playbooks.controller import ROOT, Controller
 
 MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")

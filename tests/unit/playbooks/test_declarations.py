@@ -21,10 +21,6 @@ from api.jobs.kinds import KINDS
 ROOT = pathlib.Path(__file__).parents[3]
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 ROLES = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
-COMMAND = re.compile(
-    r"(?<![\w/])(?:playbooks/)?([a-z_]+)\.yml((?: +(?:-e '[^']*'|-e \"[^\"]*\"|--?[^\s`]+|[^\s`]*=[^\s`]+))*)"
-)
-WORD = re.compile(r"-e '?\"?([a-z_]+)=")
 
 
 def _plays(path: pathlib.Path) -> list[dict[str, t.Any]]:
@@ -103,18 +99,3 @@ def test_the_roles_options_are_known_with_their_types() -> None:
         if not name.startswith("novalite_")
     }
     assert declared == {name: kind for name, kind in options.items() if not name.endswith(internal)}
-
-
-@pytest.mark.parametrize(
-    "path", [ROOT / "README.md", ROOT / "api/README.md", ROOT / "Makefile", *BOOKS], ids=lambda path: str(path.name)
-)
-def test_documented_commands_use_declared_words(path: pathlib.Path) -> None:
-    wrong = []
-    for book, arguments in COMMAND.findall(path.read_text()):
-        if book in PLAYBOOKS:
-            wrong += [
-                f"{book}.yml -e {word}="
-                for word in WORD.findall(arguments)
-                if word not in PLAYBOOKS[book].variables and word not in INVENTORY
-            ]
-    assert not wrong

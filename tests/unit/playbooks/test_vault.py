@@ -15,8 +15,8 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from tests.unit._ledger import postgresql
 from tests.unit.playbooks.controller import CATALOGUE, Controller
 

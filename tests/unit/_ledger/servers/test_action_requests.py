@@ -14,16 +14,16 @@ import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     action_requests,
     plans,
     power_states,
     server_actions,
-    tables_jobs,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables as tables_
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 

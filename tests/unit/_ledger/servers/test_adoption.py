@@ -20,17 +20,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.action_requests import server_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption import server_adopt
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.firewalls import firewall_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_ips import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.memberships import server_security_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption.adoption import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.action_requests import server_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.memberships import server_security_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 from ansible_collections.novalite.cloud.plugins.modules import server_adopt as module
 

@@ -17,14 +17,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ForbiddenError,
     NovaliteError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     action_requests,
     plans,
-    repair,
     server_actions,
-    tables,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift import repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}

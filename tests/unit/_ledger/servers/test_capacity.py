@@ -12,8 +12,8 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import capacity
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import capacity
 from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info
 
 

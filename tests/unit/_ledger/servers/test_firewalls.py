@@ -11,14 +11,14 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.firewalls import firewall_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.memberships import server_security_groups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.reachability import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.memberships import server_security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.reachability import (
     reachability,
     security_group_info,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
 from tests.unit._ledger.servers.test_group_members import addresses, launch
 
 OPERATIONS = {one.__name__: one for one in (

@@ -11,10 +11,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
 
 FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}
 

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
 from ansible_collections.novalite.cloud.plugins.action.server_plan import ActionModule as PlanAction
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_requests, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import prepare_server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import prepare_server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 CANARY = "canary-PA55"
 USER_DATA = f"#cloud-config\n# {CANARY}\n"

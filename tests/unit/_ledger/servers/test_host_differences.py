@@ -13,14 +13,15 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import moves, plans, server_actions, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.difference_reports import difference_report
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.move_requests import server_move
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import moves, plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.difference_reports import difference_report
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_requests import server_move
 
 Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64

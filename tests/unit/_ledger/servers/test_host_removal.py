@@ -11,12 +11,12 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.host_removal import HostInUseError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
 from tests.unit._ledger.servers.conftest import DEMO
 
 

@@ -11,11 +11,12 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import moves, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.leftovers import leftovers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import moves
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.leftovers import leftovers
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 NOTHING: dict[str, list[t.Any]] = {

@@ -14,18 +14,14 @@ import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    move_begin,
-    move_requests,
-    plans,
-    server_actions,
-    tables,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of, instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import create_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import move_begin, move_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module
 from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 

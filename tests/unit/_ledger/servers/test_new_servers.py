@@ -14,15 +14,11 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    new_servers,
-    server_listing,
-    tables,
-    tables_identity,
-    tables_jobs,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
 REQUESTS = 8  # of each process
 USER = "a" * 32

@@ -9,8 +9,8 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.overview import cloud_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.overview import cloud_info
 
 
 def look(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:

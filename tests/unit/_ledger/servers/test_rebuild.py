@@ -16,14 +16,16 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _records
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plans, tables, volume_attachments, volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption import server_adopt
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.rebuild import ledger_rebuild
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import security_group
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.slices import Slicer, host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption.adoption import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer, host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.unit._ledger.servers.conftest import Cloud
 
 Host = dict[str, t.Any]

@@ -10,9 +10,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 
 WEB = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny", "key": "test"}
 

@@ -13,11 +13,11 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import fixed_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
 
 Result = dict[str, t.Any]
 

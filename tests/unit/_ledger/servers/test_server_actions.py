@@ -13,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import create_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 STATES = ("building", "active", "stopped", "paused", "suspended", "rescued", "error")

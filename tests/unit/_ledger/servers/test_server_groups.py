@@ -18,10 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import groups, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_groups import server_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_groups import server_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import groups
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import Group
 
 

@@ -17,9 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_writes, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_writes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
 
 DEMO = "d" * 32
 Entry = dict[str, t.Any]
@@ -292,7 +294,7 @@ def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
 def test_macs_that_are_taken_are_drawn_again(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([taken, taken, "fa:16:3e:00:00:01", "fa:16:3e:00:00:01", "fa:16:3e:00:00:02"])
-    monkeypatch.setattr(server_writes, "new_mac", lambda prefix: next(draws))
+    monkeypatch.setattr(vifs, "new_mac", lambda prefix: next(draws))
     built = cloud.server(ask(count=2))["to_build"]
     assert {one["nics"][0]["mac"] for one in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
 
@@ -309,9 +311,9 @@ def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
 def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([[taken], [taken], ["fa:16:3e:00:00:01"]])
-    monkeypatch.setattr(server_writes, "_new_macs", lambda count, prefix: next(draws))
+    monkeypatch.setattr(vifs, "_new_macs", lambda count, prefix: next(draws))
     assert cloud.server(ask("two"))["to_build"][0]["nics"][0]["mac"] == "fa:16:3e:00:00:01"
-    monkeypatch.setattr(server_writes, "_new_macs", lambda count, prefix: [taken])
+    monkeypatch.setattr(vifs, "_new_macs", lambda count, prefix: [taken])
     with pytest.raises(ConflictError, match="no free MAC addresses in 5 tries"):
         cloud.server(ask("three"))
     assert cloud.info(name="three") == []
@@ -357,7 +359,9 @@ def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: 
             [{**other, "uuid": f"{n:036}", "name": f"late-{n}", "hostname": f"late-{n}"} for n in range(10)],
         )
 
-    monkeypatch.setattr("ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers.write", write_and_more)
+    monkeypatch.setattr(
+        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers.write", write_and_more
+    )
     with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
         cloud.server(ask())
     assert cloud.info() == []

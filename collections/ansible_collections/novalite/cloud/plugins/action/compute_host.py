@@ -13,8 +13,8 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
+from ..module_utils._ledger_module import run_operation
 from ..modules import compute_host
 from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction

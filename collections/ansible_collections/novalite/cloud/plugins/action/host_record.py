@@ -10,9 +10,9 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import run_operation
+from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._errors import NovaliteError
-from ..module_utils._presence import HOST_ARGUMENTS
+from ..module_utils._ledger_module import run_operation
 from ..modules import host_record
 from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction

@@ -11,7 +11,7 @@ import typing as t
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._guest_data.signature import host_key
+from ..module_utils._guest.signature import host_key
 from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
 from ..modules import metadata_proxy
 from ..plugin_utils import _home

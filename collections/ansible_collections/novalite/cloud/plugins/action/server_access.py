@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ..module_utils._launch.ssh import JUMP_VARIABLES
+from ..module_utils._ssh.config import JUMP_VARIABLES
 from ..modules import server_access
 from ..plugin_utils._home import said
 from ..plugin_utils._ledger_action import LedgerAction

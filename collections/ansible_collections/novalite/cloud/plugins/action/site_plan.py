@@ -10,8 +10,8 @@ import typing as t
 from ansible import context
 from ansible.template import trust_as_template
 
-from ..module_utils._controller import plain
-from ..module_utils._site import source
+from ..module_utils._ledger_module import plain
+from ..module_utils._stack import source
 from ..modules import site_plan
 from ..plugin_utils._ledger_action import LedgerAction
 

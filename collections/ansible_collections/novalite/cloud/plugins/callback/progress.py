@@ -48,7 +48,7 @@ from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as Default
 from ansible.utils.color import stringc
 
-from ..module_utils._launch.progress import Progress
+from ..plugin_utils._progress import Progress
 
 _COLOURS = {
     "head": C.COLOR_HIGHLIGHT, "running": C.COLOR_CHANGED, "done": C.COLOR_OK, "failed": C.COLOR_ERROR,

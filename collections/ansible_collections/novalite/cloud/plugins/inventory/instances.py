@@ -129,7 +129,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._launch import inventory as guests
+from ..module_utils._ssh import inventory as guests
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -186,7 +186,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             if isinstance(kept, dict) and kept.get("asked") == asked:
                 return t.cast("dict[str, t.Any]", kept["found"])
         try:
-            from ..module_utils._ledger.inventory import read_guests
+            from ..module_utils._ledger.placement.inventory import read_guests
         except ImportError as error:
             raise AnsibleParserError(missing_required_lib(error.name or "SQLAlchemy")) from None
         found = read_guests(home, self._text("ledger_url"), projects, states)

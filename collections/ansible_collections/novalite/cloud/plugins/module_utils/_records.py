@@ -8,7 +8,7 @@
 its directory, one for each adopted one, which has no directory here, and one for the host in the state directory.
 Root's alone, mode 0600.
 
-They are written by the ledger's slices (_ledger/slices.py) and are texts here.
+They are written by the ledger's slices (_ledger/compute/slices.py) and are texts here.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ aggregates:
       elements: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "aggregates": {

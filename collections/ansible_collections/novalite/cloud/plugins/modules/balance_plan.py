@@ -93,7 +93,7 @@ msg:
   sample: 3 moves would bring the score from 0.1820 to 0.0210
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
 
 ARGUMENT_SPEC: dict = {

@@ -97,7 +97,7 @@ msg:
   sample: 12 more of m1.small fit; ram is in the way of more on 2 of 3 hosts
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
 
 ARGUMENT_SPEC: dict = {

@@ -275,7 +275,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
-    # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
 }

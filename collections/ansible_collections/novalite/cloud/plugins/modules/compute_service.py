@@ -69,7 +69,7 @@ compute_hosts:
       type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "hosts": {"type": "list", "elements": "str", "required": True},

@@ -177,7 +177,12 @@ EXAMPLES = r"""
             hostname: web-1
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The DHCP servers that changed, C(before) and C(after), by bridge.
+  returned: changed
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

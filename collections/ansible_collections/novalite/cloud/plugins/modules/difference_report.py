@@ -88,7 +88,7 @@ report:
       type: bool
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "corrections": {"type": "list", "elements": "dict", "default": []},

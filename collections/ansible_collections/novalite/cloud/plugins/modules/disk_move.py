@@ -158,13 +158,13 @@ done:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk import channel, transfer
 from ..module_utils._disk.overlay import Disk
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
 from ..module_utils._records import write_records
+from ..module_utils._transfer import channel, transfer
 
 _STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
 

@@ -27,7 +27,7 @@ author:
 requirements:
   - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
   - ebtables of the nf_tables kind, for O(instances[].ports)
-  - the kernel's C(xt_physdev), for O(instances[].devices), and C(xt_u32), without which neighbour advertisements are
+  - the kernel's C(xt_physdev), for O(instances[].devices), and C(xt_bpf), without which neighbour advertisements are
     not compared, and a warning says so
   - ipset, for groups as source; without it, or where the kernel lacks it, there is one rule for each member
   - conntrack, to cut the connections of removed instances

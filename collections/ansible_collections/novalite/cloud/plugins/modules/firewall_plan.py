@@ -50,7 +50,7 @@ hosts:
   sample: {"hv1": {"instances": [], "security_groups": [], "zones": [], "bridges": [], "serving": []}}
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "hosts": {"type": "list", "elements": "str"},

@@ -59,7 +59,7 @@ msg:
   sample: 8 addresses taken
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC: dict = {
     "instances": {"type": "list", "elements": "dict", "required": True},

@@ -134,7 +134,7 @@ flavors:
       description: null
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "flavors": {

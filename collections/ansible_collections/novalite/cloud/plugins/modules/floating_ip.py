@@ -130,7 +130,7 @@ hosts:
   elements: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},

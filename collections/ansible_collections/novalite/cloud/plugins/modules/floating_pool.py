@@ -89,7 +89,7 @@ floating_pools:
       type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "floating_pools": {

@@ -91,9 +91,9 @@ found:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._drift.host_scan import ARGUMENT_SPEC as LOOK_ARGUMENTS
+from ..module_utils._drift.host_scan import look
 from ..module_utils._errors import NovaliteError
-from ..module_utils._presence import ARGUMENT_SPEC as LOOK_ARGUMENTS
-from ..module_utils._presence import look
 from ..module_utils._records import read_records, write_records
 
 ARGUMENT_SPEC = {

@@ -155,7 +155,7 @@ files:
   elements: dict
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "images": {

@@ -82,7 +82,7 @@ keypairs:
       fingerprint: "c3:0e:9a:5d:6c:4f:aa:bc:8e:0a:27:b8:37:2b:11:9f"
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "keypairs": {

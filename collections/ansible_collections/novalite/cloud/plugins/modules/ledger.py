@@ -104,7 +104,7 @@ before:
   type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "operation": {

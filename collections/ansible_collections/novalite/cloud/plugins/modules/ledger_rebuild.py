@@ -80,7 +80,7 @@ lost:
   elements: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "hosts": {

@@ -83,7 +83,7 @@ msg:
   type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {"build_timeout": {"type": "int", "default": 600}}
 SPEC_RULES: dict = {}

@@ -79,8 +79,8 @@ found:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._drift.host_scan import ARGUMENT_SPEC, look
 from ..module_utils._errors import NovaliteError
-from ..module_utils._presence import ARGUMENT_SPEC, look
 
 SPEC_RULES: dict = {}
 

@@ -103,11 +103,11 @@ moves:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk.channel import doors
 from ..module_utils._domain import lifecycle_migrate
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._transfer.channel import doors
 
 
 def main() -> None:

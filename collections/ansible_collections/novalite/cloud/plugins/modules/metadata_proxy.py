@@ -98,7 +98,12 @@ EXAMPLES = r"""
     state: absent
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The proxies that changed, C(before) and C(after), by bridge.
+  returned: changed
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

@@ -203,11 +203,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk.guest_network import nics_of
-from ..module_utils._disk.inject import File, Request
 from ..module_utils._disk.partition import INSPECT
-from ..module_utils._disk.session import inject_all
 from ..module_utils._errors import NovaliteError
+from ..module_utils._guest.guest_network import nics_of
+from ..module_utils._guest.inject import File, Request
+from ..module_utils._guest.session import inject_all
 from ..module_utils._host import STATE_DIR
 
 

@@ -254,7 +254,7 @@ networks:
       type: int
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "networks": {

@@ -101,7 +101,12 @@ EXAMPLES = r"""
     state: absent
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The XML of the filters that changed, C(before) and C(after), by their names.
+  returned: changed
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

@@ -67,7 +67,7 @@ followed:
   elements: dict
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "observed": {

@@ -95,7 +95,7 @@ projects:
     - {id: 0f0e0d0c0b0a09080706050403020100, name: demo, quotas: {instances: 10, cores: 20, ram: 51200}}
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "projects": {

@@ -82,7 +82,7 @@ msg:
       group web
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "source": {"type": "str", "required": True},

@@ -53,11 +53,17 @@ EXAMPLES = r"""
     residue: "{{ compared.residue }}"
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: What was attached, C(before) and C(after), each with a list C(attached) of devices and mounts.
+  returned: success
+  type: dict
+  sample: {before: {attached: [nbd /dev/nbd0]}, after: {attached: []}}
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk import residue
+from ..module_utils._drift import residue
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 

@@ -110,7 +110,12 @@ EXAMPLES = r"""
           - {fixed: 10.20.0.5, floating: 203.0.113.9, interface: eth0}
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: What differed, C(before) and C(after), addresses, kernel settings and rules of each table of iptables.
+  returned: changed
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

@@ -195,7 +195,7 @@ msg:
   sample: "placed 4 of 4 instances: 2 on hv1, 2 on hv2"
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
 
 ARGUMENT_SPEC: dict = {

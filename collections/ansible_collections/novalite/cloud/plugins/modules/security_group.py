@@ -149,7 +149,7 @@ hosts:
   sample: {"hv1": {"instances": [], "security_groups": [{"id": 1, "members": ["10.20.0.5"]}], "zones": []}}
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "security_groups": {

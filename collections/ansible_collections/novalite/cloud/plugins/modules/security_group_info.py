@@ -59,7 +59,7 @@ dot:
   type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},

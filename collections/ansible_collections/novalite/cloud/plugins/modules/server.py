@@ -348,7 +348,7 @@ request_id:
   sample: req-0e1c6a4c-6f0e-4a66-9d3e-1f6a3b0a9d52
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},

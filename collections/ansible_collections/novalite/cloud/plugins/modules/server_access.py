@@ -76,7 +76,7 @@ access:
       console: ssh -t -F /var/lib/novalite/ssh_config hv1 'exec virsh console instance-00000007'
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "path": {"type": "path"},

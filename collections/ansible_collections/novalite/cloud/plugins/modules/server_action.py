@@ -225,8 +225,8 @@ request_id:
   type: str
 """
 
-from ..module_utils._controller import run_module
 from ..module_utils._host import STATE_DIR
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "action": {

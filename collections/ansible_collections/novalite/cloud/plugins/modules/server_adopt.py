@@ -109,7 +109,7 @@ request_id:
   returned: when something changed
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC: dict = {
     "state": {"type": "str", "choices": ["adopted", "released"], "default": "adopted"},

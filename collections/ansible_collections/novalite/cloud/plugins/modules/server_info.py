@@ -73,7 +73,7 @@ servers:
   elements: dict
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "name": {"type": "str"},

@@ -72,8 +72,8 @@ hosts:
   sample: {"hv1": {"build": {"names": ["web"], "bridges": [], "disks": [], "domains": []}}}
 """
 
-from ..module_utils._controller import run_module
 from ..module_utils._host import STATE_DIR
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "instances": {"type": "list", "elements": "dict", "default": []},

@@ -112,7 +112,7 @@ errors:
       type: str
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "outcomes": {

@@ -99,8 +99,8 @@ import dataclasses
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._launch import wait
 from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._ssh import wait
 
 
 def main() -> None:

@@ -57,7 +57,12 @@ EXAMPLES = r"""
       - {name: tank, source: "files.example.org:/srv/volumes"}
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The lines of C(/etc/fstab) that were missing or not mounted, C(before) and C(after), by path.
+  returned: success
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

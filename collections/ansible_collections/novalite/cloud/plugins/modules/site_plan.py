@@ -167,7 +167,7 @@ has_secrets:
   type: bool
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "path": {"type": "path"},

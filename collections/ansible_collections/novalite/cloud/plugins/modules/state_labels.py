@@ -12,7 +12,7 @@ version_added: 0.1.0
 author:
   - novalite contributors (@novalite)
 description:
-  - A step of role M(novalite.cloud.compute_node) for hosts on which SELinux confines guests.
+  - A step of the role P(novalite.cloud.compute_node#role) for hosts on which SELinux confines guests.
   - Writes rules of SELinux's local policy for the files that guests use, and relabels these. Guests that run keep what
     libvirt gave them.
 extends_documentation_fragment:
@@ -40,7 +40,12 @@ EXAMPLES = r"""
   novalite.cloud.state_labels:
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The types that were missing in the local policy, C(before) and C(after), by pattern.
+  returned: success
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

@@ -143,7 +143,7 @@ users:
       roles: [{project: demo, role: member}]
 """
 
-from ..module_utils._controller import run_module
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "users": {

@@ -101,8 +101,8 @@ errors:
   elements: dict
 """
 
-from ..module_utils._controller import run_module
 from ..module_utils._host import STATE_DIR
+from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},

@@ -15,8 +15,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
+from ..module_utils._ledger_module import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from . import _decision_log, _home, _reach
 
 
@@ -24,10 +24,8 @@ class LedgerAction(ActionBase):
     """Runs the operation of a controller module in the controller's process.
 
     A module process costs 0.2 s, and importing SQLAlchemy in it 0.3 s more. Ansible's strategy loads an action plug-in
-    in the parent of all workers, so here the import is paid once a playbook. A subclass is two lines:
-
-        class ActionModule(LedgerAction):
-            module = flavor     # plugins/modules/flavor.py: holds ARGUMENT_SPEC and SPEC_RULES
+    in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
+    ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC and SPEC_RULES.
 
     The operation is found by the module's name; a subclass may set `operation` itself.
     """

@@ -13,7 +13,7 @@ import string
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._guest_data.image_properties import LAST_DEVICES
+from .._guest.image_properties import LAST_DEVICES
 
 PREFIX = "vd"  # virtio's
 ROOT = "vda"

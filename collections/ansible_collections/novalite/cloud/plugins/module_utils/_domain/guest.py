@@ -19,7 +19,7 @@ from .._addressing.macs import LINK_LOCAL, eui64
 from .._disk.layout import RESCUE
 from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
-from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
+from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
 from .devices import ROOT

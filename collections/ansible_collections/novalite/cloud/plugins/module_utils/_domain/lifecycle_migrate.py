@@ -19,10 +19,10 @@ import time
 import typing as t
 from xml.etree import ElementTree
 
-from .._disk.channel import Door
-from .._disk.tunnel import tunnel
 from .._errors import NovaliteError
 from .._libvirt import DAEMONS, Daemon
+from .._transfer.channel import Door
+from .._transfer.tunnel import tunnel
 from . import lifecycle
 
 with contextlib.suppress(ImportError):  # connect() reports it

@@ -20,9 +20,9 @@ import typing as t
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
+from .._network import bridged
 from .._network.ownership import NO_LEDGER, Mark
 from . import (
-    bridged,
     cache,
     conntrack,
     damage,
@@ -39,15 +39,16 @@ from . import (
 )
 from .cache import DIRECTORY
 from .policy import group_of, set_name
-from .present import Present, everything, of_ruleset, root_rules
+from .present import Present, everything, of_ruleset
 from .request import Changes, Request
 from .rules import FAMILIES
 from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
-_NO_TARGETS = ("this host's kernel has no xt_u32: IPv6 neighbour advertisements of its guests are not compared with "
-               "their addresses; install it (kernel-modules-extra), or give strangers networks of their own")
+_NO_TARGETS = ("this host's kernel or iptables has no xt_bpf: IPv6 neighbour advertisements of its guests are not "
+               "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
+               "their own")
 _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
@@ -248,7 +249,7 @@ class _Run:
         if self.request.state != "present" or not any(instance.devices for instance in self.request.instances):
             return
         who = next(iter(present.devices.get(devices.ND.root, {}).values()), None)
-        able = who is not None and present.chains.get(devices.TARGETS + who, ()) != devices.ANY_TARGET
+        able = who is not None and devices.compare(present.chains.get(devices.TARGETS + who, ()))
         self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
 
     def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
@@ -269,7 +270,7 @@ class _Run:
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
             for name in (*changes.wanted, *changes.gone):
-                rules = root_rules(present, name, family)
+                rules = changes.rules_before(present, name)
                 if rules is not None:
                     before[name] = [f"-A {name} {rule}".rstrip() for rule in rules]
                 if name in changes.wanted:
@@ -360,12 +361,11 @@ class _Run:
         if present.ruleset is not None:
             for hook in present.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
-        root = dispatch.IN.root
         edits = {}  # type: dict[str, list[str]]
-        if root in changes.wanted:
-            lines = ruleset.edits(root, root_rules(present, root, family), changes.wanted[root])
+        for name, rules in changes.wanted.items():
+            lines = ruleset.edits(name, changes.rules_before(present, name), rules)
             if lines is not None:
-                edits[root] = lines
+                edits[name] = lines
         return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
 
     def _update(self, known: Known, found: t.Mapping[str, Changes]) -> cache.Update:

@@ -19,19 +19,21 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import json
 import os
 import typing as t
 
-from .devices import ASKING, SIDES, TARGETS
+from .devices import SIDES, TARGETS
 from .policy import INSTANCE, NEW, OUT_OF
 from .present import Present, Scopes
 from .request import Changes
 from .rules import FAMILIES
+from .ruleset import dispatches
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 6
+_VERSION = 7
 _PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS)
 
 Shard = dict[str, t.Any]
@@ -81,6 +83,7 @@ class Kept(t.NamedTuple):
     facts: dict[str, t.Any]  # whatever else the run that read the tables saw
 
 
+@functools.lru_cache(maxsize=65536)
 def shard_of(name: str) -> int | None:
     for prefix in _PREFIXES:
         if name.startswith(prefix):
@@ -158,7 +161,7 @@ class Update:
                 files.discard(number)
         self.families[family] = json.dumps({
             "files": sorted(files),
-            "chains": {name: rules for name, rules in others.items() if not _dispatches(name)},
+            "chains": {name: rules for name, rules in others.items() if not dispatches(name)},
             "inbound": _packed(changes.inbound),
             "outbound": _packed(changes.outbound),
             "devices": _packed(changes.devices),
@@ -183,8 +186,10 @@ class Update:
 
 
 def _packed(scopes: Scopes) -> dict[str, list[str]]:
-    """As two texts for each scope: a parser of JSON takes several times as long for thousands of them."""
-    return {scope: [" ".join(entries), " ".join(entries.values())] for scope, entries in scopes.items()}
+    """As two texts for each scope: a parser of JSON takes several times as long for thousands of them. Sorted, which
+    what looks for a change among them has to do else."""
+    ordered = {scope: dict(sorted(entries.items())) for scope, entries in scopes.items()}
+    return {scope: [" ".join(entries), " ".join(entries.values())] for scope, entries in ordered.items()}
 
 
 def _unpacked(scopes: t.Mapping[str, t.Sequence[str]]) -> Scopes:
@@ -194,12 +199,6 @@ def _unpacked(scopes: t.Mapping[str, t.Sequence[str]]) -> Scopes:
 def _entries(texts: t.Sequence[str]) -> dict[str, str]:
     keys, whos = texts
     return dict(zip(keys.split(), whos.split()))
-
-
-def _dispatches(name: str) -> bool:
-    # what leads to instances follows from the addresses
-    devices = (ASKING.root, *(side.root for side in SIDES))
-    return name.startswith(("nova-l", "nova-m-", "nova-net-", "nova-from-", *devices)) or name == "nova-out"
 
 
 def _load(path: str) -> t.Any:

@@ -27,7 +27,7 @@ def names(intended: Present, present: Present, family: str) -> list[str]:
     """The chains, and the built-in ones that call them, that are not as `intended` any more, for the user."""
     whole, there = everything(intended, family), present.chains
     found = [name for name in {**whole, **there}
-             if name not in there or name not in whole or not ruleset.same(there[name], whole[name])]
+             if name not in there or name not in whole or not ruleset.same(name, there[name], whole[name])]
     if present.ruleset is not None:
         found += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
     return sorted(set(found))
@@ -38,8 +38,8 @@ def against(present: Present, intended: Present, changes: Changes, family: str) 
     whole = {} if changes.is_last else {**everything(intended, family), **changes.wanted}
     for name in changes.gone:
         whole.pop(name, None)
-    changes.wanted = {name: rules for name, rules in whole.items()
-                      if name not in present.chains or not ruleset.same(present.chains[name], rules)}
+    changes.wanted = {name: ruleset.in_order(name, present.chains.get(name, ()), rules) for name, rules in whole.items()
+                      if name not in present.chains or not ruleset.same(name, present.chains[name], rules)}
     changes.gone = [name for name in present.chains if name not in whole]
 
 

@@ -9,11 +9,11 @@
 An address is what its sender writes: broadcast, multicast, an address that a guest gave itself or another guest's with
 this one's MAC would find no chain, or a wrong one. The device is what the packet really reaches. So it comes first, and
 addresses decide where no device is known: what is routed, and what the host itself sends. Up to LEAF devices are one
-rule each; more of them are found through their names' characters::
+rule each; more of them are found through the first characters in which their names differ (tree.py)::
 
     nova-local      -m physdev --physdev-is-bridged -j nova-tap
-    nova-tap        -m physdev --physdev-out t+ --physdev-is-bridged -g nova-tap-t
-    nova-tap-t...   -m physdev --physdev-out tap0a1b2c3d-4e --physdev-is-bridged -g nova-inst-17
+    nova-tap        -m physdev --physdev-out tap0+ --physdev-is-bridged -g nova-tap-tap0
+    nova-tap-tap0   -m physdev --physdev-out tap0a1b2c3d-4e --physdev-is-bridged -g nova-inst-17
 
 Whoever is not ours falls through. The same by the device that a packet came in by: `nova-dev` leads to egress rules,
 `nova-nd` to the addresses that an instance may say are its own by neighbour discovery (Neutron: `nd_target`).
@@ -21,19 +21,19 @@ Whoever is not ours falls through. The same by the device that a packet came in 
 
 from __future__ import annotations
 
-import bisect
 import ipaddress
 import re
 import typing as t
 
 from .._errors import NovaliteError
+from . import tree
 from .dispatch import to_hex
 
-LEAF = 16
+LEAF = 24
 
-Entries = dict[str, str]  # device -> an instance's id
+Entries = tree.Entries  # device -> an instance's id
 Devices = dict[str, Entries]  # by the root of a side
-Chains = dict[str, tuple[str, ...]]
+Chains = tree.Chains
 
 
 class Side(t.NamedTuple):
@@ -55,8 +55,9 @@ ANY_TARGET = ("-j RETURN",)  # where the kernel cannot compare them
 # What a guest asks of the host itself: one chain for all of them, which host.py fills. Its devices are those of TO.
 ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 
-_ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
+ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
 _NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+_NEXT_HEADER, _TARGET, _ICMPV6 = 6, 48, 58  # places in an IPv6 packet without extension headers
 # Queries for listeners: a guest that does not hear them falls silent for a bridge that snoops.
 _QUERIES = {"IPv4": "-d 224.0.0.1/32 -p 2 -j RETURN",
             "IPv6": "-d ff00::/8 -p ipv6-icmp -m icmp6 --icmpv6-type 130 -j RETURN"}
@@ -104,49 +105,28 @@ def merged(old: Devices, given: t.Mapping[str, t.Sequence[str]], keep: bool, fam
     return found
 
 
-def chains(side: Side, entries: Entries, family: str, on_the_way: t.Collection[str] | None = None) -> Chains:
-    """The chains that dispatch, with the root; with `on_the_way` those that lead to one of these devices."""
-    found: Chains = {}
-
-    heads_of = {TO.root: (_QUERIES[family],), ASKING.root: ("-m physdev ! --physdev-is-in -j RETURN",)}
-
-    def line(name: str) -> str:
-        return f"{side.match.format(name)} -g {side.target + entries[name] if side.target else ASKED}"
-
-    def walk(chain: str, prefix: str, names: list[str]) -> None:
-        head = heads_of.get(chain, ())
-        if len(names) <= LEAF:
-            found[chain] = (*head, *map(line, names))
-            return
-        lines, place = [], 0
-        if names[0] == prefix:
-            lines.append(line(prefix))
-            place = 1
-        while place < len(names):
-            start = names[place][: len(prefix) + 1]
-            end = bisect.bisect_left(names, start + "\x7f", place)
-            if end - place == 1:
-                lines.append(line(names[place]))
-            else:
-                lines.append(f"{side.match.format(start + '+')} -g {side.root}-{start}")
-                if on_the_way is None or any(name.startswith(start) for name in on_the_way):
-                    walk(f"{side.root}-{start}", start, names[place:end])
-            place = end
-        found[chain] = (*head, *lines)
-
-    if entries:
-        walk(side.root, "", sorted(entries))
-    return found
+def chains(side: Side, entries: Entries, family: str) -> Chains:
+    """The chains that dispatch, with the root."""
+    return changed(side, {}, entries, family).chains
 
 
-def changed(side: Side, old: Entries, new: Entries, family: str) -> tuple[Chains, list[str]]:
-    """The chains that differ between `old` and `new`, and the names of those that are in `old` only."""
-    keys = {device for device in old.keys() | new.keys() if old.get(device) != new.get(device)}
-    if not keys:
-        return {}, []
-    before, after = (chains(side, entries, family, keys) for entries in (old, new))
-    return ({name: rules for name, rules in after.items() if before.get(name) != rules},
-            [name for name in before if name not in after])
+def changed(side: Side, old: Entries, new: Entries, family: str) -> tree.Difference:
+    """The chains that differ between `old` and `new`."""
+    head = {TO.root: (_QUERIES[family],), ASKING.root: ("-m physdev ! --physdev-is-in -j RETURN",)}.get(side.root, ())
+    then, now = (tree.State(entries, head) if entries else tree.NOTHING for entries in (old, new))
+    return tree.changed(_FORMS[side], then, now) if old != new else tree.Difference()
+
+
+def _form(side: Side) -> tree.Form:
+    return tree.Form(
+        side.root, LEAF, LEAF,
+        lambda prefix: f"{side.root}-{prefix}",
+        lambda device, who: f"{side.match.format(device)} -g {side.target + who if side.target else ASKED}",
+        lambda prefix, node: f"{side.match.format(prefix + '+')} -g {node}",
+    )
+
+
+_FORMS = {side: _form(side) for side in (*SIDES, ASKING)}
 
 
 def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
@@ -158,7 +138,7 @@ def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
         if name in seen:
             return
         seen.add(name)
-        for match in map(_ENTRY.fullmatch, rules_of(name)):
+        for match in map(ENTRY.fullmatch, rules_of(name)):
             if match is None:
                 continue
             if match[2].startswith(side.target):
@@ -184,9 +164,22 @@ def targets_chain(own: t.Iterable[str], shared: t.Iterable[str] = ()) -> tuple[s
 
 
 def _about(address: str, length: int) -> str:
-    terms = ["0x4>>0x8&0xff=0x3a"]
+    """The rule for the addresses that begin with the first `length` bits of `address` (32 hexadecimal digits).
+
+    A program of classic BPF, instructions as `code jt jf k`: EL 9 and later have no xt_u32, which would do as well.
+    """
+    tests = [(f"48 0 0 {_NEXT_HEADER}", _ICMPV6)]
     for word in range((length + 31) // 32):
         bits = min(32, length - 32 * word)
-        mask = "" if bits == 32 else f"&{0xFFFFFFFF << 32 - bits & 0xFFFFFFFF:#x}"
-        terms.append(f"{48 + 4 * word:#x}{mask}={int(address[8 * word:8 * word + 8], 16):#x}")
-    return f'-m u32 --u32 "{"&&".join(terms)}" -j RETURN'
+        mask = 0xFFFFFFFF << 32 - bits & 0xFFFFFFFF
+        load = f"32 0 0 {_TARGET + 4 * word}"
+        tests.append((load if bits == 32 else f"{load},84 0 0 {mask}", int(address[8 * word:8 * word + 8], 16) & mask))
+    program = ["6 0 0 1", "6 0 0 0"]  # a match; none
+    for load, value in reversed(tests):
+        program = [*load.split(","), f"21 0 {len(program) - 1} {value}", *program]
+    return f'-m bpf --bytecode "{len(program)},{",".join(program)}" -j RETURN'
+
+
+def compare(rules: t.Collection[str]) -> bool:
+    """Whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
+    return bool(rules) and tuple(rules) != ANY_TARGET and not any("-m u32 " in rule for rule in rules)

@@ -14,8 +14,7 @@ for more of them the root leads by prefix to chains of at most LEAF addresses ea
     nova-l-0a00011    -d 10.0.1.17/32 -j nova-inst-17
 
 Addresses are hexadecimal texts of fixed length ("0a000111"), so that a prefix is a prefix and their order is that of
-the alphabet. What a chain of the tree holds follows from the addresses under its prefix alone: whichever way a host
-came to its addresses, it has the same chains, and a change rewrites those on the way to the changed address only.
+the alphabet (tree.py).
 
 The network of an isolated bridge may use addresses that another one uses too, so it has a root of its own, and packets
 on that bridge meet no other.
@@ -23,19 +22,20 @@ on that bridge meet no other.
 
 from __future__ import annotations
 
-import bisect
 import functools
 import hashlib
 import re
 import socket
 import typing as t
 
-LINEAR = 256  # addresses; above it, a tree
+from . import tree
+
+LINEAR = 64  # addresses; above it, a tree
 LEAF = 16
 
-Entries = dict[str, str]  # address, hexadecimal -> what it leads to (`<target prefix><rest>`, an instance's id)
-Chains = dict[str, tuple[str, ...]]
-Head = tuple[str, ...]
+Entries = tree.Entries  # address, hexadecimal -> what it leads to (`<target prefix><rest>`, an instance's id)
+Chains = tree.Chains
+Head = tree.Rules
 
 SHIELD = "-j RETURN"
 EVERYWHERE = ""  # the scope of addresses that are no isolated network's
@@ -56,7 +56,7 @@ class Side(t.NamedTuple):
 IN = Side("nova-local", "nova-net-", "nova-l-", "-d", "-o", "-j", "nova-inst-")
 OUT = Side("nova-out", "nova-from-", "nova-m-", "-s", "-i", "-j", "nova-out-")
 
-_PREFIXED = re.compile(r"-[ds] (\S+)/([0-9]+) -([jg]) (\S+)")
+PREFIXED = re.compile(r"-[ds] (\S+)/([0-9]+) -([jg]) (\S+)")
 
 
 def to_hex(cidr: str) -> str:
@@ -80,7 +80,7 @@ def root_of(side: Side, scope: str) -> str:
 
 def chains(side: Side, scopes: t.Mapping[str, Entries], family: str, head: Head = ()) -> Chains:
     """All chains that dispatch, with the roots. What the first root begins with is not dispatch's: `head`."""
-    return changed(side, {}, scopes, family, heads=((), head))[0]
+    return changed(side, {}, scopes, family, heads=((), head)).chains
 
 
 def changed(
@@ -90,36 +90,41 @@ def changed(
     family: str,
     keys: t.Mapping[str, t.Collection[str]] | None = None,
     heads: tuple[Head, Head] = ((), ()),
-) -> tuple[Chains, list[str]]:
-    """The chains that differ between `old` and `new` (or are new), and the names of those that are in `old` only.
+) -> tree.Difference:
+    """The chains that differ between `old` and `new`.
 
-    `keys` are the addresses by scope that differ, and perhaps some that do not; None: compare them all.
+    `keys` are the addresses by scope that differ, and perhaps some that do not; None: compare them all. The first root
+    is there where anything begins it (`heads`) or any address is known.
     """
-    found: Chains = {}
-    gone: list[str] = []
+    difference = tree.Difference()
     for scope in {EVERYWHERE: None, **dict.fromkeys(old), **dict.fromkeys(new)}:
-        before, after = old.get(scope, {}), new.get(scope, {})
-        if keys is None:
-            changes = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-        else:
-            changes = sorted(keys.get(scope, ()))
-        first = scope == EVERYWHERE
-        jumps = ([*heads[0], *_scope_jumps(side, old)], [*heads[1], *_scope_jumps(side, new)]) if first else ([], [])
-        if not changes and jumps[0] == jumps[1] and (not first or old or heads[0]):
-            continue
-        work = _Work(side, scope, family, changes)
-        tops = [_children(sorted(entries)) if len(entries) > LINEAR else None for entries in (before, after)]
-        texts = [(*jump, *(work.jumps(top, entries) if top else work.lines(entries, entries)))
-                 for jump, top, entries in zip(jumps, tops, (before, after))]
-        root = root_of(side, scope)
-        if not after and not (first and (any(new.values()) or heads[1])):
-            work.gone.append(root)
-        elif texts[0] != texts[1] or not (before or (first and heads[0])):
-            work.found[root] = texts[1]
-        work.compare(tops[0] or {}, tops[1] or {}, before, after)
-        found.update(work.found)
-        gone += [name for name in work.gone if name not in work.found]
-    return found, gone
+        then, now = (_state(side, scope, scopes, head) for scopes, head in zip((old, new), heads))
+        of_scope = None if keys is None else keys.get(scope, ())
+        if of_scope is None or of_scope or then.head != now.head:
+            difference.add(tree.changed(_form(side, scope, family), then, now, of_scope))
+    return difference
+
+
+def _state(side: Side, scope: str, scopes: t.Mapping[str, Entries], head: Head) -> tree.State:
+    entries = scopes.get(scope, {})
+    if scope != EVERYWHERE:
+        return tree.State(entries) if entries else tree.NOTHING
+    if not head and not any(scopes.values()):
+        return tree.NOTHING
+    return tree.State(entries, (*head, *_scope_jumps(side, scopes)))
+
+
+def _form(side: Side, scope: str, family: str) -> tree.Form:
+    def branch(prefix: str, node: str) -> str:
+        # Goto: no other range holds the address, so that a packet that finds nothing is through with the tree.
+        return f"{side.address} {to_cidr(prefix, family)} -g {node}"
+
+    return tree.Form(
+        root_of(side, scope), LINEAR, LEAF,
+        lambda prefix: _node(side, scope, prefix),
+        lambda key, who: f"{side.address} {to_cidr(key, family)} {side.jump} {side.target}{who}",
+        branch,
+    )
 
 
 def _scope_jumps(side: Side, scopes: t.Mapping[str, Entries]) -> list[str]:
@@ -139,7 +144,7 @@ def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) ->
             return
         seen.add(name)
         for rule in rules_of(name):
-            match = _PREFIXED.fullmatch(rule)
+            match = PREFIXED.fullmatch(rule)
             if match is None:
                 continue
             target = match[4]
@@ -150,67 +155,6 @@ def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) ->
 
     walk(root)
     return entries
-
-
-class _Work:
-    def __init__(self, side: Side, scope: str, family: str, changes: list[str]) -> None:
-        self.side, self.scope, self.family, self.changes = side, scope, family, changes
-        self.found: Chains = {}
-        self.gone: list[str] = []
-
-    def compare(
-        self, old: dict[str, list[str]], new: dict[str, list[str]], before: Entries, after: Entries
-    ) -> None:
-        """Walk both trees at once, into what differs. `old` and `new`: the sorted addresses under each prefix."""
-        for prefix in {**old, **new}:
-            then, now = old.get(prefix, []), new.get(prefix, [])
-            is_there, shall_be = len(then) > 1, len(now) > 1  # a lone address stands in the chain above
-            if not (is_there or shall_be) or (is_there and shall_be and not self._touched(prefix)):
-                continue
-            name = _node(self.side, self.scope, prefix)
-            old_children = _children(then) if len(then) > LEAF else {}
-            new_children = _children(now) if len(now) > LEAF else {}
-            if shall_be:
-                text = self._text(now, new_children, after)
-                if not is_there or text != self._text(then, old_children, before):
-                    self.found[name] = text
-            else:
-                self.gone.append(name)
-            if old_children or new_children:
-                self.compare(old_children, new_children, before, after)
-
-    def _text(self, keys: list[str], children: dict[str, list[str]], entries: Entries) -> tuple[str, ...]:
-        return self.jumps(children, entries) if children else self.lines(keys, entries)
-
-    def lines(self, keys: t.Iterable[str], entries: Entries) -> tuple[str, ...]:
-        side, family = self.side, self.family
-        return tuple(f"{side.address} {to_cidr(key, family)} {side.jump} {side.target}{entries[key]}" for key in keys)
-
-    def jumps(self, children: t.Mapping[str, list[str]], entries: Entries) -> tuple[str, ...]:
-        # Goto: no other range holds the address, so that a packet that finds nothing is through with the tree.
-        return tuple(
-            self.lines(keys, entries)[0] if len(keys) == 1
-            else f"{self.side.address} {to_cidr(prefix, self.family)} -g {_node(self.side, self.scope, prefix)}"
-            for prefix, keys in children.items()
-        )
-
-    def _touched(self, prefix: str) -> bool:
-        place = bisect.bisect_left(self.changes, prefix)
-        return place < len(self.changes) and self.changes[place].startswith(prefix)
-
-
-def _children(keys: list[str]) -> dict[str, list[str]]:
-    """Sorted addresses by the first digit in which they differ."""
-    first, last = keys[0], keys[-1]
-    start = next(place for place, digit in enumerate(first) if digit != last[place])
-    found: dict[str, list[str]] = {}
-    place = 0
-    while place < len(keys):
-        prefix = keys[place][: start + 1]
-        end = bisect.bisect_left(keys, prefix + "g", place)  # behind every digit
-        found[prefix] = keys[place:end]
-        place = end
-    return found
 
 
 @functools.lru_cache(maxsize=65536)

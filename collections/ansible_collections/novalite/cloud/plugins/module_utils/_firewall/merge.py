@@ -17,7 +17,7 @@ import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import devices, dispatch, host, owners, passage, policy, ruleset
+from . import devices, dispatch, host, owners, passage, policy, ruleset, tree
 from .dispatch import IN, OUT
 from .policy import (
     EGRESS,
@@ -126,11 +126,14 @@ class _Merge:
         self.restricted = {}  # type: dict[str, bool]
         for who in sorted(writing, key=_by_number):
             self._write(who)
+        counted = whos(present.inbound) | set(devices.of(devices.TO, present.devices).values())
         for who in leaving | writing:
-            old_groups = groups_of(present.chains, who) if present.users else set()
-            new_groups = {jump for name in chains_of(who) for jump in group_jumps(self.all.get(name, ()))}
-            if who in leaving:
-                new_groups = set()
+            is_counted = who in counted  # or nothing leads to it, and `users` does not know it
+            if is_counted and who in writing and all(
+                    self.all.get(name) == present.chains.get(name) for name in chains_of(who)[:3]):
+                continue
+            old_groups = groups_of(present.chains, who) if is_counted else set()
+            new_groups = set() if who in leaving else groups_of(self.all, who)
             changes.users.subtract(old_groups - new_groups)
             changes.users.update(new_groups - old_groups)
             self.touched_groups |= old_groups ^ new_groups
@@ -317,24 +320,19 @@ class _Merge:
         elif asked is not None:
             changes.gone.append(devices.ASKED)
         before, after = devices.heads(present.devices), devices.heads(changes.devices)
+        difference, is_read = tree.Difference(), present.ruleset is not None  # then all is compared with what is there
         for by_device in (*devices.SIDES, devices.ASKING):
             then, now = devices.of(by_device, present.devices), devices.of(by_device, changes.devices)
-            if present.ruleset is None:
-                lines, leaving = devices.changed(by_device, then, now, self.family)
-                changes.gone += leaving
-            else:
-                lines = devices.chains(by_device, now, self.family)
-            self.all.update(lines)
+            difference.add(devices.changed(by_device, {} if is_read else then, now, self.family))
         for side, old, new, keys in (
             (IN, present.inbound, changes.inbound, self.keys), (OUT, present.outbound, changes.outbound, self.out_keys)
         ):
-            if present.ruleset is None:
-                heads = before[side.root], after[side.root]
-                found, gone = dispatch.changed(side, old, new, self.family, keys, heads)
-                changes.gone += gone
-            else:
-                found = dispatch.chains(side, new, self.family, after[side.root])
-            self.all.update(found)
+            of_side = (dispatch.changed(side, {}, new, self.family, heads=((), after[side.root])) if is_read else
+                       dispatch.changed(side, old, new, self.family, keys, (before[side.root], after[side.root])))
+            difference.add(of_side)
+        self.all.update(difference.chains)
+        changes.gone += difference.gone
+        changes.before = difference.before
         changes.roots = _roots(changes.inbound, changes.outbound, changes.zones, changes.devices)
 
     def _passages(self) -> None:
@@ -367,8 +365,6 @@ class _Merge:
             changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
             if not changes.zones and present.zones:
                 changes.gone.append(ZONES)
-            if not present.outbound and not devices.heads(present.devices)[OUTGOING]:
-                changes.gone = [name for name in changes.gone if name != OUTGOING]
         else:
             staying = whos(changes.inbound) | set(self.by_device.values())
             kept = {name for who in staying for name in chains_of(who)[:2]}
@@ -378,8 +374,8 @@ class _Merge:
             changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
         leads_away = dict.fromkeys(changes.gone)
         changes.gone = [name for name in leads_away if name not in self.all]
-        changes.wanted = {name: rules for name, rules in self.all.items()
-                          if name not in chains or not ruleset.same(chains[name], rules)}
+        changes.wanted = {name: ruleset.in_order(name, chains.get(name, ()), rules) for name, rules in self.all.items()
+                          if name not in chains or not ruleset.same(name, chains[name], rules)}
         changes.sets = present.sets
         if any(name.startswith(_GROUPS) for name in (*changes.wanted, *changes.gone)):
             changes.sets = sets_in({name: self.all[name] if name in self.all else chains[name]

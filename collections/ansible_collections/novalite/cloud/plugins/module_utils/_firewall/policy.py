@@ -12,7 +12,7 @@ that is already on the host compares equal without a second parser.
 One instance's packets, IPv4 (IPv6 has neighbour discovery and router advertisements in front)::
 
     FORWARD, OUTPUT   -j nova-local
-    nova-local        -d <address>/32 -j nova-inst-<id>     (more than 256: see dispatch.py)
+    nova-local        -d <address>/32 -j nova-inst-<id>     (more than 64: see dispatch.py)
     nova-inst-<id>    INVALID -> DROP
                       ESTABLISHED, in the direction that opened the flow -> nova-new-<id>
                       RELATED,ESTABLISHED -> ACCEPT
@@ -45,6 +45,7 @@ that is on several networks has a section for each, by the bridge (`-o <bridge> 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing as t
 
@@ -52,7 +53,7 @@ from .._errors import NovaliteError
 from . import devices
 from .dispatch import IN, OUT
 from .ports import Port, parse_port
-from .rules import Rule, expanded, host, hosts, inexpressible, parse_rule, texts
+from .rules import FAMILIES, Rule, expanded, host, hosts, inexpressible, parse_rule, texts
 
 LOCAL = IN.root
 OUTGOING = OUT.root
@@ -140,10 +141,15 @@ class Instance:
 
     def of(self, family: str) -> list[tuple[str, str]]:
         """(scope, address as a CIDR of a single host) of one family, the shared ones not."""
-        return _by_scope(self.addresses, family)
+        return self._hosts[family][0]
 
     def shared_of(self, family: str) -> list[tuple[str, str]]:
-        return _by_scope(self.shared, family)
+        return self._hosts[family][1]
+
+    @functools.cached_property
+    def _hosts(self) -> dict[str, list[list[tuple[str, str]]]]:
+        return {family: [[(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
+                         for addresses in (self.addresses, self.shared)] for family in FAMILIES}
 
     def is_in(self, family: str) -> bool:
         """Whether there is anything of this family to judge: what reaches a device is of both."""
@@ -152,10 +158,6 @@ class Instance:
     def scopes(self, family: str) -> set[str]:
         """Where it has addresses of one family."""
         return {scope for scope, _cidr in (*self.of(family), *self.shared_of(family))}
-
-
-def _by_scope(addresses: t.Mapping[str, t.Iterable[str]], family: str) -> list[tuple[str, str]]:
-    return [(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
 
 
 def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:

@@ -74,15 +74,6 @@ def everything(present: Present, family: str) -> Chains:
     return found
 
 
-def root_rules(present: Present, name: str, family: str) -> tuple[str, ...] | None:
-    """The rules of the chain that dispatches linearly, where they are known without reading."""
-    if present.ruleset is None and name == IN.root and len(present.inbound.get("", ())) <= dispatch.LINEAR:
-        return dispatch.chains(IN, {scope: entries if scope == "" else dict(list(entries.items())[:1])
-                                    for scope, entries in present.inbound.items()}, family,
-                               devices.heads(present.devices)[name]).get(name)
-    return present.chains.get(name)
-
-
 def whos(scopes: Scopes) -> set[str]:
     """Everything that addresses lead to: an instance's id, or several with `+` between."""
     return set().union(*(entries.values() for entries in scopes.values())) if scopes else set()

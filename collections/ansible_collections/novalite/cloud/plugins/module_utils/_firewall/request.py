@@ -14,7 +14,7 @@ import typing as t
 
 from .devices import Devices
 from .policy import Chains, Group, Instance
-from .present import Scopes
+from .present import Present, Scopes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Request:
     `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set. `bridges` are those of
     the instances' networks (`absent`: that go with them), `serving` those on which this host serves DHCP and DNS.
     `opened`: what guests may ask of the host besides (host.py); None leaves that as it is.
-    `targets`: whether the kernel has xt_u32, without which the target of neighbour discovery is not compared.
+    `targets`: whether the kernel has xt_bpf, without which the target of neighbour discovery is not compared.
     """
 
     instances: tuple[Instance, ...] = ()
@@ -45,6 +45,8 @@ class Changes:
     """What to do in one family, and what the host has afterwards."""
 
     wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
+    # what those of them held that lead to instances: `Present` has these chains only where a host was read
+    before: Chains = dataclasses.field(default_factory=dict)
     gone: list[str] = dataclasses.field(default_factory=list)
     roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
     inbound: Scopes = dataclasses.field(default_factory=dict)
@@ -58,3 +60,9 @@ class Changes:
     moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     # (scope, address) that are an instance's and were nobody's
     arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def rules_before(self, present: Present, name: str) -> tuple[str, ...] | None:
+        """What a chain held; None where it was not there."""
+        if present.ruleset is None and name in self.before:
+            return self.before[name]
+        return present.chains.get(name)

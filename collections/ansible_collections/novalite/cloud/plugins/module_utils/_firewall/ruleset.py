@@ -21,7 +21,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from . import devices, passage
-from .dispatch import IN, OUT
+from .dispatch import IN, OUT, PREFIXED
 from .policy import (
     EGRESS,
     EGRESS_ANSWERS,
@@ -91,6 +91,9 @@ _OURS = {
 # OUT_OF begins as OUTGOING does
 _OF_SECURITY = (OUTGOING, EGRESS, INGRESS_ANSWERS, OUT.node, OUT.network, devices.FROM.root, devices.ND.root,
                 devices.TARGETS)
+# of chains that lead to instances
+_DISPATCHING = ("nova-l", IN.network, OUT.node, OUT.network,
+                *(side.root for side in (*devices.SIDES, devices.ASKING)))
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
 _PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "icmpv6": "58", "ipv6-icmp": "58", "sctp": "132", "udplite": "136",
               "esp": "50", "ah": "51", "dccp": "33", "igmp": "2", "mobility-header": "135", "ipv6-mh": "135",
@@ -192,11 +195,37 @@ def parse(text: str) -> Ruleset:
                     for name, of_table in tables.items()}, policies)
 
 
-def same(one: t.Sequence[str], other: t.Sequence[str]) -> bool:
-    """Whether two chains mean the same rules; only a protocol's name may differ, which each host spells its own way."""
+def dispatches(name: str) -> bool:
+    """Whether a chain leads to instances by address or device (tree.py)."""
+    return name.startswith(_DISPATCHING) or name == OUT.root
+
+
+def same(name: str, one: t.Sequence[str], other: t.Sequence[str]) -> bool:
+    """Whether two states of a chain mean the same.
+
+    A protocol's name may differ, which each host spells its own way, and the order of rules that lead to instances, of
+    which no two match the same packet; what is before these may not.
+    """
     if one == other:
         return True
+    if dispatches(name):
+        (head, entries), (other_head, other_entries) = map(_parts, (one, other))
+        return sorted(entries) == sorted(other_entries) and _spelled_alike(head, other_head)
+    return _spelled_alike(one, other)
+
+
+def _spelled_alike(one: t.Sequence[str], other: t.Sequence[str]) -> bool:
     return len(one) == len(other) and all(a == b or canonical(a) == canonical(b) for a, b in zip(one, other))
+
+
+def _parts(rules: t.Sequence[str]) -> tuple[t.Sequence[str], t.Sequence[str]]:
+    """The rules before the first one that leads to an instance, or to the chain of a prefix, and the others."""
+    place = next((place for place, rule in enumerate(rules) if _leads(rule)), len(rules))
+    return rules[:place], rules[place:]
+
+
+def _leads(rule: str) -> bool:
+    return bool(PREFIXED.fullmatch(rule) or devices.ENTRY.fullmatch(rule))
 
 
 @functools.lru_cache(maxsize=16384)
@@ -265,7 +294,8 @@ def restore_text(
 def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
     """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
-    different = {name: rules for name, rules in wanted.items() if name not in owned or not same(owned[name], rules)}
+    different = {name: rules for name, rules in wanted.items()
+                 if name not in owned or not same(name, owned[name], rules)}
     gone = [name for name in owned if name not in wanted]
     refuse_foreign_users(current, gone)
     hooks = [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
@@ -279,16 +309,32 @@ def hook_lines(current: Ruleset, hook: Hook, wanted: bool) -> list[str]:
 
 
 def edits(name: str, old: t.Sequence[str] | None, new: t.Sequence[str]) -> list[str] | None:
-    """Deletions and appends that turn `old` into `new`; None when the chain is better written anew."""
-    if old is None or len(set(old)) != len(old) or len(new) < 8:
+    """Deletions and appends that turn `old` into what is the same as `new`; None where the chain is written anew.
+
+    A chain that is written anew is emptied first, and whoever takes a rule out of a table of nftables waits until no
+    packet is in it (10 to 20 ms, synchronize_rcu); one that only gets more is not.
+    """
+    if old is None or not dispatches(name) or len(set(old)) != len(old):
         return None
-    keep, known = set(new), set(old)
-    kept = [rule for rule in old if rule in keep]
-    removed = [rule for rule in old if rule not in keep]
+    (head, entries), (new_head, new_entries) = map(_parts, (old, new))
+    keep, known = set(new_entries), set(entries)
+    removed = [rule for rule in entries if rule not in keep]
+    added = [rule for rule in new_entries if rule not in known]
     # iptables-nft looks for a rule to delete through the whole chain, so many deletions cost more than a rewrite.
-    if list(new[: len(kept)]) != kept or len(removed) + len(new) - len(kept) > len(new) // 2:
+    if not _spelled_alike(head, new_head) or (removed and len(removed) + len(added) > len(new) // 2):
         return None
-    return [f"-D {name} {rule}" for rule in removed] + [f"-A {name} {rule}" for rule in new if rule not in known]
+    if not all(map(_leads, removed)):
+        return None  # somebody else's, of which it is not known whether iptables takes it back as it printed it
+    return [f"-D {name} {rule}" for rule in removed] + [f"-A {name} {rule}" for rule in added]
+
+
+def in_order(name: str, old: t.Sequence[str], new: tuple[str, ...]) -> tuple[str, ...]:
+    """`new` as edits() leaves it: in a chain that leads to instances, what stays keeps its place."""
+    if not old or not dispatches(name):
+        return new
+    place = {rule: number for number, rule in enumerate(old)}
+    head, entries = _parts(new)
+    return (*head, *sorted(entries, key=lambda rule: place.get(rule, len(old))))
 
 
 def refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:

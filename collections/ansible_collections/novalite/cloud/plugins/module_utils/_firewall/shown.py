@@ -14,10 +14,9 @@ import typing as t
 
 from .._command import CommandError, run
 from .._host import locked
-from .._network import additions
+from .._network import additions, bridged
 from .._network.additions import Additions
 from .._network.ownership import Mark
-from . import bridged
 from .request import Request
 
 

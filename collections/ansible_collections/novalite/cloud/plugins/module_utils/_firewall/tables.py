@@ -38,8 +38,8 @@ class Tables:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
     def compares_bytes(self) -> bool:
-        """Whether the kernel has xt_u32, which not every distribution ships. Asked in a namespace of its own."""
-        rule = ["-A", "INPUT", "-m", "u32", "--u32", "0=0", "-j", "ACCEPT"]
+        """Whether the kernel has xt_bpf, which a distribution may pack apart. Asked in a namespace of its own."""
+        rule = ["-A", "INPUT", "-m", "bpf", "--bytecode", "1,6 0 0 1", "-j", "ACCEPT"]
         try:
             run(["unshare", "-n", f"{_COMMAND['IPv6']}{self._infix}", *rule])
         except CommandError:

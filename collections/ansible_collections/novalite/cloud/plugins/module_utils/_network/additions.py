@@ -19,7 +19,7 @@ import os
 import typing as t
 
 from .._host import locked, write_atomically
-from . import settings
+from . import sysctl
 from .ownership import Mark
 
 DIRECTORY = "/run/novalite"
@@ -114,18 +114,18 @@ def claim(
 def _claim(
     user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str], put: bool
 ) -> bool:
-    wrong = {**settings.wrong(wanted), **before}
+    wrong = {**sysctl.wrong(wanted), **before}
     known = _settings()
     after = dict(known)
     for name, value in wanted.items():
         if name in known and user not in known[name].users:
             after[name] = dataclasses.replace(known[name], users=(*known[name].users, user))
         elif name in wrong and name not in known:
-            after[name] = Setting(wrong[name], value, (user,), tuple(settings.forwarding(name)))
+            after[name] = Setting(wrong[name], value, (user,), tuple(sysctl.forwarding(name)))
     if after != known:
         _keep(after)
     if put:
-        settings.put({name: wanted[name] for name in settings.wrong(wanted)})
+        sysctl.put({name: wanted[name] for name in sysctl.wrong(wanted)})
     return after != known
 
 
@@ -146,11 +146,11 @@ def _release(user: str) -> dict[str, tuple[str, str]]:
         users = tuple(one for one in setting.users if one != user)
         if users:
             kept[name] = dataclasses.replace(setting, users=users)
-        elif settings.wrong({name: setting.now}) == {} and settings.wrong({name: setting.was}):
+        elif sysctl.wrong({name: setting.now}) == {} and sysctl.wrong({name: setting.was}):
             given_back[name] = (setting.now, setting.was)
-            settings.put({name: setting.was})
+            sysctl.put({name: setting.was})
             also = dict(setting.also)
-            settings.put({one: also[one] for one in settings.wrong(also)})
+            sysctl.put({one: also[one] for one in sysctl.wrong(also)})
     if kept != known:
         _keep(kept)
     return given_back

@@ -16,8 +16,7 @@ import dataclasses
 import ipaddress
 
 from .._errors import ConflictError, NotFoundError
-from .._firewall import bridged
-from . import namespaces
+from . import bridged, namespaces
 from .additions import Additions
 from .bridge_ports import add_address, enslave, give_back, physical
 from .bridge_request import VXLAN_PORT, Bridge

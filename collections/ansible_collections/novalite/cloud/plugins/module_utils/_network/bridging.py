@@ -15,9 +15,8 @@ import typing as t
 
 from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._firewall import bridged
 from .._host import locked
-from . import additions, bridge_shared, foreign, links, move, namespaces, settings
+from . import additions, bridge_shared, bridged, foreign, links, move, namespaces, sysctl
 from . import bridge as planning
 from .additions import Additions
 from .bridge import Bridge
@@ -80,7 +79,7 @@ class _Run:
     ) -> None:
         """Settings of the whole host, for as long as one of the bridges is there; `before` is what those were that this
         call has changed already."""
-        wrong = settings.wrong(wanted)
+        wrong = sysctl.wrong(wanted)
         if wrong:
             self.before[name] = wrong
             self.after[name] = {key: wanted[key] for key in wrong}
@@ -102,12 +101,12 @@ class _Run:
         """Kernel settings, shown under `name`."""
         if self.check_mode and namespace is not None and not namespaces.exists(namespace):
             return  # it comes with its settings, and that it comes is shown
-        found = settings.wrong(wanted, namespace)
+        found = sysctl.wrong(wanted, namespace)
         if found:
             self.before[name] = found
             self.after[name] = {key: wanted[key] for key in found}
             if not self.check_mode:
-                settings.put(self.after[name], namespace)
+                sysctl.put(self.after[name], namespace)
 
 
 def ensure(
@@ -216,6 +215,6 @@ def _forwarding(work: _Run, bridges: t.Sequence[Bridge]) -> None:
         work.claim("net", bridges, {"ipv4/ip_forward": "1"})
     if any(address.version == 6 and not address.is_link_local for address in addresses):
         wanted = {"ipv6/conf/all/forwarding": "1"}
-        if settings.wrong(wanted):
-            wanted = {**settings.keep_router_advertisements(), **wanted}
+        if sysctl.wrong(wanted):
+            wanted = {**sysctl.keep_router_advertisements(), **wanted}
         work.claim("net IPv6", bridges, wanted)

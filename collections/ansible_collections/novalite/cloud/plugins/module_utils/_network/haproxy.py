@@ -24,13 +24,7 @@ import urllib.parse
 import uuid
 
 from .._errors import NovaliteError
-from .._guest_data.signature import (
-    ADDRESS_HEADER,
-    HOST_HEADER,
-    NETWORK_HEADER,
-    SEPARATOR,
-    SIGNATURE_HEADER,
-)
+from .._guest.signature import ADDRESS_HEADER, HOST_HEADER, NETWORK_HEADER, SEPARATOR, SIGNATURE_HEADER
 from .ownership import NO_LEDGER, Mark
 
 ADDRESS = "169.254.169.254"

@@ -19,7 +19,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
-from . import additions, links, namespaces, router, rules, settings
+from . import additions, links, namespaces, router, rules, sysctl
 from .links import Link, ip
 from .namespaces import TRANSIT, entered, transit_name
 from .ownership import NO_LEDGER, Mark, Owner
@@ -161,15 +161,15 @@ def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) ->
 
 def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
     name = {"ipv4/ip_forward": "1"}
-    found = settings.wrong(name)
+    found = sysctl.wrong(name)
     if not work.check_mode:
         _claim(work, [one.bridge for one in wanted], name)
     if found:
         work.before["net"], work.after["net"] = dict(found), dict(name)
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
-            settings.put({f"ipv4/conf/{device}/forwarding": "0" for device in work.links
-                          if namespaces.port_name(device) in work.links})
+            isolated = [device for device in work.links if namespaces.port_name(device) in work.links]
+            sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in isolated})
 
 
 def _check_interfaces(work: _Run, one: Router) -> None:
@@ -222,7 +222,7 @@ def _transit(work: _Run, one: Router) -> tuple[str, str]:
         if not work.check_mode:
             for where, device in ((None, name), (namespace, TRANSIT)):
                 no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
-                settings.put(dict.fromkeys(settings.wrong(no_ipv6, where), "1"), where)
+                sysctl.put(dict.fromkeys(sysctl.wrong(no_ipv6, where), "1"), where)
     for where, device, link, address in ((None, name, found, outer), (namespace, TRANSIT, there, inner)):
         if link is None or f"{address}/31" not in link.addresses:
             work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
@@ -251,7 +251,7 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
         work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
     # The kernel would let who asks for it wait for up to 0.8 s.
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
-    for key, value in settings.wrong(delay).items():
+    for key, value in sysctl.wrong(delay).items():
         work.before.setdefault("net", {})[key], work.after.setdefault("net", {})[key] = value, "0"
     if not work.check_mode:
         _claim(work, [one.bridge], delay)

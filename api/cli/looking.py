@@ -1,0 +1,145 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the command reads in the ledger, by the ledger's own queries: one read-only view each, and nothing is written.
+
+The queries' modules are imported where they are used, for SQLAlchemy is half of what a command takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+import typing as t
+import uuid
+
+import click
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+if t.TYPE_CHECKING:
+    import sqlalchemy as sa
+
+Record = dict[str, t.Any]
+MOST_NAMES = 1000  # that completion offers
+
+
+@contextlib.contextmanager
+def _ledger() -> t.Iterator[sa.Connection | None]:
+    """A view of the ledger, None where there is none yet. Raises click.ClickException for one that cannot be read."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as ledger
+
+    try:
+        place = ledger.place_of()
+        if place.url is None and not os.path.exists(place.path):
+            click.echo(f"There is no ledger at {place.path} yet: see --home, or launch something.", err=True)
+            yield None
+            return
+        # in check mode: one that is older than the code is looked at as a migrated copy
+        opened = ledger.open_ledger(check_mode=True)
+        try:
+            with ledger.reading(opened) as connection:
+                yield connection
+        finally:
+            opened.dispose()
+    except NovaliteError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def servers(project: str | None, all_projects: bool, host: str | None) -> list[Record]:
+    """The servers of a project (None: the default one), or of all; with `host`, those on it. The newest first."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+
+    with _ledger() as connection:
+        if connection is None:
+            return []
+        query = server_listing.Query(equals={} if host is None else {"host": host})
+        if not all_projects:
+            query.project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+        names = lookups.project_names(connection)
+        records = server_listing.load(connection, server_listing.find(connection, query))
+        return [{**record, "project": names[record["project_id"]]} for record in records]
+
+
+def server(name: str, project: str | None, all_projects: bool, history: bool = False) -> Record:
+    """The server of this name or UUID, as the module server_info returns it; with `history`, its action log as
+    `actions`. A UUID is looked for in all projects, unless one is named. Raises click.ClickException for none, or
+    several."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, lookups, views
+
+    with _ledger() as connection:
+        if connection is None:
+            raise click.ClickException(f"there is no server {name!r}")
+        by_uuid = _is_uuid(name)
+        project_id = None
+        if not all_projects and (project or not by_uuid):
+            project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+        words: dict[str, t.Any] = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
+        found = views.instances_by(connection, project_id=project_id, **words)
+        if not found:
+            where = "" if project_id is None else f" in project {project or lookups.DEFAULT_PROJECT}"
+            raise click.ClickException(f"there is no server {name!r}{where}: novalite list shows which there are")
+        if len(found) > 1:
+            which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in found)
+            raise click.ClickException(f"there are several servers {name!r}: say which by its UUID: {which}")
+        record: Record = dict(found[0])
+        if history:
+            record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
+        return record
+
+
+def hosts() -> list[Record]:
+    """The compute hosts by name, with what each resource has in all and in use."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
+    with _ledger() as connection:
+        return [] if connection is None else status.hosts(connection)
+
+
+def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:
+    """Names of servers that begin so, for completion, where an error would only be in the way."""
+    with contextlib.suppress(click.ClickException), contextlib.redirect_stderr(None):
+        names = {record["name"] for record in servers(project, all_projects, None)}
+        return sorted(name for name in names if name.startswith(text))[:MOST_NAMES]
+    return []
+
+
+def ssh_config() -> str:
+    """The file that every launch writes beside the ledger. Raises click.ClickException where there is none."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._host import STATE_DIR
+
+    path = os.path.join(os.path.abspath(os.environ.get("NOVALITE_HOME") or STATE_DIR), "ssh_config")
+    if not os.path.exists(path):
+        raise click.ClickException(f"there is no {path}: ansible-playbook novalite.cloud.launch writes it")
+    return path
+
+
+def console_command(record: Record) -> list[str]:
+    """The command that attaches this terminal to the server's console. Raises click.ClickException for one that is on
+    no host."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import console_command as command
+
+    if record["host"] is None:
+        raise click.ClickException(f"server {record['name']!r} is on no host, so it has no console")
+    return shlex.split(command(record["host"], record["domain_name"], ssh_config()))
+
+
+def age(since: int | None) -> str:
+    """How long ago that was, in its largest unit."""
+    if since is None:
+        return "-"
+    seconds = max(int(time.time()) - since, 0)
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False

@@ -1,0 +1,63 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Running the collection's playbooks: this process becomes ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import typing as t
+
+import click
+
+# What serves novalite best, for those who have no ansible.cfg. Theirs would be overruled, so it is left alone then.
+DEFAULTS = {
+    "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.ready",
+    "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress",
+    "ANSIBLE_FORKS": "25",
+    "ANSIBLE_PIPELINING": "True",
+    "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=30m",
+    "ANSIBLE_LOCALHOST_WARNING": "False",
+    "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
+}
+CONFIGURATIONS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")
+
+
+def run(
+    playbook: str,
+    variables: t.Mapping[str, t.Any],
+    inventory: t.Sequence[str] = (),
+    limit: str | None = None,
+    extra_vars: t.Sequence[str] = (),
+    *,
+    check: bool = False,
+    diff: bool = False,
+    verbose: int = 0,
+) -> t.NoReturn:
+    """Run `novalite.cloud.<playbook>` with these variables, of which those that are None or empty are not said."""
+    said = {name: value for name, value in variables.items() if value not in (None, (), [])}
+    command = [sys.executable, "-m", "ansible", "playbook", f"novalite.cloud.{playbook}"]
+    for source in inventory:
+        command += ["-i", source]
+    if limit is not None:
+        command += ["--limit", limit]
+    if said:
+        command += ["-e", json.dumps(said)]
+    for extra in extra_vars:
+        command += ["-e", extra]
+    command += ["--check"] * check + ["--diff"] * diff + ["-" + "v" * verbose] * bool(verbose)
+    if "ANSIBLE_CONFIG" not in os.environ and not any(map(os.path.exists, map(os.path.expanduser, CONFIGURATIONS))):
+        os.environ.update({name: value for name, value in DEFAULTS.items() if name not in os.environ})
+    replace_process(command)
+
+
+def replace_process(command: t.Sequence[str]) -> t.NoReturn:
+    """Become `command`, with its exit status, its signals and this terminal. Raises click.ClickException."""
+    sys.stdout.flush()
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise click.ClickException(f"{command[0]} cannot be run: {error.strerror}") from None

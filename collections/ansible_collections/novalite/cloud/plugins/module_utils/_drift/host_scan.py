@@ -1,0 +1,217 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What there is of novalite's on this host, whoever made it: domains, disks, filters, chains, DHCP entries, bridges."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+import time
+import typing as t
+import uuid as uuids
+from xml.etree import ElementTree
+
+from .._command import CommandError
+from .._disk import layout
+from .._disk.records import read_records
+from .._domain import lifecycle
+from .._domain.compare import METADATA_NAMESPACE
+from .._domain.lifecycle_power import SAVED
+from .._errors import NovaliteError
+from .._firewall.apply import Tables
+from .._firewall.dispatch import to_cidr
+from .._firewall.present import of_ruleset
+from .._firewall.rules import FAMILIES
+from .._host import STATE_DIR
+from .._libvirt import DEFAULT_URI, connect
+from .._network import additions, bindings, ownership
+from .._network.dnsmasq import read_config, read_hosts
+from . import residue
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+# Of the modules that look; what the host is told of them
+HOST_ARGUMENTS = {
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+ARGUMENT_SPEC = {
+    **HOST_ARGUMENTS,
+    "name": {"type": "str"},
+    # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
+
+_FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
+_CHAIN = re.compile(r"nova-inst-([0-9]+)")
+_NET = "/sys/class/net"
+_METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
+_REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing
+
+
+def look(state_dir: str, uri: str) -> dict[str, t.Any]:
+    """Everything of novalite's that is here, as plain data. Changes nothing.
+
+    Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
+    guest stands on must stay.
+    """
+    looked_at = time.time()
+    connection = connect(uri)
+    filtered = bindings.in_force()
+    with lifecycle.clear("this host's domains and filters cannot be listed"):
+        domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
+        for tap in (tap for one in domains for tap in one["taps"]):
+            tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
+        filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
+    return {
+        "looked_at": looked_at,  # seconds since the epoch, by this host's clock
+        "domains": sorted(domains, key=lambda one: str(one["name"])),
+        "disks": _disks(state_dir),
+        "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
+        "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
+        "missing_bases": _missing_bases(state_dir),
+        "residue": [one._asdict() for one in residue.find(state_dir)],
+        "filters": filters,
+        "chains": _chains(),
+        "dhcp_networks": _dhcp_networks(state_dir),
+        "dhcp_owners": _dhcp_owners(state_dir),
+        "bridges": sorted(name for name in os.listdir(_NET) if os.path.isdir(os.path.join(_NET, name, "bridge"))),
+        "bridge_owners": _bridge_owners(),
+    }
+
+
+def _domain(domain: t.Any) -> dict[str, t.Any] | None:
+    """A domain that carries novalite's metadata, its state and its interfaces; None for another's.
+
+    `reason` tells, of one that is off, whether its guest shut itself down ("shutdown") or it was ended; empty when
+    libvirt does not know.
+    """
+    try:
+        domain.metadata(_METADATA, METADATA_NAMESPACE)
+        root = ElementTree.fromstring(domain.XMLDesc())
+        state = lifecycle.state_of(domain)
+        reason = _REASONS.get(domain.state()[1], "") if state == "shutoff" else ""
+        if state == "shutoff" and domain.hasManagedSaveImage(0):
+            state = SAVED
+    except libvirt.libvirtError:
+        return None  # it has none, or it ended just now
+    nics = root.findall("./devices/interface")
+    found = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
+    macs = [_attribute(nic, "mac", "address") for nic in nics]
+    return {**found, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
+
+
+def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
+    """The device by which a running guest is on its bridge, and where it is plugged in really."""
+    device, bridge = _attribute(nic, "target", "dev"), _attribute(nic, "source", "bridge")
+    if not device or not bridge or not os.path.isdir(os.path.join(_NET, device)):
+        return None
+    try:
+        master = os.path.basename(os.readlink(os.path.join(_NET, device, "master")))
+    except OSError:
+        master = None
+    return {"device": device, "bridge": bridge, "master": master, "filter": _attribute(nic, "filterref", "filter")}
+
+
+def _attribute(element: ElementTree.Element, child: str, name: str) -> str | None:
+    found = element.find(child)
+    return None if found is None else found.get(name)
+
+
+def _disks(state_dir: str) -> list[str]:
+    return _uuids_in(os.path.join(state_dir, layout.INSTANCES))
+
+
+def _uuids_in(directory: str) -> list[str]:
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(directory):
+            with contextlib.suppress(ValueError):
+                if str(uuids.UUID(name)) == name:
+                    found.append(name)
+    return sorted(found)
+
+
+def _files(state_dir: str, uuid: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(os.listdir(layout.instance_dir(state_dir, uuid)))
+    return []
+
+
+def _missing_bases(state_dir: str) -> dict[str, list[str]]:
+    """Instance -> checksums of the images that its disks are made on and that the cache has lost."""
+    found: dict[str, list[str]] = {}
+    for uuid in _disks(state_dir):
+        with contextlib.suppress(NovaliteError, OSError):
+            for record in read_records(layout.instance_dir(state_dir, uuid)).values():
+                name = os.path.basename(record.base or "")
+                if name and not os.path.exists(layout.cached_path(state_dir, name)):
+                    found.setdefault(uuid, []).append(f"sha256:{name}")
+    return found
+
+
+def _chains() -> list[dict[str, t.Any]]:
+    """Instances that have chains, by their numbers, with the addresses that lead to them."""
+    found: dict[int, set[str]] = {}
+    for family in FAMILIES:
+        try:
+            present = of_ruleset(Tables().read(family))
+        except CommandError:
+            continue  # a host without ip6tables
+        for chain in present.chains:
+            match = _CHAIN.fullmatch(chain)
+            if match:
+                found.setdefault(int(match[1]), set())
+        for entries in present.inbound.values():
+            for key, who in entries.items():
+                for number in who.split("+"):
+                    found.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
+    return [{"id": number, "addresses": sorted(found[number])} for number in sorted(found)]
+
+
+def _bridge_owners() -> dict[str, list[str]]:
+    """Bridge -> the marks of the ledgers that made it, or that have added something to it."""
+    found: dict[str, list[str]] = {}
+    for name in os.listdir(_NET):
+        if os.path.isdir(os.path.join(_NET, name, "bridge")):
+            marks = additions.owners(name)
+            with contextlib.suppress(OSError), open(os.path.join(_NET, name, "ifalias"), encoding="utf-8") as handle:
+                alias = handle.read().strip()
+                if ownership.read(alias) is not None:
+                    marks.append(alias)
+            found[name] = sorted(set(marks))
+    return found
+
+
+def _dhcp_owners(state_dir: str) -> dict[str, str]:
+    """Bridge -> the mark of the ledger whose DHCP server is there; without those from before there were marks."""
+    found: dict[str, str] = {}
+    for path in glob.glob(os.path.join(glob.escape(state_dir), "networks", "*", "conf")):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
+            mark = ownership.of_file(handle)
+            if mark is not None:
+                found[os.path.basename(os.path.dirname(path))] = mark
+    return found
+
+
+def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:
+    """The arguments of the module `dhcp` for the servers here, as their own files have them."""
+    directory = os.path.join(state_dir, "networks")
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for bridge in sorted(os.listdir(directory)):
+            with contextlib.suppress(OSError, KeyError, ValueError):
+                with open(os.path.join(directory, bridge, "conf"), encoding="utf-8") as handle:
+                    conf = read_config(handle.read())
+                with open(os.path.join(directory, bridge, "hosts"), encoding="utf-8") as handle:
+                    hosts = [one.__dict__ for one in read_hosts(handle.read())]
+                found.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
+    return found

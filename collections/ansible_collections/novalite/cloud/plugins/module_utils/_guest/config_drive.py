@@ -1,0 +1,96 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The files of an instance's config drive, in OpenStack's format or NoCloud's. Pure, so that the same instance always
+gives the same drive: what changes from call to call, as Nova's random seed does, is left out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import typing as t
+
+from . import image_properties
+from .guest_network import ethernets, nics_of
+from .image_properties import CONFIG_2
+from .interfaces import interfaces_of
+from .metadata import NAME, ec2_meta_data, openstack_meta_data, openstack_network_data
+
+Instance = t.Mapping[str, t.Any]
+Files = dict[str, bytes]
+
+
+def config_drive(instance: Instance, guest: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`.
+
+    `guest` is what only the guest may know: `user_data` (base64), `files` ([{"path", "content" (base64)}]) and
+    `password_hash`. Raises NovaliteError for an image that wants a format there is none of.
+    """
+    wanted = image_properties.config_drive_format(instance["image"])
+    files = (_config_2 if wanted == CONFIG_2 else _nocloud)(instance, guest)
+    return {
+        "uuid": instance["uuid"],
+        "format": wanted,
+        "files": {path: base64.b64encode(content).decode() for path, content in files.items()},
+    }
+
+
+def _config_2(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
+    """What Nova writes (nova/api/metadata/base.py), in the directory `latest` alone, which every reader knows."""
+    injected = guest.get("files") or []
+    vendor = _vendor_data(instance, guest)
+    files = {
+        "openstack/latest/meta_data.json": _json(
+            openstack_meta_data(instance, files=[file["path"] for file in injected])
+        ),
+        "openstack/latest/network_data.json": _json(openstack_network_data(instance)),
+        "openstack/latest/vendor_data.json": _json({"cloud-init": vendor} if vendor else {}),
+        "ec2/latest/meta-data.json": _json(_without_listings(ec2_meta_data(instance))),
+    }
+    for number, file in enumerate(injected):
+        files[f"openstack/content/{number:04d}"] = base64.b64decode(file["content"])
+    if guest.get("user_data"):
+        user_data = base64.b64decode(guest["user_data"])
+        files["openstack/latest/user_data"] = user_data
+        files["ec2/latest/user-data"] = user_data
+    return files
+
+
+def _nocloud(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
+    """cloud-init's NoCloud; its YAML files are JSON, which is YAML. It asks for user-data, be it empty."""
+    meta_data: dict[str, t.Any] = {"instance-id": instance["uuid"], "local-hostname": instance["hostname"]}
+    if instance["key"]:
+        meta_data["public-keys"] = [instance["key"]["public_key"]]
+    nics = nics_of({"nics": interfaces_of(instance)})
+    files = {
+        "meta-data": _json(meta_data),
+        "user-data": base64.b64decode(guest.get("user_data") or ""),
+        # cloud-init takes the key for the interface's name
+        "network-config": _json({"version": 2, "ethernets": ethernets(nics, name=lambda nic: nic.name, rename=True)}),
+    }
+    vendor = _vendor_data(instance, guest)
+    if vendor:
+        files["vendor-data"] = vendor.encode()
+    return files
+
+
+def _vendor_data(instance: Instance, guest: t.Mapping[str, t.Any]) -> str | None:
+    """The administrator's password as cloud-init takes it, hashed: OpenStack's admin_pass would have to be in clear."""
+    if not guest.get("password_hash"):
+        return None
+    user = image_properties.admin_user(instance["image"])
+    document = {"chpasswd": {"expire": False, "list": [f"{user}:{guest['password_hash']}"]}}
+    return f"#cloud-config\n{json.dumps(document)}\n"
+
+
+def _without_listings(tree: t.Any) -> t.Any:
+    if isinstance(tree, dict):
+        return {name: _without_listings(child) for name, child in tree.items() if name != NAME}
+    return tree
+
+
+def _json(document: t.Any) -> bytes:
+    return json.dumps(document, sort_keys=True).encode()

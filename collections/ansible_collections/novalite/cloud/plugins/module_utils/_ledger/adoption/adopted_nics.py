@@ -1,0 +1,146 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The interfaces of a guest that somebody else made: which of novalite's networks they are on, and their addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+import uuid as uuids
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..compute.server_writes import NetworkRef
+from ..db.tables import fixed_ip, network, vif
+from ..network.pool_claims import claim_one
+from ..queries import lookups
+
+NO_NETWORK = "none"  # of the option `network`: none of its interfaces is novalite's business
+_USER = "user"  # fixed_ip.reserved of what the network's operator kept out of the pool
+
+Record = t.Mapping[str, t.Any]
+
+
+class OwnNic(t.NamedTuple):
+    """An interface that becomes the instance's; `address` is a number, null on a network without IPv4 addresses."""
+
+    mac: str
+    network: NetworkRef
+    address: int | None
+
+
+def chosen_nics(
+    connection: sa.Connection,
+    owner: Record,
+    domain: str,
+    nics: t.Sequence[Record],
+    named: str | None,
+    address: str | None,
+) -> list[OwnNic]:
+    """The interfaces on networks that the project sees, by their bridges; with `named`, on that network alone.
+
+    `address` is for the only one of them. Raises NovaliteError for a guest none of whose interfaces is on such a
+    network, and for one whose address is not known for certain.
+    """
+    if named == NO_NETWORK or not nics:
+        if address is not None:
+            raise NovaliteError(f"address {address}, but no interface of '{domain}' is to be recorded: leave it out")
+        return []
+    seen = _networks(connection, owner["id"])
+    if named is not None:
+        wanted = lookups.network_by_name(connection, named, owner["id"])
+        seen = {bridge: row for bridge, row in seen.items() if row.id == wanted["id"]}
+    on = [(nic, seen[nic["bridge"]]) for nic in nics if nic["bridge"] in seen]
+    if not on:
+        where = ", ".join(f"{nic['mac']} on {nic['bridge'] or nic['network'] or 'no bridge'}" for nic in nics)
+        which = "a network of this project" if named is None else f"network '{named}'"
+        there = ", ".join(f"{row.name} is bridge {bridge}" for bridge, row in sorted(seen.items())) or "there is none"
+        raise NovaliteError(
+            f"no interface of '{domain}' ({where}) is on {which} ({there}): record a network with that bridge, or "
+            f"leave them all out with network={NO_NETWORK}"
+        )
+    if address is not None and len(on) > 1:
+        raise NovaliteError(f"address {address} for {len(on)} interfaces of '{domain}': name one network as well")
+    return [OwnNic(nic["mac"], _ref(row), _address(domain, nic, row, address)) for nic, row in on]
+
+
+def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNic]) -> list[dict[str, int]]:
+    """Insert the interfaces with the MACs that they have, and take their addresses; returns those that had been
+    reserved by the operator, as `{"network_id", "ip"}`.
+
+    Raises ConflictError for a MAC or an address that another has, NovaliteError for one outside of its network.
+    """
+    reserved = []
+    for position, own in enumerate(chosen):
+        number = str(uuids.uuid4())
+        row = {"id": number, "instance_uuid": instance_uuid, "network_id": own.network.id, "position": position}
+        try:
+            connection.execute(sa.insert(vif).values(**row, mac=own.mac))
+        except sa.exc.IntegrityError as error:
+            raise ConflictError(f"MAC {own.mac} is another server's, or port's, already") from error
+        if own.address is None:
+            continue
+        kept = connection.execute(
+            sa.update(fixed_ip)
+            .where(
+                fixed_ip.c.network_id == own.network.id, fixed_ip.c.ip == own.address, fixed_ip.c.reserved == _USER
+            )
+            .values(reserved=None, owner=f"vif:{number}")
+        )
+        if kept.rowcount:
+            reserved.append({"network_id": own.network.id, "ip": own.address})
+        else:
+            claim_one(connection, own.network, f"vif:{number}", own.address)
+    return reserved
+
+
+def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterable[Record], now: int) -> None:
+    """Release the addresses of the instance's interfaces; those in `reserved` are kept out of the pool again.
+
+    The guest goes on using them, which nobody here can forbid: reserve what it keeps (docs/adopt.md).
+    """
+    owners = sa.select(sa.literal("vif:").concat(vif.c.id)).where(vif.c.instance_uuid == instance_uuid)
+    connection.execute(
+        sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners)).values(owner=None, last_owner=None, released_at=now)
+    )
+    for one in reserved:
+        free = fixed_ip.c.owner.is_(None)
+        connection.execute(
+            sa.update(fixed_ip)
+            .where(fixed_ip.c.network_id == one["network_id"], fixed_ip.c.ip == one["ip"], free)
+            .values(reserved=_USER)
+        )
+
+
+def _networks(connection: sa.Connection, project_id: str) -> dict[str, t.Any]:
+    """The networks that the project sees, by their bridges."""
+    query = sa.select(network.c.id, network.c.name, network.c.cidr, network.c.bridge)
+    rows = connection.execute(query.where(network.c.owner.in_(["", project_id])))
+    return {row.bridge: row for row in rows}
+
+
+def _ref(row: t.Any) -> NetworkRef:
+    return NetworkRef(row.id, row.name, row.cidr)
+
+
+def _address(domain: str, nic: Record, row: t.Any, told: str | None) -> int | None:
+    if row.cidr is None:
+        return None
+    if told is not None:
+        try:
+            return int(ipaddress.IPv4Address(told))
+        except ValueError:
+            raise NovaliteError(f"address {told!r} is no IPv4 address") from None
+    around = ipaddress.IPv4Network(row.cidr)
+    known = [one for one in map(ipaddress.IPv4Address, nic["addresses"]) if one in around]
+    if len(known) != 1:
+        what = f"is one of {', '.join(map(str, known))}" if known else "is not known here"
+        raise NovaliteError(
+            f"the address of '{domain}' ({nic['mac']}) in network '{row.name}' ({row.cidr}) {what}: give address=..."
+        )
+    return int(known[0])

@@ -1,0 +1,253 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_adopt`: a guest that somebody else made becomes an instance of the ledger, or stops being one.
+
+The guest is what counts: the record says what it is, and nothing is asked of it. Its claim is what it has already, so
+no host is too full for it. What novalite cannot do with disks, definitions and devices that it has not made is refused
+(adopted.py), a deletion as well: whoever wants the guest gone releases it first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+from xml.etree import ElementTree
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..compute import server_requests
+from ..db.ledger_identity import ledger_id
+from ..db.tables import allocation, compute_host, flavor, instance
+from ..identity import quotas
+from ..placement.claims import release_claims
+from ..queries import actions, lookups
+from ..queries.usage import usage
+from ..queries.views import Instance, flavor_of, instances_by
+from ..volumes.server_volumes import NO_IMAGE
+from .adopted_nics import OwnNic, chosen_nics, give_back, take
+
+GIB = 1 << 30
+# libvirt's word for a domain's state -> vm_state, Nova's power state
+_STATES = {"running": ("active", 1), "paused": ("paused", 3), "shutoff": ("stopped", 4), "saved": ("suspended", 4),
+           "crashed": ("stopped", 6)}  # fmt: skip
+
+Record = dict[str, t.Any]
+Params = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """What a host said of the domain (domain_adopt's `domain`). Memory in MiB, disk in GiB."""
+
+    uuid: str
+    name: str
+    state: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    disks: t.Sequence[t.Mapping[str, t.Any]]
+    nics: t.Sequence[t.Mapping[str, t.Any]]
+    marked: bool
+    adopted_by: str | None
+
+
+def server_adopt(connection: sa.Connection, params: Params) -> Record:
+    """See the module's documentation for `params` and what is returned. Raises NovaliteError; nothing was written."""
+    return _release(connection, params) if params["state"] == "released" else _adopt(connection, params)
+
+
+# --- in ---------------------------------------------------------------------------------------------------------------
+
+
+def _adopt(connection: sa.Connection, params: Params) -> Record:
+    guest, host = Guest(**params["domain"]), params["host"]
+    owner = lookups.project_by_name(connection, params["project"], lock=True)
+    lookups.check_compute_hosts(connection, [host])
+    name = server_requests.check_label(params["name"] or guest.name, "server name")
+    known = connection.execute(sa.select(instance).where(instance.c.uuid == guest.uuid)).first()
+    if known is not None:
+        return _again(connection, known, host, guest)
+    # a mark of this ledger's own without a record: of one that was moved by hand, or that a lost ledger forgot
+    if guest.marked and guest.adopted_by != ledger_id(connection):
+        raise ConflictError(f"domain '{guest.name}' carries the mark of another ledger: let that one release it first")
+    if guest.state not in _STATES:
+        raise ConflictError(f"domain '{guest.name}' is {guest.state}: wait until it is running or off")
+    chosen = chosen_nics(connection, owner, guest.name, guest.nics, params["network"], params["address"])
+    size = _flavor(connection, guest, params["flavor"])
+    now = int(time.time())
+    vm_state, power_state = _STATES[guest.state]
+    row = {
+        "uuid": guest.uuid, "project_id": owner["id"], "name": name, "hostname": name.lower(), "flavor": size,
+        "image": dict(NO_IMAGE), "metadata": {}, "host": host, "vm_state": vm_state, "power_state": power_state,
+        "attempts": [], "created_at": now, "updated_at": now, "launched_at": now,
+        "adopted": {"domain": guest.name, "at": now, "disks": list(guest.disks), "reserved": []},
+    }  # fmt: skip
+    before = usage(connection, owner["id"])
+    try:
+        connection.execute(sa.insert(instance).values(**row))
+    except sa.exc.IntegrityError as error:
+        raise ConflictError(f"project '{owner['name']}' has a server '{name}' already: give another name") from error
+    reserved = take(connection, guest.uuid, chosen)
+    if reserved:
+        changed = {**t.cast(Record, row["adopted"]), "reserved": reserved}
+        connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))
+    asked = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
+    server_requests.check_quota(asked, before, quotas.quota_limits(connection, owner["id"]))
+    _claim(connection, guest, host, now)
+    request_id = actions.new_request_id()
+    actions.start(connection, "adopt", {guest.uuid: {}}, request_id, now, project_id=owner["id"])
+    actions.finish(connection, "adopt", [(guest.uuid, host, None)], now=now)
+    (made,) = instances_by(connection, uuids=[guest.uuid])
+    return {
+        **_result(connection, made, changed=True),
+        "left_out": _left_out(guest, chosen),
+        "request_id": request_id,
+        "diff": {"before": {}, "after": {name: _summary(made)}},
+    }
+
+
+def _again(connection: sa.Connection, row: t.Any, host: str, guest: Guest) -> Record:
+    if row.deleted:
+        raise ConflictError(f"domain '{guest.name}' was server '{row.name}' and is to be gone: run reconcile.yml")
+    if row.adopted is None:
+        raise ConflictError(f"domain '{guest.name}' is server '{row.name}' of this ledger already")
+    if row.host != host:
+        raise ConflictError(f"domain '{guest.name}' was adopted on {row.host}: release it there first")
+    (made,) = instances_by(connection, uuids=[row.uuid])
+    return {**_result(connection, made, changed=False), "left_out": []}
+
+
+def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Record:
+    """The named flavor, one that fits exactly, or one of the guest's own that is in no catalogue."""
+    root_gb = -(-int(guest.disks[0]["size"]) // GIB) if guest.disks else 0
+    if named is not None:
+        record = lookups.flavor_by_name(connection, named)
+        if (record["vcpus"], record["memory_mb"]) != (guest.vcpus, guest.memory_mb):
+            raise NovaliteError(
+                f"domain '{guest.name}' has {guest.vcpus} vCPUs and {guest.memory_mb} MiB, flavor '{named}' "
+                f"{record['vcpus']} and {record['memory_mb']}: name one that fits, or none"
+            )
+        return flavor_of(record)
+    c = flavor.c
+    same = sa.and_(c.vcpus == guest.vcpus, c.memory_mb == guest.memory_mb, c.root_gb == root_gb, c.is_public)
+    plain = sa.and_(c.ephemeral_gb == 0, c.swap_mb == 0)
+    fits = connection.execute(sa.select(flavor).where(same, plain).order_by(c.name)).mappings()
+    exact = next((dict(record) for record in fits if not record["extra_specs"]), None)
+    if exact is not None:
+        return flavor_of(exact)
+    own = f"adopted.{guest.vcpus}c{guest.memory_mb}m{root_gb}g"
+    return {
+        "name": own, "vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "root_gb": root_gb, "ephemeral_gb": 0,
+        "swap_mb": 0, "extra_specs": {}, "flavorid": own,
+    }  # fmt: skip
+
+
+def _claim(connection: sa.Connection, guest: Guest, host: str, now: int) -> None:
+    """Write down what the guest has. Without a guard: it has it, and counted as somebody else's until now."""
+    c = compute_host.c
+    host_id = connection.execute(
+        sa.update(compute_host)
+        .where(c.name == host)
+        .values(
+            vcpus_used=c.vcpus_used + guest.vcpus,
+            memory_mb_used=c.memory_mb_used + guest.memory_mb,
+            disk_gb_used=c.disk_gb_used + guest.disk_gb,
+            generation=c.generation + 1,
+        )
+        .returning(c.id)
+    ).scalar_one()
+    amounts = {"vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "disk_gb": guest.disk_gb}
+    connection.execute(
+        sa.insert(allocation).values(instance_uuid=guest.uuid, compute_host_id=host_id, created_at=now, **amounts)
+    )
+
+
+def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
+    taken = {own.mac for own in chosen}
+    return [
+        f"{nic['mac']} on {nic['bridge'] or nic['network'] or 'no bridge'}" for nic in guest.nics
+        if nic["mac"] not in taken
+    ]
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+def _release(connection: sa.Connection, params: Params) -> Record:
+    owner = lookups.project_by_name(connection, params["project"])
+    found = instances_by(connection, names=[params["name"]], project_id=owner["id"])
+    if not found:
+        mine = sa.select(instance.c.name).where(
+            instance.c.project_id == owner["id"], instance.c.deleted == 0, instance.c.adopted.is_not(None)
+        )
+        raise lookups.unknown("adopted server", params["name"], connection.execute(mine).scalars())
+    (one,) = found
+    if one["adopted"] is None:
+        raise ConflictError(
+            f"'{one['name']}' was made by novalite: only what was adopted is released; terminate.yml deletes it"
+        )
+    if one["task_state"] is not None:
+        raise ConflictError(f"'{one['name']}' is in task_state {one['task_state']}: wait for that to end")
+    floating = [address["address"] for nic in one["nics"] for address in nic["floating_ips"]]
+    if floating:
+        raise ConflictError(f"'{one['name']}' has the floating IP {floating[0]}: take it away first")
+    now, request_id = int(time.time()), actions.new_request_id()
+    held = connection.execute(
+        sa.select(instance.c.id)
+        .where(instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.deleted == 0)
+        .with_for_update()
+    ).first()
+    if held is None:
+        raise ConflictError(f"'{one['name']}' was changed just now: run again")
+    actions.start(connection, "release", {one["uuid"]: {}}, request_id, now, project_id=owner["id"])
+    actions.finish(connection, "release", [(one["uuid"], one["host"], None)], now=now)
+    give_back(connection, one["uuid"], one["adopted"]["reserved"], now)
+    release_claims(connection, [one["uuid"]])
+    # its interfaces go with it; no row stays by which the domain could be taken for a leftover of ours (leftovers.py)
+    connection.execute(sa.delete(instance).where(instance.c.id == one["id"]))
+    return {
+        **_result(connection, one, changed=True),
+        "left_out": [],
+        "request_id": request_id,
+        "diff": {"before": {one["name"]: _summary(one)}, "after": {}},
+    }
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def _result(connection: sa.Connection, one: Instance, changed: bool) -> Record:
+    mark = _mark(one, ledger_id(connection))
+    return {"changed": changed, "server": one, "host": one["host"], "domain": one["uuid"], "mark": mark}
+
+
+def _mark(one: Instance, ledger: str) -> str:
+    """What the domain's metadata say, as that of other instances (domain.xml.j2), and that it was adopted."""
+    root = ElementTree.Element("instance")
+    texts: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("ledger", ledger, {}), ("uuid", one["uuid"], {}), ("name", one["name"], {}),
+        ("project", one["project"]["name"], {"id": one["project"]["id"]}), ("flavor", one["flavor"]["name"], {}),
+        ("adopted", "true", {}),
+    )  # fmt: skip
+    for tag, text, attributes in texts:
+        ElementTree.SubElement(root, tag, attributes).text = text
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _summary(one: Instance) -> Record:
+    return {
+        "uuid": one["uuid"],
+        "project": one["project"]["name"],
+        "domain": one["domain_name"],
+        "host": one["host"],
+        "flavor": one["flavor"]["name"],
+        "vm_state": one["vm_state"],
+        "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in one["adopted"]["disks"]],
+        "networks": {nic["network"]["name"]: nic["ip"] for nic in one["nics"]},
+    }

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Images that are another name for one that is there, and those that are being made of instances."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._guest import image_properties
+from ..._rules.records import checked_names
+from ..db.tables import image
+from ..queries.lookups import PRIVATE, lock_project
+from .image_records import check_count
+from .images import checked_properties
+
+_DESCRIPTION = "description"
+
+
+def register(
+    connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str
+) -> str:
+    """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
+
+    A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,
+    NovaliteError for a name that cannot be and for an image without data.
+    """
+    lock_project(connection, project_id)
+    checked_names("image", [{"name": name}])
+    there = sa.select(image.c.id).where(image.c.owner == project_id, image.c.name == name)
+    if connection.execute(there).first() is not None:
+        raise ConflictError(f"AMI name {name} is already in use")
+    row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
+    if row["status"] != "active":
+        raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
+    public = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
+    properties = image_properties.without_host_mount(public)
+    if description:
+        properties |= checked_properties(f"image {name!r}", {_DESCRIPTION: description})
+    now = int(time.time())
+    own = {"id": str(uuid.uuid4()), "owner": project_id, "name": name, "display_name": None, "visibility": "private"}
+    rest = {"protected": False, "tags": [], "properties": properties, "created_at": now, "updated_at": now}
+    connection.execute(sa.insert(image).values(**{**row, **own, **rest}))
+    check_count(connection, project_id)
+    return str(own["id"])

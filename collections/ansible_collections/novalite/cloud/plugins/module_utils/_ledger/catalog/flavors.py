@@ -1,0 +1,89 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `flavor`: the sizes that instances come in."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._rules.records import Changes, check_range, check_text, checked_names, given
+from ..db import tables
+
+LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
+# novalite's own extra specs, which say what an instance's disks are
+OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation": ("none", "space")}
+SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
+
+
+def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["flavors"]`; `params["state"]` holds for all of them.
+
+    Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Instances carry a copy of their
+    flavor, so that a change or a removal touches none of them.
+    """
+    names = checked_names("flavor", params["flavors"])
+    table = tables.flavor
+    rows = connection.execute(sa.select(table).where(table.c.name.in_(names))).mappings()
+    there = {row["name"]: {key: row[key] for key in row if key not in ("id", "name")} for row in rows}
+    changes = Changes()
+    if params["state"] == "absent":
+        for name in names:
+            changes.note(name, there.get(name), None)
+        connection.execute(sa.delete(table).where(table.c.name.in_(names)))
+        return changes.result("flavors", [])
+    for item, name in zip(params["flavors"], names):
+        before = there.get(name)
+        after = {**(before or _new(item, name)), **_wanted(item, name)}
+        if changes.note(name, before, after):
+            if before is None:
+                connection.execute(sa.insert(table).values(name=name, **after))
+            else:
+                connection.execute(sa.update(table).where(table.c.name == name).values(**after))
+    rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
+    return changes.result("flavors", rows)
+
+
+def _new(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:
+    for key in ("vcpus", "memory_mb"):
+        if item[key] is None:
+            raise NovaliteError(f"flavor {name!r} does not exist yet: give its {key} to make it")
+    return {"root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
+
+
+def _wanted(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:
+    wanted = given(item, (*LOWEST, "extra_specs"))
+    for key, low in LOWEST.items():
+        if key in wanted:
+            check_range(f"flavor {name!r}: {key}", wanted[key], low)
+    if "extra_specs" in wanted:
+        wanted["extra_specs"] = {
+            _spec_key(key, name): _spec_value(value, key, name) for key, value in wanted["extra_specs"].items()
+        }
+    return wanted
+
+
+def _spec_key(key: str, name: str) -> str:
+    if not SPEC_KEY.fullmatch(key):
+        raise NovaliteError(
+            f"flavor {name!r}: extra spec {key[:60]!r} is no valid key: use letters, digits, '_', '-', '.', ':', ' '"
+        )
+    return key
+
+
+def _spec_value(value: t.Any, key: str, name: str) -> str:
+    # Nova's extra specs are strings; YAML turns an unquoted 2 or true into something else
+    if isinstance(value, bool):
+        return str(value).lower()
+    if key in OWN_SPECS and value not in OWN_SPECS[key]:
+        raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: use {' or '.join(OWN_SPECS[key])}")
+    if isinstance(value, (str, int, float)):
+        return check_text(f"flavor {name!r}: extra spec {key}", str(value))
+    raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: give it a string")

@@ -1,0 +1,187 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Images by id, as clients of the Image API handle them: what a project sees, and what is said about one.
+
+The operator's files are the operation `image`'s (images.py), what clients upload is image_states.py's.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._guest import image_properties
+from ..._rules.records import NAME_LENGTH, check_range, check_text
+from ..db.tables import image
+from ..db.tables_images import image_id_used, image_member
+from ..identity import quotas
+from ..queries.lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
+from .images import checked_properties
+
+Record = dict[str, t.Any]
+
+MOST = 128  # tags and properties of an image; Glance's defaults
+FIELDS = (  # what a client says about an image; the rest comes with its data
+    "disk_format", "container_format", "visibility", "min_disk_gb", "min_ram_mb", "cmdline", "protected", "os_hidden",
+    "owner",
+)  # fmt: skip
+_EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
+
+
+def images_seen(
+    connection: sa.Connection, project_id: str, image_id: str | None = None, everything: bool = False
+) -> list[Record]:
+    """The images that the project may use (with `everything`: all), or the one with this id; the newest first.
+
+    Each has `name` as it is shown (None: it has none), `handle`, the playbooks' name for it, `updated_at`,
+    `member_status` (the project's, where the image is shared with it), and no private properties.
+    """
+    query = sa.select(image, image_member.c.status.label("member_status")).select_from(
+        image.outerjoin(
+            image_member, sa.and_(image_member.c.image_id == image.c.id, image_member.c.member == project_id)
+        )
+    )
+    if not everything:
+        query = query.where(image_visible(project_id))
+    if image_id is not None:
+        query = query.where(image.c.id == image_id)
+    rows = connection.execute(query.order_by(image.c.created_at.desc(), image.c.id.desc())).mappings()
+    return [_shown(dict(row)) for row in rows]
+
+
+def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any], by_operator: bool = False) -> str:
+    """Record an image without data, in status queued. Returns its id.
+
+    `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS; `by_operator`: it may
+    say that hosts may mount it. Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the
+    caller's to say, ConflictError for an id that is taken, QuotaError.
+    """
+    owner, name = wanted["owner"], wanted["name"]
+    image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
+    check_id(connection, image_id)
+    lock_project(connection, owner)
+    properties, tags = _checked(image_id, wanted)
+    image_properties.checked_host_mount(f"image {image_id}", {}, properties, by_operator)
+    connection.execute(
+        sa.insert(image).values(
+            **{field: wanted[field] for field in FIELDS},
+            id=image_id,
+            name=handle(connection, owner, name, image_id),
+            display_name=name or "",
+            status="queued",
+            source="",
+            checksum="",
+            size=0,
+            virtual_size=0,
+            properties=properties,
+            tags=tags,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    check_count(connection, owner)
+    return image_id
+
+
+def update_image(
+    connection: sa.Connection,
+    before: t.Mapping[str, t.Any],
+    after: t.Mapping[str, t.Any],
+    by_operator: bool = False,
+) -> None:
+    """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
+
+    A new name is the playbooks' name for it, too, unless another image of the owner's has it.
+    Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say (insert_image()),
+    QuotaError for an owner who has enough images.
+    """
+    properties, tags = _checked(before["id"], after)
+    stored = connection.execute(
+        sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
+    ).one()
+    image_properties.checked_host_mount(f"image {before['id']}", stored.properties, properties, by_operator)
+    kept = {key: value for key, value in stored.properties.items() if key.startswith(PRIVATE)}
+    values: Record = {field: after[field] for field in FIELDS}
+    if (after["name"] or "") != (before["name"] or ""):
+        values["display_name"] = after["name"] or ""
+    if "display_name" in values or after["owner"] != stored.owner:
+        values["name"] = handle(connection, after["owner"], after["name"], before["id"])
+    connection.execute(
+        sa.update(image)
+        .where(image.c.id == before["id"])
+        .values(**values, properties={**properties, **kept}, tags=tags, updated_at=int(time.time()))
+    )
+    if after["owner"] != stored.owner:
+        check_count(connection, after["owner"])
+
+
+def delete_image(connection: sa.Connection, image_id: str) -> None:
+    """Instances carry a copy of the record: those that were launched from it are not touched. Its id is used up."""
+    done = connection.execute(sa.delete(image).where(image.c.id == image_id))
+    if t.cast("sa.CursorResult[t.Any]", done).rowcount:
+        connection.execute(sa.insert(image_id_used).values(id=image_id))
+
+
+def check_id(connection: sa.Connection, image_id: str) -> None:
+    """Raise ConflictError for an id that an image has or had, also in EC2's form of it (its first 17 digits)."""
+    start = _EC2_FORM.match(image_id)
+    for column in (image.c.id, image_id_used.c.id):
+        taken = column.startswith(start[0], autoescape=True) if start else column == image_id
+        if connection.execute(sa.select(column).where(taken).limit(1)).first() is not None:
+            raise ConflictError(f"Image ID {image_id} already exists!")
+
+
+def handle(connection: sa.Connection, owner: str, name: str | None, image_id: str) -> str:
+    """The playbooks' name for an image that its owner calls `name`: that itself, where no other image has it."""
+    plain = (name or "").strip() or f"image-{image_id[:8]}"
+    taken = sa.select(image.c.id).where(image.c.owner == owner, image.c.name == plain, image.c.id != image_id)
+    if connection.execute(taken).first() is None:
+        return plain
+    return f"{plain[: NAME_LENGTH - 37]}-{image_id}"
+
+
+def check_count(connection: sa.Connection, owner: str) -> None:
+    """Raise QuotaError if the project has more images than it may, those just written included."""
+    if owner:
+        used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == owner)
+        quotas.check_quota(connection, owner, "images", connection.execute(used).scalar_one())
+
+
+def shared_with(connection: sa.Connection, row: t.Mapping[str, t.Any], project_id: str) -> bool:
+    """Whether the project sees the image only because its owner shared it."""
+    query = sa.select(image.c.id).where(image.c.id == row["id"], image_sharing(project_id))
+    return row["owner"] != project_id and connection.execute(query).first() is not None
+
+
+def _checked(image_id: str, wanted: t.Mapping[str, t.Any]) -> tuple[Record, list[str]]:
+    what = f"image {image_id}"
+    if wanted["name"]:
+        check_text(f"{what}: name", wanted["name"])
+    for key in ("min_disk_gb", "min_ram_mb"):
+        check_range(f"{what}: {key}", wanted[key], 0)
+    properties = checked_properties(what, wanted["properties"])
+    tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
+    for kind, found in (("properties", properties), ("tags", tags)):
+        if len(found) > MOST:
+            raise NovaliteError(f"{what}: {len(found)} {kind}, and {MOST} is the limit")
+    return t.cast("Record", properties), tags
+
+
+def _shown(row: Record) -> Record:
+    return {
+        **row,
+        "handle": row["name"],
+        "name": shown_name(row) or None,
+        "visibility": row["visibility"] if row["owner"] else "public",
+        "properties": {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)},
+        "updated_at": max(row["updated_at"], row["created_at"]),
+    }

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Images that are made of instances: what their records say, from the request on."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._guest import image_properties
+from ..._rules.records import checked_names
+from ..db.tables import image, instance_action
+from ..queries.lookups import PRIVATE
+from .image_records import delete_image, insert_image
+from .images import checked_properties
+
+ACTION = "createImage"
+
+Details = dict[str, t.Any]
+
+
+def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_id: str | None = None) -> Details:
+    """What begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
+    checked_names("image", [{"name": name}])
+    own = checked_properties(f"image {name!r}", properties or {})
+    image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
+    return {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
+
+
+def there_already(connection: sa.Connection, project_id: str, uuid: str, name: str) -> bool:
+    """Whether the project has an image `name` that was made of this instance."""
+    found = connection.execute(
+        sa.select(image.c.properties).where(
+            image.c.owner == project_id,
+            sa.or_(image.c.name == name, image.c.display_name == name),
+            image.c.status == "active",
+        )
+    ).scalars()
+    return any(properties.get("instance_uuid") == uuid for properties in found)
+
+
+def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
+    """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
+    if "image_id" not in details:
+        raise NovaliteError("an image needs a name, and an id: see details_of()")
+    base = row.image
+    # as Nova: what held its disk is needed to hold it again
+    min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
+    properties = {
+        **{
+            key: value
+            for key, value in image_properties.without_host_mount(base["properties"]).items()
+            if not key.startswith(PRIVATE)
+        },
+        **{"image_type": "snapshot", "instance_uuid": row.uuid},
+        **({"base_image_ref": base["id"]} if base.get("id") else {}),
+        **({"user_id": details["user_id"]} if details.get("user_id") else {}),
+        **details["properties"],
+    }
+    insert_image(
+        connection,
+        {
+            "id": details["image_id"],
+            "owner": row.project_id,
+            "name": details["name"],
+            "visibility": "private",
+            "disk_format": "qcow2",
+            "container_format": "bare",
+            "min_disk_gb": min_disk_gb,
+            "min_ram_mb": base["min_ram_mb"],
+            "cmdline": base["cmdline"],
+            "protected": False,
+            "os_hidden": False,
+            "properties": properties,
+            "tags": [],
+        },
+    )
+    boot = {field: base[field] for field in ("kernel", "ramdisk")}
+    # not `queued`: that waits for whoever uploads something
+    connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(status="saving", **boot))
+    return {}
+
+
+def ended(
+    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
+) -> dict[str, t.Any]:
+    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that was
+    deleted meanwhile stays so, and so does one that failed."""
+    image_id = details.get("image_id")
+    if image_id is None:
+        return {}
+    waiting = sa.and_(image.c.id == image_id, image.c.status == "saving")
+    if error is None:
+        file = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
+        connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
+    elif connection.execute(sa.select(image.c.id).where(waiting)).first() is not None:
+        delete_image(connection, image_id)
+    return {}
+
+
+def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """The instances are deleted: the images that were being made of them come to nothing."""
+    begun_with = connection.execute(
+        sa.select(instance_action.c.details).where(
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.action == ACTION
+        )
+    ).scalars()
+    ids = [details["image_id"] for details in begun_with if "image_id" in details]
+    connection.execute(sa.delete(image).where(image.c.id.in_(ids), image.c.status == "saving"))
+
+
+def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:
+    """Those of the files that no image has."""
+    wanted = sorted(set(sources))
+    used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(wanted))).scalars())
+    return [source for source in wanted if source not in used]

@@ -1,0 +1,177 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""An image's data: when they may come in, whose upload counts, and what becomes of them.
+
+Each change of status is a compare-and-swap. An upload has a name of its own (`transfer`): one that lost its image, for
+it was silent for too long or the image was deleted, can write nothing any more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError
+from ..._guest.image_properties import without_host_mount
+from ..db.tables import image, instance
+from ..db.tables_images import image_task
+from ..db.tables_volumes import volume
+from ..identity import quotas
+from ..queries.lookups import lock_project
+from . import image_store
+
+Record = dict[str, t.Any]
+
+MIB = image_store.MIB
+SILENT = 600.0  # seconds after which an upload that reports nothing is over
+FORGOTTEN = 3600.0  # after which a file that belongs to nothing goes
+RECEIVING = ("saving", "uploading", "importing")
+
+
+def begin(connection: sa.Connection, image_id: str, before: str, after: str) -> str:
+    """Change an image's status for an upload, or an import. Returns the name of that. Raises ConflictError."""
+    transfer = str(uuid.uuid4())
+    values = {"status": after, "transfer": transfer, "fault": None, "updated_at": int(time.time())}
+    if not _swap(connection, image_id, sa.and_(image.c.status == before, image.c.transfer.is_(None)), values):
+        status = connection.execute(sa.select(image.c.status).where(image.c.id == image_id)).scalar()
+        if status is None:
+            raise NotFoundError(f"No image found with ID {image_id}")
+        raise ConflictError(f"Image status transition from {status} to {after} is not allowed")
+    return transfer
+
+
+def progress(connection: sa.Connection, image_id: str, transfer: str, size: int) -> None:
+    """Note that `size` bytes have come. Raises NotFoundError for an upload that does not count any more, QuotaError."""
+    _write(connection, image_id, transfer, {"size": size})
+    check_size(connection, image_id)
+
+
+def finish(
+    connection: sa.Connection,
+    image_id: str,
+    transfer: str,
+    values: t.Mapping[str, t.Any],
+    by_operator: bool = False,
+) -> None:
+    """Write what the data are (status, source, checksum, md5, size, virtual_size). Raises as progress().
+
+    Unless they came `by_operator`, hosts may not mount them, whatever was said before they were there.
+    """
+    said = connection.execute(sa.select(image.c.properties).where(image.c.id == image_id).with_for_update()).scalar()
+    if said and not by_operator:
+        values = {**values, "properties": without_host_mount(said)}
+    _write(connection, image_id, transfer, {**values, "transfer": None})
+    check_size(connection, image_id)
+
+
+def give_up(connection: sa.Connection, image_id: str, transfer: str, fault: str | None) -> None:
+    """The image waits for data again. Nothing happens if the upload does not count any more."""
+    values = {**_EMPTY, "status": "queued", "transfer": None, "fault": fault, "updated_at": int(time.time())}
+    _swap(connection, image_id, image.c.transfer == transfer, values)
+
+
+def set_active(connection: sa.Connection, image_id: str, active: bool) -> bool:
+    """Deactivate or reactivate an image; whether it is so now."""
+    after = "active" if active else "deactivated"
+    states = image.c.status.in_(["active", "deactivated"])
+    return _swap(connection, image_id, states, {"status": after, "updated_at": int(time.time())})
+
+
+def room(connection: sa.Connection, owner: str) -> int | None:
+    """How many bytes of images the project may add; None: any number."""
+    limit = quotas.quota_limits(connection, owner)["image_size_total"] if owner else quotas.UNLIMITED
+    if limit == quotas.UNLIMITED:
+        return None
+    return max(0, limit * MIB - used_bytes(connection, owner))
+
+
+def used_bytes(connection: sa.Connection, owner: str) -> int:
+    used = sa.select(sa.func.coalesce(sa.func.sum(image.c.size), 0)).where(image.c.owner == owner)
+    return int(connection.execute(used).scalar_one())
+
+
+def check_size(connection: sa.Connection, image_id: str) -> None:
+    """Raise QuotaError if the image's owner has more data than it may, what was just written included."""
+    owner = connection.execute(sa.select(image.c.owner).where(image.c.id == image_id)).scalar()
+    if owner:
+        lock_project(connection, owner)
+        quotas.check_quota(connection, owner, "image_size_total", -(-used_bytes(connection, owner) // MIB), "MiB")
+
+
+def is_needed(connection: sa.Connection, source: str) -> bool:
+    """Whether an image has its data in this file, an instance that is there was made from it, or a volume is being made
+    from it. Another host may have to fetch it for them: after a failure, a move, an evacuation."""
+    files = [image.c.source, *(image.c[kind]["source"].as_string() for kind in ("kernel", "ramdisk"))]
+    if connection.execute(sa.select(image.c.id).where(sa.or_(*(file == source for file in files))).limit(1)).first():
+        return True
+    record, rescue = instance.c.image, instance.c.rescue_image
+    columns = [record["source"], rescue["source"]]
+    columns += [one[kind]["source"] for one in (record, rescue) for kind in ("kernel", "ramdisk")]
+    named = sa.or_(*(column.as_string() == source for column in columns))
+    if connection.execute(sa.select(instance.c.id).where(instance.c.deleted == 0, named).limit(1)).first() is not None:
+        return True
+    waiting = sa.select(volume.c.id).where(
+        volume.c.status.in_(["creating", "downloading"]), volume.c.image["source"].as_string() == source
+    )
+    return connection.execute(waiting.limit(1)).first() is not None
+
+
+def remove_file(connection: sa.Connection, home: str | None, image_id: str) -> None:
+    """Remove what a deleted image left in the store, unless it is still needed: then sweep() does, later."""
+    path = image_store.file_of(home, image_id)
+    image_store.remove(image_store.staged_of(home, image_id))
+    if os.path.exists(path) and not is_needed(connection, path):
+        image_store.remove(path)
+
+
+def sweep(connection: sa.Connection, home: str | None) -> None:
+    """End uploads that died with their process, and remove files that belong to nothing any more."""
+    now = time.time()
+    silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < now - SILENT)
+    dead = list(connection.execute(sa.select(image.c.id).where(silent)).scalars())
+    if dead:
+        values = {**_EMPTY, "status": "queued", "transfer": None, "fault": "the upload ended before its end"}
+        connection.execute(sa.update(image).where(image.c.id.in_(dead), silent).values(**values))
+        open_ones = sa.and_(image_task.c.image_id.in_(dead), image_task.c.status == "processing")
+        connection.execute(
+            sa.update(image_task).where(open_ones).values(status="failure", message=values["fault"], updated_at=now)
+        )
+    for name, written in image_store.entries(home):
+        if written > now - FORGOTTEN:
+            continue
+        path = os.path.join(image_store.directory(home), name)
+        if name.endswith(image_store.PART):
+            image_store.remove(path)
+            continue
+        image_id = name.removeprefix(".").removesuffix(image_store.STAGED)
+        status = connection.execute(sa.select(image.c.status).where(image.c.id == image_id)).scalar()
+        if name.startswith("."):
+            useless = status not in RECEIVING
+        else:
+            useless = status is None and not is_needed(connection, path)
+        if useless:
+            image_store.remove(path)
+
+
+_EMPTY: t.Mapping[str, t.Any] = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0}
+
+
+def _write(connection: sa.Connection, image_id: str, transfer: str, values: t.Mapping[str, t.Any]) -> None:
+    mine = image.c.transfer == transfer
+    if not _swap(connection, image_id, mine, {**values, "updated_at": int(time.time())}):
+        raise NotFoundError(f"Image {image_id} could not be found after upload. It may have been deleted meanwhile.")
+
+
+def _swap(
+    connection: sa.Connection, image_id: str, expected: sa.ColumnElement[bool], values: t.Mapping[str, t.Any]
+) -> bool:
+    done = connection.execute(sa.update(image).where(image.c.id == image_id, expected).values(**values))
+    return bool(t.cast("sa.CursorResult[t.Any]", done).rowcount)

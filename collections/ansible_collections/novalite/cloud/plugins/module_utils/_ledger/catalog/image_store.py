@@ -1,0 +1,161 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The files of the images that clients upload, on the controller: one each, named by the image's id. No SQL here.
+
+What comes in lies under another name until it is whole. With several controllers or API nodes the directory is one that
+all of them mount.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+import typing as t
+
+from ..._errors import NovaliteError
+from ..db.engine import DEFAULT_HOME
+
+CHUNK = 1 << 20
+MIB = 1 << 20
+RESERVE = 256 * MIB  # that stay free in the file system of the store
+REPORT_BYTES = 64 * MIB
+REPORT_SECONDS = 10.0
+PART, STAGED = ".part", ".staged"
+
+KNOWN_STATES = 1000  # files whose checksums a process remembers
+
+Report = t.Callable[[int], None]
+_READ: dict[tuple[t.Any, ...], str] = {}
+
+
+class TooLargeError(NovaliteError):
+    """More data than there is room for, or than is allowed."""
+
+
+class BrokenOffError(NovaliteError):
+    """The data ended before their end."""
+
+
+class Received(t.NamedTuple):
+    """What came in: bytes, and its checksums in hexadecimal."""
+
+    size: int
+    sha256: str
+    md5: str
+
+
+def directory(home: str | None) -> str:
+    home = home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME
+    return os.path.join(os.path.abspath(home), "images")
+
+
+def file_of(home: str | None, image_id: str) -> str:
+    """Where the data of an image lie that came in through an API, or from an instance."""
+    return os.path.join(directory(home), image_id)
+
+
+def part_of(home: str | None, image_id: str, transfer: str) -> str:
+    """Where they come in."""
+    return os.path.join(directory(home), f".{image_id}.{transfer}{PART}")
+
+
+def staged_of(home: str | None, image_id: str) -> str:
+    """Where they wait for an import."""
+    return os.path.join(directory(home), f".{image_id}{STAGED}")
+
+
+def receive(stream: t.Any, path: str, limit: int, report: Report, expected: int | None = None) -> Received:
+    """Write what `stream` gives to the new file `path`, and it is on the disk on return.
+
+    Never more than a chunk of it is in memory. `report` is told the bytes that came, now and then; what it raises ends
+    all. Raises TooLargeError for more than `limit` bytes, or than fit, BrokenOffError for fewer than `expected`.
+    """
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    size = reported = 0
+    last = time.monotonic()
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb", buffering=0) as target:
+            check_room(path, expected or 0)
+            while chunk := _read(stream):
+                size += len(chunk)
+                if size > limit:
+                    raise TooLargeError(f"the image is larger than the {limit} bytes that it may have")
+                target.write(chunk)
+                sha256.update(chunk)
+                md5.update(chunk)
+                if size - reported >= REPORT_BYTES or time.monotonic() - last >= REPORT_SECONDS:
+                    reported, last = size, time.monotonic()
+                    check_room(path, 0)
+                    report(size)
+            if expected is not None and size != expected:
+                raise BrokenOffError(f"the upload ended after {size} of {expected} bytes")
+            os.fsync(target.fileno())
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
+    return Received(size, sha256.hexdigest(), md5.hexdigest())
+
+
+def _read(stream: t.Any) -> bytes:
+    try:
+        return t.cast(bytes, stream.read(CHUNK))
+    except OSError as error:  # a server's word for a client that went away, or is silent
+        raise BrokenOffError(f"the upload broke off: {type(error).__name__}") from error
+
+
+def check_room(path: str, size: int) -> None:
+    """Raise TooLargeError unless `size` more bytes fit into the store, and some are left then."""
+    free = shutil.disk_usage(os.path.dirname(path)).free
+    if free - size < RESERVE:
+        raise TooLargeError(f"there is no room for the image: {max(0, free - RESERVE)} bytes are left in the store")
+
+
+def put_in_place(part: str, path: str) -> None:
+    os.rename(part, path)
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def is_intact(path: str, checksum: str) -> bool:
+    """Whether the file holds what `checksum` (sha256:...) says. A file is read once for each state that it is in.
+
+    Raises OSError for a file that cannot be read.
+    """
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno())
+        state = (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if state not in _READ:
+            if len(_READ) >= KNOWN_STATES:
+                _READ.clear()
+            _READ[state] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    return _READ[state] == checksum
+
+
+def remove(*paths: str) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def entries(home: str | None) -> list[tuple[str, float]]:
+    """(name, time of the last write) of every file in the store."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(directory(home)):
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False):
+                    found.append((entry.name, entry.stat(follow_symlinks=False).st_mtime))
+    return found

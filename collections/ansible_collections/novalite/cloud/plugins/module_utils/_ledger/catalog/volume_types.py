@@ -1,0 +1,170 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Volume types: on which back end the volumes of a type are, and as what."""
+
+from __future__ import annotations
+
+import re
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import check_text
+from ..db.tables_volumes import volume, volume_type
+
+VolumeType = dict[str, t.Any]
+
+DEFAULT_TYPE = "file"
+# always the same: it is there, with this id, before anything had to be written
+DEFAULT_ID = "0a8b9d52-6f0c-5c0e-8a55-3f1f0d1b7c01"
+LOCAL_BACKENDS = ("file", "lvm")  # their volumes are on one compute host; those of nfs are on none
+FORMATS = ("raw", "qcow2")
+# which options a type of this back end has, and what they are when nobody says
+OPTIONS: t.Mapping[str, t.Mapping[str, t.Any]] = {
+    "file": {"format": "qcow2", "hosts": None},
+    "lvm": {"volume_group": None, "hosts": None},
+    "nfs": {"format": "qcow2", "share": None, "hosts": None},
+}
+_REQUIRED = {"lvm": "volume_group", "nfs": "share"}
+# each becomes a part of a path on the hosts. LVM's own rule, and no option of a command begins like this
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}")
+
+
+def types_by(
+    connection: sa.Connection, *, ids: t.Iterable[str] | None = None, names: t.Iterable[str] | None = None
+) -> list[VolumeType]:
+    """The volume types that meet every condition given (None: no condition), by name. Reads only."""
+    rows = [dict(row) for row in connection.execute(sa.select(volume_type)).mappings()]
+    if all(row["id"] != DEFAULT_ID for row in rows):
+        rows.append(_default())
+    return sorted(
+        (
+            row
+            for row in rows
+            if (ids is None or row["id"] in set(ids)) and (names is None or row["name"] in set(names))
+        ),
+        key=lambda row: str(row["name"]),
+    )
+
+
+def type_of(connection: sa.Connection, name_or_id: str | None) -> VolumeType:
+    """The type that is called so, None for the default one. Raises NotFoundError. Reads only."""
+    wanted = DEFAULT_ID if name_or_id is None else name_or_id
+    found = [row for row in types_by(connection) if wanted in (row["id"], row["name"])]
+    if not found:
+        raise NotFoundError(f"Volume type {check_shown(wanted)} could not be found.")
+    return found[0]
+
+
+def ensure_default(connection: sa.Connection) -> VolumeType:
+    """The default type, qcow2 files on the compute host of the instance, with its row written on first use."""
+    row = connection.execute(sa.select(volume_type).where(volume_type.c.id == DEFAULT_ID)).mappings().first()
+    if row is not None:
+        return dict(row)
+    connection.execute(sa.insert(volume_type).values(**_default()))
+    return _default()
+
+
+def _default() -> VolumeType:
+    return {
+        "id": DEFAULT_ID,
+        "name": DEFAULT_TYPE,
+        "description": "files on the compute host",
+        "backend": "file",
+        "options": dict(OPTIONS["file"]),
+        "extra_specs": {},
+        "is_public": True,
+        "created_at": 0,
+    }
+
+
+def create_type(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> VolumeType:
+    """Record a type: `name`, `backend` (file without), `options`, `description`, `extra_specs`, `is_public`.
+
+    Raises ConflictError for a name that is taken, NovaliteError for options that the back end does not have.
+    """
+    ensure_default(connection)
+    name = check_text("volume type name", str(params["name"]))
+    if not name or name != name.strip():
+        raise NovaliteError(f"volume type name {name!r} is empty or begins or ends with a space: give it a plain name")
+    backend = params.get("backend") or "file"
+    row = {
+        "id": str(uuid.uuid4()),
+        "name": name,
+        "description": params.get("description"),
+        "backend": backend,
+        "options": checked_options(name, backend, params.get("options") or {}),
+        "extra_specs": dict(params.get("extra_specs") or {}),
+        "is_public": params.get("is_public") is not False,
+        "created_at": int(time.time()),
+    }
+    if connection.execute(sa.select(volume_type.c.id).where(volume_type.c.name == name)).first() is not None:
+        raise ConflictError(f"Volume Type {check_shown(name)} already exists.")
+    connection.execute(sa.insert(volume_type).values(**row))
+    return row
+
+
+def change_type(connection: sa.Connection, type_id: str, changes: t.Mapping[str, t.Any]) -> VolumeType:
+    """Change `name`, `description`, `is_public` or `extra_specs` of a type. Where its volumes are stays as it is."""
+    ensure_default(connection)
+    there = type_of(connection, type_id)
+    wanted = {key: changes[key] for key in ("name", "description", "is_public", "extra_specs") if key in changes}
+    if "name" in wanted and wanted["name"] != there["name"]:
+        taken = sa.select(volume_type.c.id).where(volume_type.c.name == wanted["name"])
+        if connection.execute(taken).first() is not None:
+            raise ConflictError(f"Volume Type {check_shown(wanted['name'])} already exists.")
+    if wanted:
+        connection.execute(sa.update(volume_type).where(volume_type.c.id == there["id"]).values(**wanted))
+    return {**there, **wanted}
+
+
+def delete_type(connection: sa.Connection, type_id: str) -> None:
+    """Remove a type. Raises NotFoundError, and ConflictError while volumes are of it."""
+    there = type_of(connection, type_id)
+    if there["id"] == DEFAULT_ID:
+        raise ConflictError(f"Volume Type {DEFAULT_ID} is the default one: it stays")
+    if connection.execute(sa.select(volume.c.id).where(volume.c.type_id == there["id"]).limit(1)).first() is not None:
+        raise ConflictError(f"Volume Type {there['id']} deletion is not allowed with volumes present with the type.")
+    connection.execute(sa.delete(volume_type).where(volume_type.c.id == there["id"]))
+
+
+def checked_options(name: str, backend: str, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """All options of a type, the usual ones included. Raises NovaliteError for one that makes no sense."""
+    if backend not in OPTIONS:
+        raise NovaliteError(f"volume type {name!r}: unknown back end {backend!r}: use {', '.join(OPTIONS)}")
+    for option in options:
+        if option not in OPTIONS[backend]:
+            raise NovaliteError(
+                f"volume type {name!r}: back end {backend} has no option {option!r}, only {', '.join(OPTIONS[backend])}"
+            )
+    found = {**OPTIONS[backend], **{key: value for key, value in options.items() if value is not None}}
+    needed = _REQUIRED.get(backend)
+    if needed is not None:
+        value = found[needed]
+        if not isinstance(value, str) or not _SAFE_NAME.fullmatch(value):
+            raise NovaliteError(
+                f"volume type {name!r}: {needed} {value!r} is no name: use letters, digits and _ . + - (at most 63)"
+            )
+    if found.get("format", "raw") not in FORMATS:
+        raise NovaliteError(f"volume type {name!r}: format {found['format']!r} is unknown: use {' or '.join(FORMATS)}")
+    hosts = found["hosts"]
+    if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(one, str) for one in hosts)):
+        raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
+    return found
+
+
+def format_of(of_type: t.Mapping[str, t.Any]) -> str:
+    """The format of a volume of this type."""
+    return str(of_type["options"].get("format") or "raw")
+
+
+def check_shown(text: str) -> str:
+    """A user's text in an error, at a length that can be read."""
+    return text if len(text) <= 64 else f"{text[:61]}..."

@@ -1,0 +1,38 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What some actions write beside the states: an image that is made, another image that a server stands on.
+
+server_actions asks here at the begin and at the end of each action, in the transaction of either.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..catalog import image_snapshots
+from . import rebuilds, rescues
+
+Details = dict[str, t.Any]
+Values = dict[str, t.Any]  # columns of the instance
+
+# (connection, the instance's row as it was, the action's details, which it may add to) -> what to write to the instance
+Begun = t.Callable[[sa.Connection, t.Any, Details], Values]
+# (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
+Ended = t.Callable[[sa.Connection, t.Any, Details, t.Optional[str], t.Mapping[str, t.Any]], Values]
+
+BEGUN: dict[str, Begun] = {
+    "createImage": image_snapshots.begun,
+    "rebuild": rebuilds.begun,
+    "rescue": rescues.begun,
+}
+ENDED: dict[str, Ended] = {
+    "createImage": image_snapshots.ended,
+    "rebuild": rebuilds.ended,
+    "rescue": rescues.ended,
+}

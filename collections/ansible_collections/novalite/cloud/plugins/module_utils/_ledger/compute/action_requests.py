@@ -1,0 +1,281 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_action`: what is to be done to which servers, the plan of their hosts, and how it went.
+
+Servers that are given by name are asked for by whoever runs the playbook: their action begins here. Servers that are
+given by UUID come from the API, which began their action when it was asked; here it only goes on.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._guest import image_properties
+from ..catalog import image_snapshots
+from ..db.tables import instance
+from ..queries import actions, lookups
+from ..queries.adopted import not_adopted
+from ..queries.views import Instance, instances_by
+from . import anew_requests, power_states, server_actions, server_requests
+from .plans import server_plan
+from .servers import BUILD_TIMEOUT
+
+LOCKS = ("lock", "unlock")
+CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded
+NAMES = (*server_actions.NAMES, *LOCKS, CONSOLE)
+# After these a guest runs that did not: everything that it may meet on its network must be there before.
+_STARTS = ("start", "reboot", "resume")
+_POWER_STATES = {**power_states.POWER_STATES, "missing": 0}
+
+Params = t.Mapping[str, t.Any]
+Plan = dict[str, t.Any]
+
+
+def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """Operation `server_action`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for the first server that is unknown, or of which it cannot be asked; nothing was written then.
+    """
+    if params.get("outcomes") is not None:
+        return _record(connection, params)
+    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": []}
+    result |= {"hosts": {}, "looks": {}}
+    name = params["action"]
+    found = _by_uuid(connection, params["uuids"]) if params.get("uuids") is not None else _by_name(connection, params)
+    if name in LOCKS:
+        return {**result, **_lock(connection, params, found)}
+    if name == CONSOLE:
+        if lost := next((one for one in found if one["host"] is None), None):
+            raise ConflictError(f"Instance {lost['uuid']} ('{lost['name']}') is not ready: it is on no host")
+        return {**result, "instances": found, "hosts": _plans(connection, params, found)}
+    if params.get("uuids") is not None:
+        wanted = set(params["uuids"])
+        going = [one for one in found if one["task_state"] in server_actions.task_states(name)]
+        gone = wanted - {one["uuid"] for one in found}
+        result["skipped"] = [{"uuid": uuid, "reason": "there is no such instance any more"} for uuid in sorted(gone)]
+        result["skipped"] += [
+            {"uuid": one["uuid"], "reason": _why_not(name, one)} for one in found if one not in going
+        ]
+    else:
+        begun = _begin(connection, params, found)
+        going = begun.pop("instances")
+        result |= begun
+        result["looks"] = power_states.to_look_at(begun["settled"])
+    hosts = _plans(connection, params, going)
+    return {**result, "instances": going, "hosts": hosts, "secret": any(plan.get("secret") for plan in hosts.values())}
+
+
+def prepare_server_action(_engine: sa.Engine, params: Params) -> dict[str, t.Any]:
+    """The same `params` without a password: a hash takes a while, and only the hash is recorded."""
+    return {**params, "request": anew_requests.with_hash(params.get("request") or {})}
+
+
+# --- who ------------------------------------------------------------------------------------------------------------
+
+
+def _by_uuid(connection: sa.Connection, uuids: t.Sequence[str]) -> list[Instance]:
+    return instances_by(connection, uuids=uuids)
+
+
+def _by_name(connection: sa.Connection, params: Params) -> list[Instance]:
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
+    entries = [one if isinstance(one, dict) else {"name": one} for one in params.get("servers") or []]
+    names = server_requests.expand_names(entries)
+    found = instances_by(connection, names=names, project_id=owner["id"])
+    there = {one["name"] for one in found}
+    if missing := next((name for name in names if name not in there), None):
+        mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)
+        raise lookups.unknown("server", missing, connection.execute(mine.order_by(instance.c.id)).scalars())
+    return found
+
+
+def _why_not(name: str, one: Instance) -> str:
+    task = f" and task_state {one['task_state']}" if one["task_state"] else ""
+    return f"'{name}' is not under way: it is in vm_state {one['vm_state']}{task}"
+
+
+# --- begin ----------------------------------------------------------------------------------------------------------
+
+
+def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:
+    name = params["action"]
+    details = {"type": server_actions.HARD if params.get("hard") else server_actions.SOFT} if name == "reboot" else {}
+    rules = server_actions.action_of(name, details)
+    _take_over(connection, params, found)
+    # A reboot is an event and no state: whoever asks for one gets one.
+    settled = [one for one in found if name != "reboot" and one["vm_state"] == rules.vm_state]
+    settled += anew_requests.settled(connection, params, found)
+    to_begin = [one for one in found if one not in settled]
+    if not to_begin:
+        return {"instances": [], "settled": settled}
+    request_id = actions.new_request_id()
+    uuids = [one["uuid"] for one in to_begin]
+    try:
+        if name in anew_requests.ACTIONS:
+            begun = anew_requests.begin(connection, params, to_begin, request_id)
+        else:
+            begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
+    except (ConflictError, NotFoundError) as error:
+        raise type(error)(_with_name(str(error), to_begin)) from None
+    return {
+        "changed": True,
+        "instances": begun,
+        "settled": settled,
+        "request_id": request_id,
+        "diff": {"before": _states(to_begin), "after": _states(begun)},
+    }
+
+
+def _take_over(connection: sa.Connection, params: Params, found: list[Instance]) -> None:
+    """End the actions of runs that died: long silent ones, or, when asked to, all. Raises ConflictError for others."""
+    now = int(time.time())
+    patience = BUILD_TIMEOUT if params.get("action_timeout") is None else params["action_timeout"]
+    busy = [one for one in found if server_actions.action_in(one["task_state"])]
+    queued = server_actions.with_open_job(connection, [one["uuid"] for one in busy])
+    for one in busy:
+        age = max(0, now - one["updated_at"])
+        if not params.get("takeover") and (age < patience or one["uuid"] in queued):
+            raise ConflictError(
+                f"'{one['name']}' is {one['task_state']} since {age} s: wait for that to end, "
+                "or, if the run that did it was killed, set takeover=true"
+            )
+    for one in busy:
+        dead = server_actions.action_in(one["task_state"]) or ""
+        message = "ended without a result; another action was begun"
+        server_actions.interrupt(connection, dead, [one["uuid"]], message)
+
+
+def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:
+    change = server_actions.lock if params["action"] == "lock" else server_actions.unlock
+    request_id = actions.new_request_id()
+    changed = [
+        one for one in found if change(connection, one["uuid"], params.get("reason"), request_id=request_id)
+    ]
+    result: dict[str, t.Any] = {"changed": bool(changed), "settled": [one for one in found if one not in changed]}
+    result["instances"] = instances_by(connection, uuids=[one["uuid"] for one in changed])
+    if changed:
+        locked = params["action"] == "lock"
+        result["request_id"] = request_id
+        result["diff"] = {
+            "before": {one["name"]: {"locked": not locked} for one in changed},
+            "after": {one["name"]: {"locked": locked, "reason": params.get("reason")} for one in changed},
+        }
+    return result
+
+
+# --- the hosts' plans -----------------------------------------------------------------------------------------------
+
+
+def _plans(connection: sa.Connection, params: Params, instances: list[Instance]) -> dict[str, Plan]:
+    """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
+    and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
+    hosts: dict[str, Plan] = {}
+    if params["action"] in anew_requests.STARTS:
+        hosts = anew_requests.plans(connection, params, instances)
+    elif params["action"] in _STARTS:
+        given = {"instances": [], "existing": not_adopted(instances), "leaving": [], "compute_hosts": []}
+        full = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
+        hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
+        _add(hosts, [one for one in instances if one["adopted"] is not None], as_defined=True)
+    else:
+        _add(hosts, instances)
+    by_uuid = {one["uuid"]: one for one in instances}
+    hard = server_actions.REBOOTS[server_actions.HARD].task_state
+    for plan in hosts.values():
+        for domain in plan["domains"]:
+            one = by_uuid[domain["uuid"]]
+            domain["hard"] = one["task_state"] == hard
+            domain["shutdown_timeout"] = image_properties.shutdown_timeout(one["image"])
+    if params["action"] == anew_requests.SNAPSHOT:
+        anew_requests.add_snapshots(connection, hosts)
+    return hosts
+
+
+def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
+    """Add these to the plans of their hosts by name and UUID alone."""
+    for one in instances:
+        plan = hosts.setdefault(one["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
+        plan["names"].append(one["name"])
+        plan["uuids"].append(one["uuid"])
+        plan["domains"].append({"uuid": one["uuid"], "name": one["domain_name"], "xml": None, **spec})
+
+
+# --- record ---------------------------------------------------------------------------------------------------------
+
+
+def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """How it went on each host. What was given to a host that did not even say so failed, too."""
+    name = params["action"]
+    if name not in server_actions.NAMES:
+        raise NovaliteError(f"action '{name}' has no outcomes")
+    plans: t.Mapping[str, Plan] = params.get("plans") or {}
+    said: dict[str, tuple[str, str | None, int | None]] = {}  # UUID -> host, error, power state
+    told: dict[str, t.Mapping[str, t.Any]] = {}  # UUID -> all that its host says of it
+    for outcome in params["outcomes"]:
+        host = outcome["host"]
+        for row in outcome["results"] or []:
+            told[row["uuid"]] = row
+            said[row["uuid"]] = (host, row.get("error"), _POWER_STATES.get(row.get("state") or ""))
+        for uuid in plans.get(host, {}).get("uuids", []):
+            said.setdefault(uuid, (host, outcome["error"] or "its host did not say what became of it", None))
+    for host, plan in plans.items():
+        for uuid in plan["uuids"]:
+            said.setdefault(uuid, (host, f"host {host} did not answer", None))
+    before = instances_by(connection, uuids=said)
+    changed: set[str] = set()
+    groups: dict[tuple[str, str | None, int | None], list[str]] = {}
+    for uuid, how in said.items():
+        groups.setdefault(how, []).append(uuid)
+    for (host, error, power_state), uuids in groups.items():
+        changed.update(
+            server_actions.finish(
+                connection, name, uuids, host=host, error=error, power_state=power_state, said=told
+            )
+        )
+    after = instances_by(connection, uuids=said)
+    names = {one["uuid"]: one["name"] for one in after}
+    result: dict[str, t.Any] = {
+        "changed": bool(changed),
+        "instances": after,
+        "settled": [],
+        "skipped": [
+            {"uuid": uuid, "reason": "it was being deleted, or its action had ended"} for uuid in said
+            if uuid not in changed
+        ],
+        "hosts": {},
+        "errors": [
+            {"uuid": uuid, "name": names.get(uuid, uuid), "message": f"'{names.get(uuid, uuid)}': {said[uuid][1]}"}
+            for uuid in said
+            if uuid in changed and said[uuid][1] is not None
+        ],
+        # the instance, or the image, was deleted meanwhile: nobody is going to know them
+        "orphans": image_snapshots.unused(connection, (row["source"] for row in told.values() if row.get("source"))),
+    }
+    if changed:
+        result["diff"] = {
+            "before": _states(one for one in before if one["uuid"] in changed),
+            "after": _states(one for one in after if one["uuid"] in changed),
+        }
+    return result
+
+
+def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+    return {
+        one["name"]: {field: one[field] for field in ("vm_state", "task_state", "power_state", "host")}
+        for one in instances
+    }
+
+
+def _with_name(message: str, instances: t.Iterable[Instance]) -> str:
+    """`message` with the name beside the UUID: a person at a playbook knows servers by name."""
+    for one in instances:
+        message = message.replace(one["uuid"], f"{one['uuid']} ('{one['name']}')")
+    return message

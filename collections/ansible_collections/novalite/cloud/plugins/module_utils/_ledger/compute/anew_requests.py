@@ -1,0 +1,137 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What operation `server_action` does for snapshots, rebuilds and rescues beyond what it does for every action."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._guest import image_properties
+from ..._rules import guest_requests
+from ..catalog import image_snapshots
+from ..db.tables import instance
+from ..queries import actions, lookups
+from ..queries.views import Instance
+from . import rebuilds, rescues, server_actions
+from .plans import server_plan
+
+SNAPSHOT = "createImage"
+ACTIONS = (SNAPSHOT, "rebuild", "rescue")  # those with a request of their own
+STARTS = ("rebuild", "rescue", "unrescue")  # after these a guest may run that did not
+
+Params = t.Mapping[str, t.Any]
+Plan = dict[str, t.Any]
+
+
+def with_hash(request: Params) -> dict[str, t.Any]:
+    """The request of a playbook with `password_hash` in the place of `admin_password`."""
+    asked = {field: value for field, value in request.items() if value is not None}
+    password = asked.pop("admin_password", None)
+    if password is not None:
+        asked["password_hash"] = guest_requests.hashed("this server", password)
+    return asked
+
+
+def settled(connection: sa.Connection, params: Params, found: t.Sequence[Instance]) -> list[Instance]:
+    """Those of the servers of which the image was made before."""
+    if params["action"] != SNAPSHOT:
+        return []
+    names = _image_names(params, found)
+    return [
+        one for one in found
+        if image_snapshots.there_already(connection, one["project"]["id"], one["uuid"], names[one["uuid"]])
+    ]  # fmt: skip
+
+
+def begin(
+    connection: sa.Connection, params: Params, found: t.Sequence[Instance], request_id: str, **who: t.Any
+) -> list[Instance]:
+    """Begin the action on each of these as `params["request"]` says; `who` are further arguments of begin()."""
+    name, request = params["action"], params.get("request") or {}
+    names = _image_names(params, found) if name == SNAPSHOT else {}
+    begun: list[Instance] = []
+    for one in found:
+        row = connection.execute(sa.select(instance).where(instance.c.id == one["id"])).one()
+        if name == SNAPSHOT:
+            details = image_snapshots.details_of(names[one["uuid"]], request.get("properties"))
+        elif name == "rescue":
+            image = request.get("image")
+            image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
+            details = rescues.ask(connection, row.uuid, image_id, request.get("password_hash"))
+        else:
+            details = rebuilds.ask(connection, row.uuid, _looked_up(connection, row.project_id, request))
+        begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
+    return begun
+
+
+def plans(connection: sa.Connection, params: Params, instances: t.Sequence[Instance]) -> dict[str, Plan]:
+    """`{host: plan}` as the role `spawn` takes it.
+
+    Of a rebuild, `running` are the `domains` and `guests` of those that are to run when it is done; of a rescue,
+    `domains` are those of the rescue, with the disk, the image and the injection for it. `results` is what is to be
+    recorded of a success.
+    """
+    name = params["action"]
+    given: dict[str, t.Any] = {"instances": [], "existing": [], "leaving": [], "compute_hosts": []}
+    kind = "keep"
+    if name == "rebuild":
+        kind, given["instances"] = "build", list(instances)
+    elif name == "rescue":
+        chosen = rescues.images(connection, [one["uuid"] for one in instances])
+        given["existing"] = [_rescued(one, chosen[one["uuid"]]) for one in instances]
+    else:
+        given["existing"] = list(instances)
+    made = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
+    hosts = {host: {**of_host[kind], "starts": True} for host, of_host in made.items() if kind in of_host}
+    running = rebuilds.running_after(connection, [one["uuid"] for one in instances])
+    stopped = {one["name"] for one in instances if one["uuid"] not in running}
+    for plan in hosts.values():
+        plan["running"] = {
+            "domains": [one for one in plan["domains"] if one["uuid"] in running],
+            "guests": [one for one in plan["guests"] if one["name"] not in stopped],
+        }
+        plan["results"] = [{"uuid": uuid} for uuid in plan["uuids"]]  # of what goes well
+        plan["rescue_disks"] = [{"uuid": uuid, "rescue": True} for uuid in plan["uuids"]]
+    return hosts
+
+
+def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> None:
+    """Give each host's plan what module disk_snapshot takes."""
+    uuids = [uuid for plan in hosts.values() for uuid in plan["uuids"]]
+    details = actions.open_details(connection, SNAPSHOT, uuids)
+    for plan in hosts.values():
+        plan["snapshots"] = [{"uuid": uuid, "image_id": details[uuid]["image_id"]} for uuid in plan["uuids"]]
+
+
+def _image_names(params: Params, found: t.Sequence[Instance]) -> dict[str, str]:
+    """UUID -> the name of its image: the one that was asked for, with the server's own where there are several."""
+    name = (params.get("request") or {}).get("image_name")
+    if not name:
+        raise NovaliteError("an image needs a name: give image_name")
+    return {one["uuid"]: name if len(found) == 1 else f"{name}-{one['name']}" for one in found}
+
+
+def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> dict[str, t.Any]:
+    """The request of a playbook, with records where it has names."""
+    asked = dict(request)
+    if "image" in asked:
+        asked["image"] = lookups.image_by_name(connection, asked["image"], project_id)
+    if "key" in asked:
+        asked["key"] = lookups.keypair_by_name(connection, asked["key"], project_id) if asked["key"] else None
+    return asked
+
+
+def _rescued(one: Instance, chosen: Params) -> Instance:
+    """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
+    into that."""
+    told = {"password_hash": chosen[rescues.HASH], "password_optional": True} if chosen[rescues.HASH] else {}
+    image = {field: value for field, value in chosen.items() if field != rescues.HASH}
+    drive = bool(one["config_drive"]) or not image_properties.host_mount(image)
+    return {**one, "image": image, "rescue": True, "config_drive": drive, "guest": told}

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which instance has an address on a network, and what only that instance is told. Reads only."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import compute_host, fixed_ip, instance, network, vif
+from ..db.tables_ec2 import ec2_instance
+from ..placement.aggregates import memberships, zone_of
+from ..queries.views import Instance, instances_by
+
+_VIF = "vif:"
+
+
+class File(t.TypedDict):
+    path: str
+    content: str  # base64
+
+
+def instance_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> Instance | None:
+    """The instance on compute host `host` whose interface on the network has `address` (IPv4 or IPv6), or None.
+
+    Its availability zone is that of its host, when it was asked for in none.
+    """
+    uuid = uuid_at(connection, network_uuid, address, host)
+    found = instances_by(connection, uuids=[uuid]) if uuid else []
+    if not found:
+        return None
+    one = found[0]
+    one["availability_zone"] = one["availability_zone"] or _zone(connection, host)
+    return one
+
+
+def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> str | None:
+    """The UUID of that instance, with one query."""
+    try:
+        asked = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    query = (
+        sa.select(instance.c.uuid)
+        .join_from(vif, instance, instance.c.uuid == vif.c.instance_uuid)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(network.c.uuid == network_uuid, instance.c.host == host, instance.c.deleted == 0)
+    )
+    if asked.version == 4:
+        # by the address's own row, whatever the number of interfaces on the network
+        owner = sa.func.substr(fixed_ip.c.owner, len(_VIF) + 1)
+        query = query.join(fixed_ip, sa.and_(fixed_ip.c.network_id == network.c.id, owner == vif.c.id)).where(
+            fixed_ip.c.ip == int(asked), fixed_ip.c.owner.startswith(_VIF)
+        )
+    else:
+        query = query.where(vif.c.ipv6 == str(asked))
+    return connection.execute(query).scalar()
+
+
+def user_data_of(connection: sa.Connection, uuid: str) -> str | None:
+    """The user data of an instance in base64, as clients sent it; None when there is none."""
+    return connection.execute(sa.select(instance.c.user_data).where(instance.c.uuid == uuid)).scalar()
+
+
+def files_of(connection: sa.Connection, uuid: str) -> list[File]:
+    """The files that an instance was launched with."""
+    return connection.execute(sa.select(instance.c.files).where(instance.c.uuid == uuid)).scalar() or []
+
+
+def are_tokens_required(connection: sa.Connection, uuid: str) -> bool:
+    """Whether the metadata service answers the instance with a session token only (EC2's HttpTokens)."""
+    query = sa.select(ec2_instance.c.http_tokens).where(ec2_instance.c.instance_uuid == uuid)
+    return connection.execute(query).scalar() == "required"
+
+
+def _zone(connection: sa.Connection, host: str) -> str | None:
+    row = connection.execute(
+        sa.select(compute_host.c.zone, compute_host.c.aggregates).where(compute_host.c.name == host)
+    ).first()
+    return None if row is None else zone_of(row.zone, memberships(connection, {host: row.aggregates})[host])

@@ -1,0 +1,238 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_interface`: which servers get or lose an interface, what their hosts do for it, and how it went."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..db.tables import instance
+from ..queries import actions, lookups
+from ..queries.views import Instance, instances_by
+from ..security import firewalls
+from . import interfaces
+from .interfaces import ATTACHING, DETACHING, Wanted
+from .plans import server_plan
+
+Params = t.Mapping[str, t.Any]
+Plan = dict[str, t.Any]
+Changes = t.Mapping[str, str]  # instance -> interface
+
+_STATUS = {"present": ATTACHING, "absent": DETACHING}
+
+
+def server_interface(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """Operation `server_interface`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for the first server or interface that is unknown, or of which it cannot be asked.
+    """
+    status = _STATUS[params["state"]]
+    if params.get("outcomes") is not None:
+        return _record(connection, status, params)
+    changed, diff = False, None
+    if params.get("uuids") is not None:
+        wanted = params["uuids"]
+    else:
+        before = _nics_of(connection, params)
+        wanted, changed = _begin(connection, status, params)
+        if changed:
+            after = _nics_of(connection, params)
+            diff = {"before": before, "after": after if status == ATTACHING else _without(connection, after, wanted)}
+    changing = interfaces.under_way(connection, status, wanted)
+    found = instances_by(connection, uuids=changing)
+    plans = _attach_plans if status == ATTACHING else _detach_plans
+    hosts, peers = plans(connection, found, changing, params["state_dir"])
+    result: dict[str, t.Any] = {"changed": changed, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
+    return {**result, "diff": diff} if diff is not None else result
+
+
+# --- begin ----------------------------------------------------------------------------------------------------------
+
+
+def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list[str], bool]:
+    """The servers that are named, and whether any of them changes: what is as it shall be is left alone."""
+    wanted, changed = [], False
+    for item in params["interfaces"]:
+        one = _server(connection, params, item["server"])
+        row = interfaces.server_row(connection, one["uuid"])
+        there = _matching(one, item)
+        if bool(there) == (status == ATTACHING):
+            continue
+        if row.locked:
+            raise ConflictError(f"Instance {row.uuid} ('{row.name}') is locked")
+        request_id = actions.new_request_id()
+        if status == DETACHING:
+            if len(there) > 1:
+                raise NovaliteError(f"server '{row.name}' has {len(there)} such interfaces: name the port")
+            interfaces.begin_detach(connection, row, there[0]["id"], request_id=request_id)
+        elif item.get("port"):
+            interfaces.begin_attach(connection, row, Wanted(port=item["port"]), request_id=request_id)
+        else:
+            if not item.get("network"):
+                raise NovaliteError(f"interface of '{row.name}': name a network, or a port")
+            of_network = interfaces.network_named(connection, row.project_id, name=item["network"])
+            wish = Wanted(network=of_network, fixed_ip=item.get("fixed_ip"))
+            interfaces.begin_attach(connection, row, wish, request_id=request_id)
+        wanted.append(row.uuid)
+        changed = True
+    return wanted, changed
+
+
+def _server(connection: sa.Connection, params: Params, name: str) -> Instance:
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
+    found = instances_by(connection, names=[name], project_id=owner["id"])
+    if not found:
+        mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)
+        raise lookups.unknown("server", name, connection.execute(mine.order_by(instance.c.id)).scalars())
+    return found[0]
+
+
+def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    return [
+        nic
+        for nic in one["nics"]
+        if (not item.get("port") or nic["id"] == item["port"])
+        and (not item.get("network") or nic["network"]["name"] == item["network"])
+        and (not item.get("fixed_ip") or nic["ip"] == item["fixed_ip"])
+    ]
+
+
+def _nics_of(connection: sa.Connection, params: Params) -> dict[str, list[str]]:
+    names = sorted({item["server"] for item in params["interfaces"]})
+    servers = [_server(connection, params, name) for name in names]
+    return {one["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in one["nics"]]
+            for one in servers}  # fmt: skip
+
+
+def _without(
+    connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]
+) -> dict[str, list[str]]:
+    going = set(interfaces.under_way(connection, DETACHING, wanted).values())
+    for one in instances_by(connection, uuids=wanted):
+        after[one["name"]] = [
+            f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in one["nics"] if nic["id"] not in going
+        ]
+    return after
+
+
+# --- the hosts' plans -----------------------------------------------------------------------------------------------
+
+
+def _attach_plans(
+    connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
+) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """What is to be there before the interface is plugged in, the guests' definitions with it, and what a failure takes
+    back; and what other hosts of its network are told."""
+    whole = _plan(connection, state_dir, existing=found)
+    only = [_with(one, [nic for nic in one["nics"] if nic["id"] == changing[one["uuid"]]]) for one in found]
+    rest = [_with(one, [nic for nic in one["nics"] if nic["id"] != changing[one["uuid"]]]) for one in found]
+    new, back = _plan(connection, state_dir, instances=only), _plan(connection, state_dir, existing=rest)
+    undo = _plan(connection, state_dir, leaving=only)
+    hosts = {}
+    for host, plans in whole.items():
+        names = {one["bridge"]: one["names"] for one in new[host]["build"]["dhcp_networks"] if "names" in one}
+        keep = plans["keep"]
+        keep["dhcp_networks"] = [
+            {**one, "names": names[one["bridge"]]} if one["bridge"] in names else one for one in keep["dhcp_networks"]
+        ]
+        hosts[host] = {
+            "uuids": keep["uuids"],
+            "ledger": keep["ledger"],
+            "surroundings": keep,
+            "domains": keep["domains"],
+            "undo": _leaving(back[host]["keep"], undo[host]["remove"], rest),
+        }
+    return hosts, _peers(new)
+
+
+def _detach_plans(
+    connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
+) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """The guests' definitions without the interface, and what goes after it."""
+    rest = [_with(one, [nic for nic in one["nics"] if nic["id"] != changing[one["uuid"]]]) for one in found]
+    gone = [_with(one, [nic for nic in one["nics"] if nic["id"] == changing[one["uuid"]]]) for one in found]
+    left, leaving = _plan(connection, state_dir, existing=rest), _plan(connection, state_dir, leaving=gone)
+    hosts = {
+        host: {"uuids": plans["keep"]["uuids"], **_leaving(plans["keep"], leaving[host]["remove"], rest)}
+        for host, plans in left.items()
+    }
+    return hosts, _peers(leaving)
+
+
+def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
+    """What a host does to be rid of interfaces: `keep` is what their servers have without them."""
+    # another interface of the same servers may be on the same bridge
+    staying = {nic["network"]["bridge"] for one in rest for nic in one["nics"]}
+    return {
+        "ledger": keep["ledger"],
+        "domains": keep["domains"],
+        "surroundings": keep,
+        "dhcp_networks": remove["dhcp_networks"],
+        **{
+            key: [one for one in remove[key] if one["bridge"] not in staying]
+            for key in ("staying_routers", "last_routers")
+        },
+        "last_bridges": [one for one in remove["last_bridges"] if one["name"] not in staying],
+    }
+
+
+def _plan(connection: sa.Connection, state_dir: str, **given: t.Any) -> dict[str, dict[str, Plan]]:
+    asked = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": state_dir}
+    hosts: dict[str, dict[str, Plan]] = server_plan(connection, {**asked, **given})["hosts"]
+    kinds = {"existing": "keep", "instances": "build", "leaving": "remove"}
+    (kind,) = (kinds[key] for key in given)
+    if kind == "keep":
+        return {host: plans for host, plans in hosts.items() if kind in plans}
+    return hosts
+
+
+def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
+    return {host: plans["peers"] for host, plans in hosts.items() if "peers" in plans}
+
+
+def _with(one: Instance, nics: list[dict[str, t.Any]]) -> Instance:
+    return {**one, "nics": nics}
+
+
+# --- record ---------------------------------------------------------------------------------------------------------
+
+
+def _record(connection: sa.Connection, status: str, params: Params) -> dict[str, t.Any]:
+    """How it went on each host. What was given to a host that did not even say so failed, too."""
+    plans: t.Mapping[str, Plan] = params.get("plans") or {}
+    said: dict[str, dict[str, str | None]] = {host: {} for host in plans}
+    for outcome in params["outcomes"]:
+        for row in outcome["results"] or []:
+            said[outcome["host"]][row["uuid"]] = row.get("error")
+        for uuid in plans[outcome["host"]]["uuids"]:
+            reason = outcome.get("error") or "its host did not say what became of it"
+            said[outcome["host"]].setdefault(uuid, reason)
+    for host, plan in plans.items():
+        for uuid in plan["uuids"]:
+            said[host].setdefault(uuid, f"host {host} did not answer")
+    changed: list[str] = []
+    for host, results in said.items():
+        changed += interfaces.finish(connection, status, results, host)
+    found = instances_by(connection, uuids=changed)
+    groups = {group["id"] for one in found for group in one["security_groups"]}
+    errors = {uuid: error for results in said.values() for uuid, error in results.items() if error is not None}
+    names = {one["uuid"]: one["name"] for one in found}
+    return {
+        "changed": bool(changed),
+        "instances": found,
+        "hosts": {},
+        "peers": {},
+        "firewall": firewalls.plan_for_instances(connection, changed, groups),
+        "errors": [
+            {"uuid": uuid, "name": names[uuid], "message": f"'{names[uuid]}': {errors[uuid]}"}
+            for uuid in changed
+            if uuid in errors
+        ],
+    }

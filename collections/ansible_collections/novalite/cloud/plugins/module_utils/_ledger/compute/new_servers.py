@@ -1,0 +1,346 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Servers that the API is asked for: named by ids, of any name, recorded for a job to build.
+
+What a playbook asks for by name goes through servers.py. A name there is one server's handle; here it is only shown,
+and several servers may have the same, so that each gets a handle of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import typing as t
+import unicodedata
+import uuid as uuids
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._guest import image_properties
+from ..._rules.guest_requests import GuestRequest
+from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
+from ..db.tables import compute_host, instance, keypair, network, security_group
+from ..identity import quotas
+from ..network import network_choices, ports
+from ..placement import hints
+from ..queries import lookups
+from ..queries.usage import usage
+from ..queries.views import flavor_of, image_of
+from ..volumes import server_volumes
+from . import server_requests
+from .server_requests import NetworkRequest, ServerRequest
+from .server_writes import Blueprint, Labels, NetworkRef, write
+
+MAX_LABEL = 63  # RFC 1035
+FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
+_NO_LABEL = re.compile(r"[^a-z0-9-]+")
+
+_TAKEN = sa.select(instance.c.name).where(
+    instance.c.project_id == sa.bindparam("project_id"),
+    instance.c.deleted == 0,
+    instance.c.name.in_(sa.bindparam("names", expanding=True)),
+)
+_NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr, network.c.owner).where(
+    network.c.owner.in_(["", sa.bindparam("project_id")])
+)
+_TWO_NETWORKS = _NETWORKS.where(network.c.cidr.is_not(None)).limit(2)
+_NETWORKS_BY_UUID = _NETWORKS.where(network.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_KEY = sa.select(keypair.c.public_key).where(
+    keypair.c.project_id == sa.bindparam("project_id"), keypair.c.name == sa.bindparam("name")
+)
+_GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c.name).where(
+    security_group.c.project_id == sa.bindparam("project_id"),
+    sa.or_(
+        security_group.c.name.in_(sa.bindparam("names", expanding=True)),
+        security_group.c.uuid.in_(sa.bindparam("names", expanding=True)),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one request asks for: `min_count` to `max_count` servers that differ in their names only."""
+
+    name: str  # as it is to be shown
+    flavor: str  # the id that clients know
+    image: str | None  # None: it starts from one of its volumes
+    min_count: int = 1
+    max_count: int = 1
+    key: str | None = None
+    networks: tuple[NetworkRequest, ...] | None = None  # by UUID; None: the only one there is
+    security_groups: tuple[str, ...] = ()  # names or UUIDs; none: the project's default group
+    availability_zone: str | None = None
+    hostname: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, t.Any] = field(default_factory=dict)
+    guest: GuestRequest = field(default_factory=GuestRequest)
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    # what the APIs are told to show: two addresses, and whether a disk's file system is to grow with it
+    shown: tuple[str | None, str | None, str] = (None, None, "MANUAL")
+    volumes: tuple[VolumeRequest, ...] = ()
+
+
+class Created(t.NamedTuple):
+    uuids: list[str]
+    reservation_id: str
+
+
+def create(
+    connection: sa.Connection,
+    project_id: str,
+    wanted: Wanted,
+    *,
+    request_id: str,
+    user_id: str | None = None,
+    private: bool = False,
+) -> Created:
+    """Record the servers that `wanted` asks for, all of them BUILD, in a handful of statements. With `private` flavors
+    and volume types that the project may not use can be named, too.
+
+    Raises NotFoundError for something that it names and the project does not see, ConflictError for an address in use
+    and for a network that is not to be guessed, QuotaError, and NovaliteError for what cannot be.
+    """
+    # One writer for each project at a time: on PostgreSQL two requests could otherwise both count before one commits.
+    lookups.lock_project(connection, project_id)
+    now = int(time.time())
+    limits = quotas.quota_limits(connection, project_id)
+    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private, project_id))
+    volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
+    image = _image(connection, project_id, wanted, root_of(volumes))
+    own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume's size is looked at by that
+    server_requests.check_fits(wanted.name, {**flavor, **own_root}, image)
+    image_properties.check(image)
+    _check_zone(connection, wanted.availability_zone)
+    public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
+    nics = _networks(connection, project_id, wanted.networks, private)
+    given = tuple(one.port for one in wanted.networks or ())
+    group_ids = _groups_with_ports(connection, project_id, wanted, [one for one in given if one is not None])
+    count = _count(connection, project_id, wanted, flavor, len(nics), limits)
+    if wanted.max_count > 1 and any(address for _network, address in nics):
+        raise NovaliteError(
+            "Failed to launch instances: max_count cannot be greater than 1 if an fixed_ip is specified."
+        )
+    if wanted.max_count > 1 and any(given):
+        raise NovaliteError("Unable to launch multiple instances with a single configured port ID.")
+    made = [str(uuids.uuid4()) for _server in range(count)]
+    names = [wanted.name] if wanted.max_count == 1 else [f"{wanted.name}-{number}" for number in range(1, count + 1)]
+    hinted = _resolved(connection, project_id, wanted)
+    reservation_id = f"r-{uuids.uuid4().hex[:8]}"
+    plans = [
+        Blueprint(
+            uuid=uuid,
+            request=ServerRequest(
+                name=handle,
+                hostname=hostname,
+                flavor=flavor["name"],
+                image=image["id"],
+                key=wanted.key,
+                networks=wanted.networks,
+                security_groups=wanted.security_groups,
+                availability_zone=wanted.availability_zone,
+                metadata=wanted.metadata,
+                hints=hinted,
+                guest=wanted.guest,
+            ),
+            flavor=flavor,
+            image=image,
+            public_key=public_key,
+            nics=nics,
+            group_ids=group_ids,
+            ports=given if nics else (),
+            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags, *wanted.shown),
+            volumes=volumes,
+        )
+        for uuid, name, (handle, hostname) in zip(
+            made, names, handles(connection, project_id, names, made, wanted.hostname)
+        )
+    ]
+    server_requests.check_own_quota(plans[0].request, limits)
+    write(connection, project_id, plans, request_id, now, user_id=user_id)
+    _check_quota(connection, project_id, flavor, count, len(nics), limits)
+    return Created(made, reservation_id)
+
+
+def _image(
+    connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None
+) -> dict[str, t.Any]:
+    if root is None or root.source == IMAGE:
+        of = wanted.image if root is None else root.of
+        return image_of(lookups.image_by_id(connection, of or "", project_id))
+    return server_volumes.image_for(connection, project_id, root)
+
+
+def label(name: str) -> str:
+    """A host name label that is as near to `name` as can be; empty when nothing in it can be part of one."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return _NO_LABEL.sub("-", plain).strip("-")[:MAX_LABEL].rstrip("-")
+
+
+def handles(
+    connection: sa.Connection,
+    project_id: str,
+    names: t.Sequence[str],
+    made: t.Sequence[str],
+    hostname: str | None = None,
+) -> list[tuple[str, str]]:
+    """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either.
+
+    A handle is in lower case, and so the host name too: DHCP and DNS know one owner of a name. `hostname` is what the
+    user wants it to be instead; with several servers it is numbered.
+    """
+    wanted = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
+    taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(wanted))}).scalars())
+    found = []
+    for number, (handle, uuid) in enumerate(zip(wanted, made), 1):
+        if handle in taken:
+            handle = f"{handle[: MAX_LABEL - 9].rstrip('-')}-{uuid[:8]}"
+        taken.add(handle)
+        own = handle
+        if hostname is not None:
+            own = hostname.lower() if len(names) == 1 else f"{hostname.lower()[: MAX_LABEL - 5]}-{number}"
+        found.append((handle, own))
+    return found
+
+
+def _networks(
+    connection: sa.Connection, project_id: str, wanted: tuple[NetworkRequest, ...] | None, by_admin: bool
+) -> tuple[tuple[NetworkRef, str | None], ...]:
+    if wanted is None:
+        rows = connection.execute(_TWO_NETWORKS, {"project_id": project_id}).all()
+        if not rows:
+            raise NotFoundError("Unable to automatically allocate a network: the project sees none")
+        if len(rows) > 1:
+            raise ConflictError("Multiple possible networks found, use a Network ID to be more specific.")
+        return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
+    if not wanted:
+        return ()
+    uuids_ = [one.name for one in wanted if one.port is None]
+    rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
+    found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
+    owners = {row.uuid: row.owner for row in rows}
+    nics: list[tuple[NetworkRef, str | None]] = []
+    for one in wanted:
+        if one.port is not None:
+            held = ports.attachable(connection, project_id, one.port)
+            nics.append((NetworkRef(held.network_id, held.name, held.cidr), None))
+        elif one.name not in found:
+            raise NotFoundError(f"Network {one.name} could not be found.")
+        else:
+            choice = {"fixed_ips:ip_address": one.fixed_ip}
+            network_choices.check(one.name, owners[one.name], project_id, choice, by_admin)
+            nics.append((found[one.name], one.fixed_ip))
+    for number, _address in nics:
+        if number.cidr is None:
+            raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")
+    return tuple(nics)
+
+
+def _groups_with_ports(
+    connection: sa.Connection, project_id: str, wanted: Wanted, given: t.Sequence[str]
+) -> tuple[int | None, ...]:
+    """Groups are a server's: those that were asked for, and those of the ports that it is given.
+
+    With ports alone and no group named, the default group is not added, as in Nova.
+    """
+    if not given:
+        return _groups(connection, project_id, wanted.security_groups)
+    of_ports: list[int | None] = list(ports.group_ids_of(connection, given))
+    alone = len(given) == len(wanted.networks or ()) and not wanted.security_groups
+    asked = () if alone else _groups(connection, project_id, wanted.security_groups)
+    return tuple(dict.fromkeys([*of_ports, *asked]))
+
+
+def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) -> tuple[int | None, ...]:
+    """Their ids, without repetition; None stands for the default group, which may have to be made first."""
+    if not names or set(names) == {"default"}:
+        return (None,)
+    rows = connection.execute(_GROUPS, {"project_id": project_id, "names": sorted(set(names))}).all()
+    found: dict[str, int | None] = {"default": None}
+    found.update({row.name: row.id for row in rows})
+    found.update({row.uuid: row.id for row in rows})
+    for name in names:
+        if name not in found:
+            raise NotFoundError(f"Security group {name} not found for project {project_id}.")
+    return tuple(dict.fromkeys(found[name] for name in names))
+
+
+def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
+    found = connection.execute(_KEY, {"project_id": project_id, "name": name}).scalar()
+    if found is None:
+        raise NotFoundError("Invalid key_name provided.")
+    return str(found)
+
+
+def _check_zone(connection: sa.Connection, zone: str | None) -> None:
+    if zone is None:
+        return
+    known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
+    if connection.execute(known).first() is None:
+        raise NotFoundError("The requested availability zone is not available")
+
+
+def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dict[str, t.Any]:
+    """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
+    if not wanted.hints:
+        return {}
+    asked = dict(wanted.hints)
+    if "different_host" in asked:
+        mine = sa.select(instance.c.uuid).where(
+            instance.c.project_id == project_id, instance.c.deleted == 0, instance.c.uuid.in_(asked["different_host"])
+        )
+        asked["different_host"] = sorted(connection.execute(mine).scalars())
+    if "host" in asked:
+        lookups.check_compute_hosts(connection, [asked["host"]])
+    return hints.resolve(connection, project_id, {wanted.name: asked}, {})[wanted.name]
+
+
+def _amounts(flavor: t.Mapping[str, t.Any], count: int, nics: int) -> dict[str, int]:
+    return {
+        "instances": count,
+        "cores": count * flavor["vcpus"],
+        "ram": count * flavor["memory_mb"],
+        "fixed_ips": count * nics,
+    }
+
+
+def _count(
+    connection: sa.Connection,
+    project_id: str,
+    wanted: Wanted,
+    flavor: t.Mapping[str, t.Any],
+    nics: int,
+    limits: t.Mapping[str, int],
+) -> int:
+    """How many to make: as many as the quotas allow, if that is enough."""
+    if wanted.min_count == wanted.max_count <= FEW:
+        return wanted.max_count
+    used, each = usage(connection, project_id), _amounts(flavor, 1, nics)
+    room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
+    count = min([wanted.max_count, *room])
+    if count < wanted.min_count:
+        server_requests.check_quota(_amounts(flavor, wanted.min_count, nics), used, limits)
+    if count > server_requests.MAX_SERVERS:
+        raise NovaliteError(f"{count} servers in one request: ask for at most {server_requests.MAX_SERVERS}")
+    return count
+
+
+def _check_quota(
+    connection: sa.Connection,
+    project_id: str,
+    flavor: t.Mapping[str, t.Any],
+    count: int,
+    nics: int,
+    limits: t.Mapping[str, int],
+) -> None:
+    """Raise QuotaError if the project has more than it may, what was just written included."""
+    asked = _amounts(flavor, count, nics)
+    limited = [what for what in asked if limits.get(what, -1) >= 0]
+    used = usage(connection, project_id, limited)
+    server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)

@@ -1,0 +1,334 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_plan`: the plan of every compute host that instances are on, or that they are to go to."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._domain.guest import guest_of, render
+from ..._errors import NovaliteError
+from ..._plan.host_plan import Plan, plan_by_host
+from ..._plan.networks import Wires, bridge, dhcp, router
+from ..db.ledger_identity import ledger_id
+from ..db.tables import compute_host, instance, network
+from ..queries import group_members, host_networks
+from ..queries.adopted import not_adopted
+from ..volumes import server_volumes
+from . import moves
+from .slices import Slicer
+
+NAMED_HOSTS = 16
+Instances = t.Sequence[t.Mapping[str, t.Any]]
+
+
+def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan, "peers": plan, "network":
+    plan}}}`; reads the ledger only. One that was adopted is in none: what it stands on is not novalite's.
+
+    `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
+    be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
+    networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
+    `network_hosts`: what their networks need according to the ledger. Every plan has `ledger`, what the host's modules
+    mark their work with. Raises NovaliteError for a VXLAN network with a
+    host that has no tunnel address.
+
+    What only the guests may know is read here, for those to be built, and is in no other result. `secret` is set when
+    there is any: then nobody is shown the plans.
+    """
+    told = _guest_records(connection, [one["uuid"] for one in params["instances"] or []])
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
+    ledger = ledger_id(connection)
+    for one in params["compute_hosts"] or []:
+        facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
+    given = {
+        kind: [one for one in not_adopted(params[option] or []) if one["host"]]
+        for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving"))
+    }
+    given["build"] = [{**one, "guest": told.get(one["uuid"], {})} for one in given["build"]]
+    ends = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
+    before, after = _spans(connection, given)
+    wires = {key: {host: ends.get(host) for host in hosts} for key, hosts in after.items()}
+    if given["build"]:
+        _check_ends(connection, wires)
+    hosts: dict[str, dict[str, Plan]] = {}
+    for kind, placed in given.items():
+        for host, plan in plan_by_host(
+            placed,
+            facts,
+            lambda one, of_host: render(
+                guest_of(one, of_host, state_dir=params["state_dir"], ledger=ledger)
+            ),
+            wires,
+        ).items():
+            hosts.setdefault(host, {})[kind] = plan
+    floating = host_networks.floating(connection, hosts) if hosts else {}
+    for host, plans in hosts.items():
+        for kind, plan in plans.items():
+            _complete(connection, host, plan, given[kind], floating)
+            server_volumes.complete(connection, plan, kind, moving=bool(params.get("moving")))
+    for host, plan in _other_ends(connection, params, facts).items():
+        hosts.setdefault(host, {})["vacate"] = plan
+    peers = _peers(connection, given, before, after, wires)
+    for host, servers in _name_guests(connection, given, hosts).items():
+        peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
+    for host, plan in peers.items():
+        hosts.setdefault(host, {})["peers"] = plan
+    for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
+        hosts.setdefault(host, {})["network"] = plan
+    group_members.complete(connection, hosts, given)
+    _keep_records(connection, hosts)
+    for of_host in hosts.values():
+        for plan in of_host.values():
+            plan["ledger"] = ledger
+    return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
+
+
+def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
+    """Add to the disks that are built what their host keeps of the ledger about their instances."""
+    slicer = Slicer(connection)
+    for host, plans in hosts.items():
+        if "build" in plans:
+            texts = slicer.of_instances(plans["build"]["uuids"], host)
+            for disk in plans["build"]["disks"]:
+                disk["record"] = texts.get(disk["uuid"])
+
+
+def _other_ends(
+    connection: sa.Connection, params: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Mapping[str, t.Any]]
+) -> dict[str, Plan]:
+    """What those that leave for good still have on the other host of a move: disks, kept for a revert.
+
+    Their networks there are none of it: the host was taken out of them when the move was done.
+    """
+    if params.get("moving"):
+        return {}
+    leaving = {one["uuid"]: one for one in params["leaving"] or [] if one["host"]}
+    others: list[dict[str, t.Any]] = []
+    for uuid, move in (moves.open_moves(connection, leaving) if leaving else {}).items():
+        host = moves.other_host(move, leaving[uuid]["host"])
+        if host is not None:
+            others.append({**leaving[uuid], "host": host, "nics": []})
+    return {
+        host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
+        for host, plan in plan_by_host(others, facts, lambda _one, _of_host: "").items()
+    }
+
+
+def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, dict[str, t.Any]]:
+    """User data (base64), files and the password's hash of these instances."""
+    fields = ("user_data", "files", "password_hash", "password_optional")
+    rows = connection.execute(
+        sa.select(instance.c.uuid, *(instance.c[field] for field in fields)).where(instance.c.uuid.in_(uuids))
+    )
+    return {row.uuid: {field: getattr(row, field) for field in fields} for row in rows}
+
+
+def _is_secret(record: t.Mapping[str, t.Any]) -> bool:
+    """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure.
+
+    The hash of a password that was drawn at random tells nobody anything.
+    """
+    chosen = record["password_hash"] is not None and not record["password_optional"]
+    return bool(record["user_data"] or record["files"] or chosen)
+
+
+def _spans(
+    connection: sa.Connection, given: t.Mapping[str, Instances]
+) -> tuple[dict[int, set[str]], dict[int, set[str]]]:
+    """Id of each VXLAN network of the `given` instances -> its hosts, before and after what is planned."""
+    touched = {
+        nic["network"]["id"]
+        for instances in given.values()
+        for one in instances
+        for nic in one["nics"]
+        if nic["network"]["vni"] is not None
+    }
+    before: dict[int, set[str]] = {key: set() for key in touched}
+    after: dict[int, set[str]] = {key: set() for key in touched}
+    if not touched:
+        return before, after
+    building = {one["uuid"] for one in given["build"]}
+    leaving = {one["uuid"] for one in given["remove"]}
+    for key, hosts in host_networks.members(connection, network.c.id.in_(sorted(touched))).items():
+        before[key] = {host for host, uuids in hosts.items() if uuids - building}
+        after[key] = {host for host, uuids in hosts.items() if uuids - building - leaving}
+    # not from the ledger: in check mode it does not know yet where they go
+    for one in given["build"]:
+        for nic in one["nics"]:
+            if nic["network"]["id"] in touched:
+                after[nic["network"]["id"]].add(one["host"])
+    return before, after
+
+
+def _check_ends(connection: sa.Connection, wires: Wires) -> None:
+    for key, hosts in wires.items():
+        missing = sorted(host for host, end in hosts.items() if not end)
+        if missing:
+            name = connection.execute(sa.select(network.c.name).where(network.c.id == key)).scalar_one()
+            raise NovaliteError(
+                f"network {name!r} is a VXLAN and the compute host {missing[0]} has no tunnel address: give it "
+                "compute_node_tunnel_address in the inventory and run playbooks/compute_nodes.yml"
+            )
+
+
+def _complete(
+    connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: host_networks.Floating
+) -> None:
+    """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
+    build failed), and the floating IPs of the others."""
+    here = [one for one in instances if one["host"] == host]
+    staying = _networks_in_use(connection, host, plan["uuids"])
+    networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for one in here for nic in one["nics"]}
+    kept = {of_network["bridge"] for key, (of_network, _address) in networks.items() if key in staying}
+    plan["last_bridges"] = [one for one in plan["bridges"] if one["name"] not in kept]
+    plan["last_routers"] = [one for one in plan["routers"] if one["bridge"] not in kept]
+    plan["last_metadata_networks"] = [one for one in plan["metadata_networks"] if one["bridge"] not in kept]
+    own = {one["bridge"]: one["floating"] for one in plan["routers"]}
+    uuids = set(plan["uuids"])
+    others = {
+        key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks
+    }
+    plan["staying_routers"] = [
+        router(of_network, address, others[key])
+        for key, (of_network, address) in networks.items()
+        if key in staying and own.get(of_network["bridge"])
+    ]
+    plan["routers"] = [
+        router(of_network, address, [*own.get(of_network["bridge"], ()), *others[key]])
+        for key, (of_network, address) in sorted(networks.items())
+        if of_network["bridge"] in own or others[key]
+    ]
+
+
+_STAYING = instance.c.task_state.is_distinct_from("deleting")
+
+
+def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection[str]) -> set[int]:
+    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs).
+
+    Who is being deleted keeps nothing: of two deletions at the same time, each would leave the bridge to the other one.
+    A bridge that a guest is still on stays until that guest's own deletion.
+    """
+    gone = set(leaving)
+    found = host_networks.members(connection, _STAYING, [host])
+    return {key for key, hosts in found.items() if hosts[host] - gone}
+
+
+def _peers(
+    connection: sa.Connection,
+    given: t.Mapping[str, Instances],
+    before: t.Mapping[int, set[str]],
+    after: t.Mapping[int, set[str]],
+    wires: Wires,
+) -> dict[str, Plan]:
+    """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
+    building = {(nic["network"]["id"], one["host"]) for one in given["build"] for nic in one["nics"]}
+    # an attempt that failed may have left its host in the others' lists
+    again = {nic["network"]["id"] for one in given["build"] if one.get("attempts") for nic in one["nics"]}
+    wanted = {
+        (key, host)
+        for key in before
+        if before[key] != after[key] or key in again
+        for host in before[key] & after[key]
+        if (key, host) not in building
+    }
+    return {
+        host: {"bridges": bridges, "dhcp_networks": []}
+        for host, bridges in _bridges(connection, wanted, wires).items()
+    }
+
+
+def _name_guests(
+    connection: sa.Connection, given: t.Mapping[str, Instances], hosts: t.Mapping[str, t.Mapping[str, Plan]]
+) -> dict[str, list[Plan]]:
+    """Put the names of guests on other hosts into the plans, since guests ask the server of their own host; and
+    return for each host that has nothing to build there, but guests of such a network, the servers that are to know.
+
+    A network of more than NAMED_HOSTS hosts does without: each launch would have to call at all of them.
+    """
+    changing = {
+        nic["network"]["id"]: nic["network"]
+        for kind in ("build", "remove")
+        for one in given[kind]
+        for nic in one["nics"]
+        if nic["network"]["dhcp"]
+    }
+    if not changing:
+        return {}
+    gone = {one["uuid"] for kind in ("build", "remove") for one in given[kind]}
+    known = host_networks.guests(connection, changing)
+    now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
+    for key, of_hosts in known.items():
+        for host, entries in of_hosts.items():
+            names = [name for uuid, name in entries if uuid not in gone]
+            if names:
+                now[key][host] = names
+    # not from the ledger: in check mode it does not know yet where they go
+    building: set[tuple[int, str]] = set()
+    for one in given["build"]:
+        for nic in one["nics"]:
+            key = nic["network"]["id"]
+            if key in changing:
+                name = host_networks.named(one["hostname"], nic["ip"], nic["ipv6"])
+                now[key].setdefault(one["host"], []).append(name)
+                building.add((key, one["host"]))
+    told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
+    for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
+        for server in hosts[host]["build"]["dhcp_networks"]:
+            if server["bridge"] == changing[key]["bridge"]:
+                server["names"] = _elsewhere(told[key], host)
+    waiting = [(key, host) for key, of_hosts in told.items() for host in of_hosts if (key, host) not in building]
+    addresses = host_networks.addresses(connection, told, {host for _key, host in waiting})
+    found: dict[str, list[Plan]] = {}
+    for key, host in waiting:
+        server = {**dhcp(changing[key], addresses.get((key, host))), "names": _elsewhere(told[key], host)}
+        found.setdefault(host, []).append(server)
+    return found
+
+
+def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
+    return [name for other in sorted(of_hosts) if other != host for name in of_hosts[other]]
+
+
+def _bridges(connection: sa.Connection, wanted: t.Collection[tuple[int, str]], wires: Wires) -> dict[str, list[Plan]]:
+    """The bridge of each (network, host)."""
+    keys, hosts = {key for key, _host in wanted}, {host for _key, host in wanted}
+    rows = host_networks.networks(connection, keys)
+    addresses = host_networks.addresses(connection, keys, hosts)
+    found: dict[str, list[Plan]] = {}
+    for key, host in sorted(wanted):
+        found.setdefault(host, []).append(bridge(rows[key], host, addresses.get((key, host)), wires))
+    return found
+
+
+def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping[str, str | None]) -> dict[str, Plan]:
+    """What the networks of these hosts need, by the ledger alone."""
+    if not hosts:
+        return {}
+    here = host_networks.members(connection, _STAYING, hosts)
+    spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
+    wires = {key: {host: ends.get(host) for host in members} for key, members in spans.items()}
+    _check_ends(connection, wires)
+    bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, wires)
+    rows = host_networks.networks(connection, here)
+    addresses = host_networks.addresses(connection, here, hosts)
+    floating = host_networks.floating(connection, hosts)
+    return {
+        host: {
+            "bridges": bridges.get(host, []),
+            "routers": [
+                router(rows[key], addresses.get((key, host)), [one for _uuid, one in floating.get((key, host), ())])
+                for key in sorted(here)
+                if host in here[key]
+            ],
+        }
+        for host in hosts
+    }

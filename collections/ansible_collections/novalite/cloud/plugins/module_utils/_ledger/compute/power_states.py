@@ -1,0 +1,119 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `power_state`: let the ledger follow guests that changed their state by themselves.
+
+A guest shuts itself down, a host reboots, a person uses virsh. Nova compares every ten minutes, and then stops what
+should not run; here nothing is done to a guest, the ledger learns what it is, and whoever wants it otherwise says so.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import instance
+from ..queries import actions
+from ..queries.views import Instance, instances_by
+from . import server_actions
+
+# of a domain, in libvirt's words, in Nova's numbers; `missing` and `unknown` say nothing of a guest
+POWER_STATES = {"running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 6}
+# what an instance is by its domain: a guest that was rescued, or failed, is not called something else for that
+_VM_STATES = {"running": "active", "paused": "paused", "shutoff": "stopped", "saved": "suspended", "crashed": "stopped"}
+_FOLLOWED = ("active", "stopped", "paused", "suspended")
+_WAITING = "resized"  # whatever its guest does, it goes on waiting for its owner's word
+
+
+def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `power_state`: see the module's documentation for `params` and what is returned."""
+    if params.get("observed") is None:
+        at_rest = [one for one in instances_by(connection) if one["host"] is not None]
+        return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
+    followed = follow(connection, params["observed"])
+    result: dict[str, t.Any] = {"changed": bool(followed), "hosts": {}, "followed": followed}
+    if followed:
+        result["diff"] = {side: {one["name"]: one[side] for one in followed} for side in ("before", "after")}
+    return result
+
+
+def to_look_at(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+    """`{host: {"domains": [{"uuid", "name"}], "updated_at": {uuid: epoch}}}` for those of `instances` that nothing is
+    being done to."""
+    hosts: dict[str, dict[str, t.Any]] = {}
+    for one in instances:
+        if one["task_state"] is None and one["vm_state"] in _FOLLOWED:
+            look = hosts.setdefault(one["host"], {"domains": [], "updated_at": {}})
+            look["domains"].append({"uuid": one["uuid"], "name": one["domain_name"]})
+            look["updated_at"][one["uuid"]] = one["updated_at"]
+    return hosts
+
+
+def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Record what was `observed` of each host: `domains` (uuid, state), and the `updated_at` of the look (uuid: epoch).
+
+    Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed.
+    """
+    seen = {
+        domain["uuid"]: (domain["state"], look["updated_at"].get(domain["uuid"]))
+        for look in observed
+        for domain in look["domains"]
+        if domain["state"] in POWER_STATES
+    }
+    now, found = int(time.time()), []
+    for one in instances_by(connection, uuids=seen):
+        state, updated_at = seen[one["uuid"]]
+        vm_state, number = _VM_STATES[state], POWER_STATES[state]
+        if one["vm_state"] == _WAITING:
+            vm_state = _WAITING
+            if one["power_state"] in (number, server_actions.NO_STATE):
+                continue
+        elif one["vm_state"] not in _FOLLOWED or one["vm_state"] == vm_state:
+            continue
+        swapped = connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.id == one["id"],
+                instance.c.deleted == 0,
+                instance.c.task_state.is_(None),
+                instance.c.vm_state == one["vm_state"],
+                instance.c.updated_at == updated_at,
+            )
+            .values(vm_state=vm_state, power_state=number, updated_at=now)
+        ).rowcount
+        if not swapped:
+            continue
+        sides = {"before": _state(one), "after": {"vm_state": vm_state, "power_state": number}}
+        found.append({"uuid": one["uuid"], "name": one["name"], **sides})
+        request = actions.new_request_id()
+        actions.start(connection, "power_state", {one["uuid"]: sides}, request, now, project_id=one["project"]["id"])
+        actions.finish(connection, "power_state", [(one["uuid"], one["host"], None)], now=now)
+    return found
+
+
+def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
+    """Record that the guest is in `state` if nobody knew what it does, and that is what it should do."""
+    as_it_should = _VM_STATES.get(state) == one["vm_state"] or (one["vm_state"] == _WAITING and state in POWER_STATES)
+    if one["power_state"] != server_actions.NO_STATE or not as_it_should:
+        return False
+    known = sa.update(instance).where(
+        instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
+    )
+    return bool(connection.execute(known.values(power_state=POWER_STATES[state])).rowcount)
+
+
+def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
+    """Whether the guest of an instance whose move waits to be confirmed is to run: as before the move, unless it was
+    seen to be off since."""
+    if power_state == server_actions.NO_STATE:
+        return old_vm_state != "stopped"
+    return power_state != server_actions.SHUTDOWN
+
+
+def _state(one: Instance) -> dict[str, t.Any]:
+    return {field: one[field] for field in ("vm_state", "power_state")}

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Rebuilding: a server keeps its place, its address and its claim, and gets its disks anew, from the same image or
+another one."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._guest import image_properties
+from ..._rules import guest_requests
+from ..db.tables import instance
+from ..identity import quotas
+from ..queries import lookups
+from ..queries.views import image_of
+from . import server_changes, server_requests
+
+RUNNING, SHUTDOWN = 1, 4  # Nova's power states
+
+Details = dict[str, t.Any]
+Values = dict[str, t.Any]
+
+
+def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) -> Details:
+    """Write to the instance what of `request` only concerns what it is told, and return the details for begin().
+
+    `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
+    `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
+    `password_hash`, `password_optional`: what is not in it stays as it is. Raises NovaliteError, QuotaError.
+    """
+    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
+    image = row.image if request.get("image") is None else image_of(request["image"])
+    server_requests.check_fits(row.name, row.flavor, image)
+    image_properties.check(image)
+    guest = guest_requests.checked(
+        row.name, {field: request[field] for field in ("user_data", "files") if request.get(field) is not None}
+    )
+    guest_requests.check_quota(row.name, guest, quotas.quota_limits(connection, row.project_id))
+    plain = ("display_name", "description", "hostname", "access_ip_v4", "access_ip_v6", "disk_config")
+    values: Values = {field: request[field] for field in plain if field in request}
+    if "key" in request:
+        key = request["key"] or {"name": None, "public_key": None}
+        values |= {"key_name": key["name"], "public_key": key["public_key"]}
+    if "user_data" in request:
+        values["user_data"] = guest.user_data
+    if "files" in request:
+        values["files"] = guest.file_records
+    if request.get("password_hash") is not None:
+        values |= {field: request[field] for field in ("password_hash", "password_optional") if field in request}
+    if guest_requests.needs_config_drive(image):
+        values["config_drive"] = True
+    if values:
+        server_changes.change(connection, row, values)
+    if request.get("metadata") is not None:
+        server_changes.change_metadata(connection, row, request["metadata"], replace=True)
+    return {} if request.get("image") is None else {"image": image["id"]}
+
+
+def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
+    """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
+    if details.get("image") is None:
+        return {}
+    record = lookups.image_by_id(connection, details["image"], row.project_id)
+    details["before"] = row.image
+    return {"image": image_of(record)}
+
+
+def ended(
+    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
+) -> Values:
+    """`said` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what there is
+    of the guest's disks, and the instance is an error until it is rebuilt."""
+    now = int(time.time())
+    if error is None:
+        stopped = row.vm_state == "stopped"
+        return {
+            "vm_state": "stopped" if stopped else "active",
+            "power_state": SHUTDOWN if stopped else RUNNING,
+            "launched_at": now,
+        }
+    if said.get("untouched"):
+        return {"vm_state": row.vm_state, **({"image": details["before"]} if details.get("before") else {})}
+    return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": now}}
+
+
+def running_after(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    """Those of the instances that are being rebuilt which are to run then: all but those that were stopped."""
+    rows = connection.execute(
+        sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))), instance.c.vm_state != "stopped")
+    )
+    return set(rows.scalars())

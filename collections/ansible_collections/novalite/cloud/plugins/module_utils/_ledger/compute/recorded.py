@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Servers that were recorded before they are worked on: an API wrote them down, a job carries on.
+
+Whoever calls sees to it that no other run works on the same servers.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import instance
+from ..queries import actions, adopted
+from ..queries.views import instances_by
+
+
+def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.Any]:
+    """Of these servers, whatever their projects: `to_build`, those that are BUILD, and `existing`, those that run.
+
+    What was deleted meanwhile, is being deleted or ended as ERROR is in neither. A build that a dead run had begun goes
+    on where it was: on its host, if it has one.
+    """
+    found = [one for one in instances_by(connection, uuids=uuids) if one["task_state"] != "deleting"]
+    pending = [one["uuid"] for one in found if one["vm_state"] == "building"]
+    if pending:
+        connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.uuid.in_(pending),
+                instance.c.vm_state == "building",
+                instance.c.task_state.is_distinct_from("deleting"),
+            )
+            .values(task_state="scheduling", updated_at=int(time.time()))
+        )
+    to_build = [one for one in instances_by(connection, uuids=pending) if one["task_state"] == "scheduling"]
+    return {
+        "changed": bool(to_build),
+        "to_build": to_build,
+        "existing": [one for one in found if one["vm_state"] not in ("building", "error")],
+    }
+
+
+def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.Any]:
+    """`to_delete`: those of these servers that are still there, each marked as going if it was not."""
+    doomed = instances_by(connection, uuids=uuids)
+    mark(connection, doomed)
+    return {"changed": bool(doomed), "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed])}
+
+
+def mark(
+    connection: sa.Connection,
+    doomed: t.Iterable[t.Mapping[str, t.Any]],
+    request_id: str | None = None,
+    *,
+    user_id: str | None = None,
+    project_id: str | None = None,
+) -> str:
+    """Mark these Instances as being deleted and record the action; returns the id of the request.
+
+    One that another run was deleting is deleted again: it may have died, and every step can be repeated.
+    """
+    doomed = list(doomed)
+    adopted.refuse(connection, [one["uuid"] for one in doomed], "delete")
+    now, request_id = int(time.time()), request_id or actions.new_request_id()
+    fresh = [one["uuid"] for one in doomed if one["task_state"] != "deleting"]
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
+        .values(task_state="deleting", updated_at=now)
+    )
+    actions.abandon(connection, fresh, "ended by a request to delete", now)
+    details: dict[str, dict[str, t.Any]] = {one: {} for one in fresh}
+    actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
+    return request_id

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Rescue: a server runs from another disk for a while, with its own one beside it."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._guest import image_properties
+from ..db.tables import instance
+from ..queries import lookups
+from ..queries.views import image_of
+
+Details = dict[str, t.Any]
+Values = dict[str, t.Any]
+HASH = "password_hash"  # beside the image, as long as the rescue lasts
+
+
+def ask(connection: sa.Connection, uuid: str, image_id: str | None, password_hash: str | None) -> Details:
+    """Record what the instance is to be rescued with, and return the details for begin(); None: its own image.
+
+    Raises NotFoundError for an image that its project does not see, NovaliteError for one that cannot be used.
+    """
+    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
+    details: Details = {} if image_id is None else {"image": image_id}
+    chosen = {**_image(connection, row, details), HASH: password_hash}
+    connection.execute(sa.update(instance).where(instance.c.id == row.id).values(rescue_image=chosen))
+    return details
+
+
+def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
+    asked = connection.execute(sa.select(instance.c.rescue_image).where(instance.c.id == row.id)).scalar_one()
+    return {} if asked is not None else {"rescue_image": {**_image(connection, row, details), HASH: None}}
+
+
+def ended(
+    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
+) -> Values:
+    """`said` has `untouched` where the host failed before it came to the guest."""
+    if error is None or said.get("untouched"):
+        return {}
+    return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": int(time.time())}}
+
+
+def images(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
+    """UUID -> the image that the instance is rescued with, and the hash of the password there (or None)."""
+    rows = connection.execute(
+        sa.select(instance.c.uuid, instance.c.rescue_image).where(
+            instance.c.uuid.in_(sorted(set(uuids))), instance.c.rescue_image.is_not(None)
+        )
+    )
+    return {row.uuid: dict(row.rescue_image) for row in rows}
+
+
+def _image(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
+    image: dict[str, t.Any] = row.image
+    if details.get("image") is not None:
+        image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
+    image_properties.check(image)
+    return image

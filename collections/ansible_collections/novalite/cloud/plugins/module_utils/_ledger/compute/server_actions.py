@@ -1,0 +1,331 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What may be done to an instance that there is, when, and what becomes of it: Nova's table of states.
+
+An action begins with a compare-and-swap of the task state from none to the action's own, and ends with one from there
+to none. Another action that comes between is refused; a deletion is not, it takes the instance over: the end of the
+action then finds another task state, and leaves the instance alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..db.tables import instance
+from ..db.tables_jobs import job, job_instance
+from ..db.tables_volumes import volume_attachment
+from ..queries import actions, adopted
+from ..queries.views import Instance, instances_by
+from . import action_effects, moves
+
+NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
+SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded.
+
+    None: what it was before. That of an action in OTHERS is written by the operation that carries the action out.
+    """
+
+    task_state: str
+    allowed: frozenset[str]
+    vm_state: str | None
+    power_state: int | None
+
+
+ACTIONS = {
+    "stop": Action("powering-off", frozenset({"active", "error", "rescued"}), "stopped", SHUTDOWN),
+    "start": Action("powering-on", frozenset({"stopped"}), "active", RUNNING),
+    "pause": Action("pausing", frozenset({"active"}), "paused", PAUSED),
+    "unpause": Action("unpausing", frozenset({"paused"}), "active", RUNNING),
+    "suspend": Action("suspending", frozenset({"active"}), "suspended", SHUTDOWN),
+    "resume": Action("resuming", frozenset({"suspended"}), "active", RUNNING),
+}
+REBOOTS = {
+    SOFT: Action("rebooting", frozenset({"active"}), "active", RUNNING),
+    HARD: Action(
+        "rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING
+    ),
+}
+# Those that a guest or its disks are made anew for, or that move it. nova/compute/api.py: check_instance_state. Of an
+# evacuation Nova says "rebuilding" as well; here a task state tells which action is under way.
+OTHERS = {
+    "rescue": Action("rescuing", frozenset({"active", "stopped", "error"}), "rescued", RUNNING),
+    "unrescue": Action("unrescuing", frozenset({"rescued"}), "active", RUNNING),
+    "rebuild": Action("rebuilding", frozenset({"active", "stopped", "error"}), None, None),
+    "createImage": Action("image_snapshot", frozenset({"active", "stopped", "paused", "suspended"}), None, None),
+    "resize": Action("resize_prep", frozenset({"active", "stopped"}), "resized", None),
+    "migrate": Action("resize_migrating", frozenset({"active", "stopped"}), "resized", None),
+    "confirmResize": Action("resize_confirming", frozenset({"resized"}), None, None),
+    "revertResize": Action("resize_reverting", frozenset({"resized"}), None, None),
+    "live-migration": Action("migrating", frozenset({"active", "paused"}), None, None),
+    "evacuate": Action("rebuild_spawning", frozenset({"active", "stopped", "error"}), None, None),
+}
+NAMES = (*ACTIONS, "reboot", *OTHERS)
+# What is done with an instance's own root disk, and is not built for one that starts from a volume
+_OF_ROOT_DISK = frozenset({"rescue", "rebuild", "createImage"})
+
+_RESTARTS = ("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize")  # switch off, and on again
+
+# What a failed action may have left: the guest is in another power state than its vm_state says.
+_LEFT_IN = {
+    RUNNING: (("stopped", "suspended", "paused"), "active"),
+    PAUSED: (("active",), "paused"),
+    SHUTDOWN: (("active", "paused", "rescued"), "stopped"),
+}
+
+
+def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action:
+    """The rules of the action `name`; those of a reboot depend on details["type"], SOFT unless it says HARD."""
+    if name == "reboot":
+        kind = (details or {}).get("type") or SOFT
+        if kind not in REBOOTS:
+            raise NovaliteError(f"reboot of type {kind!r}: use {' or '.join(REBOOTS)}")
+        return REBOOTS[kind]
+    rules = ACTIONS.get(name) or OTHERS.get(name)
+    if rules is None:
+        raise NovaliteError(f"unknown action {name!r}: there are {', '.join(sorted(NAMES))}")
+    return rules
+
+
+def task_states(name: str) -> tuple[str, ...]:
+    """The task states in which an instance may be while the action `name` runs."""
+    if name == "reboot":
+        return tuple(one.task_state for one in REBOOTS.values())
+    return (action_of(name).task_state,)
+
+
+def action_in(task_state: str | None) -> str | None:
+    """The name of the action whose task state this is."""
+    return next((name for name in NAMES if task_state in task_states(name)), None)
+
+
+def with_open_job(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    """Those of the instances that a job of the API waits for, or works at: their action is not dead, however silent."""
+    rows = connection.execute(
+        sa.select(job_instance.c.instance_uuid)
+        .join(job, job.c.id == job_instance.c.job_id)
+        .where(job_instance.c.instance_uuid.in_(sorted(set(uuids))), job.c.state.in_(["queued", "running"]))
+    )
+    return set(rows.scalars())
+
+
+def begin(
+    connection: sa.Connection,
+    action: str,
+    uuids: t.Iterable[str],
+    *,
+    request_id: str,
+    user_id: str | None = None,
+    details: t.Mapping[str, t.Any] | None = None,
+    ignore_lock: bool = False,
+    also_in: t.Collection[str] = (),
+) -> list[Instance]:
+    """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
+
+    `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
+    actions in OTHERS are made by image_snapshots, rebuilds and rescues. `ignore_lock` is for administrators, `also_in`,
+    vm_states in which nobody else may begin it, for repairs. Raises NotFoundError, and ConflictError in Nova's words
+    for the first instance that is locked, on no host, in a state that does not allow it, or has another task under way.
+    The caller's transaction is to be rolled back then.
+    """
+    rules = action_of(action, details)
+    allowed = rules.allowed.union(also_in)
+    rows = _rows(connection, uuids)
+    for row in rows:
+        if row.locked and not ignore_lock:
+            raise ConflictError(f"Instance {row.uuid} is locked")
+        _refuse_wrong_state(action, allowed, row)
+    adopted.refuse(connection, [row.uuid for row in rows], action)
+    if action in _OF_ROOT_DISK:
+        _refuse_volume_roots(connection, action, rows)
+    now = int(time.time())
+    swapped = connection.execute(
+        sa.update(instance)
+        .where(
+            instance.c.id.in_([row.id for row in rows]),
+            instance.c.deleted == 0,
+            instance.c.task_state.is_(None),
+            instance.c.vm_state.in_(sorted(allowed)),
+        )
+        .values(task_state=rules.task_state, updated_at=now)
+    ).rowcount
+    if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
+        raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
+    of_each = {row.uuid: dict(details or {}) for row in rows}
+    if effect := action_effects.BEGUN.get(action):
+        for row in rows:
+            if values := effect(connection, row, of_each[row.uuid]):
+                connection.execute(sa.update(instance).where(instance.c.id == row.id).values(**values))
+    for project_id in sorted({row.project_id for row in rows}):
+        theirs = {row.uuid: of_each[row.uuid] for row in rows if row.project_id == project_id}
+        actions.start(connection, action, theirs, request_id, now, user_id=user_id, project_id=project_id)
+    return instances_by(connection, uuids=[row.uuid for row in rows])
+
+
+def finish(
+    connection: sa.Connection,
+    action: str,
+    uuids: t.Iterable[str],
+    *,
+    host: str | None = None,
+    error: str | None = None,
+    power_state: int | None = None,
+    said: t.Mapping[str, t.Mapping[str, t.Any]] | None = None,
+) -> list[str]:
+    """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
+
+    An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
+    before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
+    without it, what a success means. After an error the instance is what it was before, unless its power state says
+    that the action got half way, or action_effects has it otherwise. `said` is what else its host told of each UUID.
+    """
+    now = int(time.time())
+    rows = _rows(connection, uuids, missing_ok=True)
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    effect = action_effects.ENDED.get(action)
+    begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
+    changed = []
+    for row in rows:
+        rules = next((one for one in _variants(action) if one.task_state == row.task_state), None)
+        if rules is None or row.deleted or (host is not None and row.host != host):
+            continue
+        values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
+        if error is None:
+            seen = rules.power_state if power_state is None else power_state
+            # what is done to a guest whose move waits for its owner's word does not end the waiting
+            found = {"vm_state": None if row.vm_state == "resized" else rules.vm_state, "power_state": seen}
+            values |= {"fault": None, **{name: value for name, value in found.items() if value is not None}}
+        elif power_state is not None:
+            values["power_state"] = power_state
+            from_states, to_state = _LEFT_IN.get(power_state, ((), ""))
+            if row.vm_state in from_states:
+                values["vm_state"] = to_state
+        if effect is not None:
+            told = (said or {}).get(row.uuid, {})
+            values |= effect(connection, row, begun_with.get(row.uuid, {}), message, told)
+        if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
+            values["rescue_image"] = None
+        swapped = connection.execute(
+            sa.update(instance)
+            .where(instance.c.id == row.id, instance.c.deleted == 0, instance.c.task_state == row.task_state)
+            .values(**values)
+        ).rowcount
+        if swapped:
+            changed.append(row.uuid)
+    hosts = {row.uuid: row.host for row in rows}
+    actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
+    moves.ended(connection, action, changed, message)
+    return changed
+
+
+def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], reason: str) -> list[str]:
+    """Record that nobody goes on with `action`; otherwise as finish().
+
+    Of one that switches the guest off to start it again, nobody knows how far it came. Recorded so, the guest is not
+    taken for one that its owner shut down (host_differences).
+    """
+    return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
+
+
+def lock(
+    connection: sa.Connection,
+    uuid: str,
+    reason: str | None = None,
+    *,
+    request_id: str | None = None,
+    user_id: str | None = None,
+) -> bool:
+    """Lock the instance: begin() refuses it from now on. Returns whether that changed anything (the reason counts)."""
+    return _set_lock(connection, uuid, True, reason, request_id, user_id)
+
+
+def unlock(
+    connection: sa.Connection,
+    uuid: str,
+    reason: str | None = None,
+    *,
+    request_id: str | None = None,
+    user_id: str | None = None,
+) -> bool:
+    """Take the lock off. Returns whether there was one. `reason` is kept with the instance action only."""
+    return _set_lock(connection, uuid, False, reason, request_id, user_id)
+
+
+def _set_lock(
+    connection: sa.Connection,
+    uuid: str,
+    locked: bool,
+    reason: str | None,
+    request_id: str | None,
+    user_id: str | None,
+) -> bool:
+    (row,) = _rows(connection, [uuid])
+    kept = reason if locked else None
+    if (row.locked, row.locked_reason) == (locked, kept):
+        return False
+    now = int(time.time())
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.id == row.id)
+        .values(locked=locked, locked_reason=kept, updated_at=now)
+    )
+    name = "lock" if locked else "unlock"
+    details = {uuid: {} if reason is None else {"reason": reason}}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, name, details, asked, now, user_id=user_id, project_id=row.project_id)
+    actions.finish(connection, name, [(uuid, None, None)], now=now)
+    return True
+
+
+def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[t.Any]:
+    """The rows, locked (where the database has row locks) in the order of their ids, as every writer takes them."""
+    wanted = sorted(set(uuids))
+    rows = connection.execute(
+        sa.select(instance)
+        .where(instance.c.uuid.in_(wanted), instance.c.deleted == 0)
+        .order_by(instance.c.id)
+        .with_for_update(key_share=True)
+    ).all()
+    if len(rows) != len(wanted) and not missing_ok:
+        found = {row.uuid for row in rows}
+        raise NotFoundError(f"Instance {next(one for one in wanted if one not in found)} could not be found.")
+    return list(rows)
+
+
+def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> None:
+    if row.task_state is not None:
+        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
+    if row.vm_state not in allowed:
+        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
+    if row.host is None:  # its build failed: there is no guest
+        raise ConflictError(f"Instance {row.uuid} is not ready")
+
+
+def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | None:
+    """The UUID of one of these instances that starts from a volume, instead of a root disk of its own."""
+    table = volume_attachment
+    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(uuids)), table.c.boot_index == 0)
+    return connection.execute(query.limit(1)).scalar()
+
+
+def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
+    """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
+    found = one_from_volume(connection, [row.uuid for row in rows])
+    if found is not None:
+        raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
+
+
+def _variants(action: str) -> tuple[Action, ...]:
+    return tuple(REBOOTS.values()) if action == "reboot" else (action_of(action),)

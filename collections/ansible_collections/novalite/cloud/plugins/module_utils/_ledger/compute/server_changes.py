@@ -1,0 +1,151 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What users change on instances that are there: labels, metadata, tags, groups, and a state that went wrong."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, QuotaError
+from ..db.tables import instance, instance_security_group, security_group, server_group_member
+from ..db.tables_jobs import job, job_instance
+from ..identity import quotas
+from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
+
+MAX_METADATA = 128 * 1024  # characters of all keys and values of one instance, whatever the quotas say
+
+
+def refuse_locked(row: t.Any, is_admin: bool) -> None:
+    """Raise ConflictError for an instance that is locked, in Nova's words; an administrator may go on."""
+    if row.locked and not is_admin:
+        raise ConflictError(f"Instance {row.uuid} is locked")
+
+
+def change(connection: sa.Connection, row: t.Any, values: t.Mapping[str, t.Any]) -> None:
+    """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
+    changed = connection.execute(
+        sa.update(instance)
+        .where(instance.c.id == row.id, instance.c.deleted == 0)
+        .values(**values, updated_at=int(time.time()))
+    )
+    if changed.rowcount != 1:
+        raise NotFoundError(f"Instance {row.uuid} could not be found.")
+
+
+def change_metadata(
+    connection: sa.Connection,
+    row: t.Any,
+    items: t.Mapping[str, str],
+    *,
+    replace: bool = False,
+    remove: t.Collection[str] = (),
+) -> dict[str, str]:
+    """Add `items` to the instance's metadata, or put them in its place, take `remove` out; returns what it is then.
+
+    Raises QuotaError for more than the project's quota allows.
+    """
+    before = _held(connection, row, instance.c.metadata)
+    after = {**({} if replace else before), **items}
+    after = {key: value for key, value in after.items() if key not in remove}
+    limit = quotas.quota_limits(connection, row.project_id)["metadata_items"]
+    if len(after) > len(before) and 0 <= limit < len(after):
+        raise QuotaError(f"Maximum number of metadata items exceeds {limit}")
+    if sum(len(key) + len(value) for key, value in after.items()) > MAX_METADATA:
+        raise QuotaError(f"The metadata of an instance has at most {MAX_METADATA} characters")
+    if after != before:
+        change(connection, row, {"metadata": after})
+    return after
+
+
+def change_tags(
+    connection: sa.Connection, row: t.Any, update: t.Callable[[frozenset[str]], t.Collection[str]]
+) -> list[str]:
+    """Make of the instance's tags what `update` makes of them; returns them, sorted."""
+    before = _held(connection, row, instance.c.tags)
+    after = sorted(update(frozenset(before)))
+    if after != before:
+        change(connection, row, {"tags": after})
+    return after
+
+
+def _held(connection: sa.Connection, row: t.Any, column: t.Any) -> t.Any:
+    """The column's value, which no other transaction changes before this one ends."""
+    found = connection.execute(
+        sa.select(column).where(instance.c.id == row.id, instance.c.deleted == 0).with_for_update(key_share=True)
+    ).first()
+    if found is None:
+        raise NotFoundError(f"Instance {row.uuid} could not be found.")
+    return found[0]
+
+
+def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
+    """The ids of the server groups that the instance is in: one, or none."""
+    member = server_group_member
+    return list(
+        connection.execute(sa.select(member.c.group_id).where(member.c.instance_uuid == uuid)).scalars()
+    )
+
+
+def security_group_of(connection: sa.Connection, project_id: str, name: str) -> t.Any:
+    """`id` and `name` of the project's security group of this name or UUID. Raises NotFoundError."""
+    query = (
+        sa.select(security_group.c.id, security_group.c.name)
+        .where(security_group.c.project_id == project_id)
+        .where(sa.or_(security_group.c.name == name, security_group.c.uuid == name))
+        # a name may look like another group's UUID, which counts then
+        .order_by(sa.case((security_group.c.uuid == name, 0), else_=1))
+    )
+    found = connection.execute(query).first()
+    if found is None and name == DEFAULT_GROUP:
+        ensure_default_group(connection, project_id)
+        found = connection.execute(query).first()
+    if found is None:
+        raise NotFoundError(f"Security group {name} not found for project {project_id}.")
+    return found
+
+
+def join_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
+    """Put the instance into the security group; returns whether it was not in it before."""
+    link = instance_security_group
+    there = sa.select(link.c.group_id).where(link.c.instance_id == row.id, link.c.group_id == group_id)
+    if connection.execute(there).first() is not None:
+        return False
+    connection.execute(sa.insert(link).values(instance_id=row.id, group_id=group_id))
+    return True
+
+
+def leave_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
+    """Take the instance out of the security group; returns whether it was in it."""
+    link = instance_security_group
+    gone = connection.execute(
+        sa.delete(link).where(link.c.instance_id == row.id, link.c.group_id == group_id)
+    )
+    return bool(gone.rowcount)
+
+
+def open_job(
+    connection: sa.Connection, uuid: str, kind: str, variables: t.Mapping[str, t.Any] | None = None
+) -> str | None:
+    """The id of a job of this kind (and with these variables) about the instance that waits or runs."""
+    query = (
+        sa.select(job.c.id, job.c.variables)
+        .join(job_instance, job_instance.c.job_id == job.c.id)
+        .where(job_instance.c.instance_uuid == uuid, job.c.kind == kind, job.c.state.in_(["queued", "running"]))
+    )
+    rows = connection.execute(query)
+    return next((str(row.id) for row in rows if variables is None or row.variables == variables), None)
+
+
+def job_outcome(connection: sa.Connection, job_id: str) -> t.Any:
+    """`state`, `result` and `message` of the job. Raises NotFoundError."""
+    row = connection.execute(sa.select(job.c.state, job.c.result, job.c.message).where(job.c.id == job_id)).first()
+    if row is None:
+        raise NotFoundError(f"job {job_id} could not be found")
+    return row

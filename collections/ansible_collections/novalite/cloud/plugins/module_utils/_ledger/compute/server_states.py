@@ -1,0 +1,394 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_state`: what became of a build or a deletion, by compare-and-swap.
+
+Each transition names the state that it expects in its UPDATE. An outcome that comes twice changes nothing the second
+time; one that comes too late (the server was deleted meanwhile, or another run took the build over) is refused for
+that server alone, so that the others of the same call are recorded.
+"""
+
+from __future__ import annotations
+
+import collections
+import time
+import typing as t
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..catalog import image_snapshots
+from ..db.tables import compute_host, instance, instance_security_group, vif
+from ..network.addresses import release_addresses, release_host_address
+from ..network.kept_ports import interfaces_to_release, let_go
+from ..placement.claims import release_claims
+from ..placement.server_groups import leave
+from ..queries import actions
+from ..queries.views import instances_by
+from ..volumes import server_volumes, volume_attachments
+from . import moves
+
+MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
+RUNNING = 1  # Nova's power states
+NO_STATE = 0
+STATES = ("active", "error", "retry", "deleted")
+# a server whose deletion was asked for does not come back because its build ends just then
+_BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
+
+Outcome = t.Mapping[str, t.Any]
+
+
+@dataclass
+class _Report:
+    """What the transitions of one call did."""
+
+    changed: set[str] = field(default_factory=set)  # UUIDs
+    retry: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def error(self, row: t.Any, message: str) -> None:
+        self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
+
+
+def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_state`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for outcomes that contradict each other; everything else that is wrong with one server is in
+    `errors`, beside those whose outcome was an error.
+    """
+    outcomes = _by_uuid(params)
+    max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
+    now = int(time.time())
+    report = _Report()
+    before = {one["uuid"]: one for one in instances_by(connection, uuids=outcomes, deleted=True)}
+    of_these = instance.c.uuid.in_(sorted(outcomes))
+    hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
+    _lock_hosts(connection, [*hosts, *(one.get("host") for one in outcomes.values())])
+    # only now: nobody who holds to the order of these locks changes them from here on
+    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(of_these))}
+    by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
+    for uuid, outcome in outcomes.items():
+        if uuid in rows:
+            by_state[outcome["state"]].append((rows[uuid], outcome))
+        else:
+            report.errors.append({"name": uuid, "uuid": uuid, "message": "the ledger knows no such server"})
+    _active(connection, by_state["active"], report, now)
+    exhausted = _retry(connection, by_state["retry"], report, max_attempts, now)
+    _failed(connection, by_state["error"] + exhausted, report, now)
+    _deleted(connection, by_state["deleted"], report, now)
+
+    after = instances_by(connection, uuids=outcomes, deleted=True)
+    waiting = set(report.retry)
+    result: dict[str, t.Any] = {
+        "changed": bool(report.changed),
+        "instances": after,
+        "retry": [one for one in after if one["uuid"] in waiting],
+        "errors": report.errors,
+    }
+    if report.changed:
+        result["diff"] = {
+            "before": {one["name"]: _summary(one) for one in before.values() if one["uuid"] in report.changed},
+            "after": {one["name"]: _summary(one) for one in after if one["uuid"] in report.changed},
+        }
+    return result
+
+
+def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
+    """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
+    outcomes: dict[str, Outcome] = {}
+    for outcome in params.get("outcomes") or []:
+        if outcome["state"] not in STATES:
+            raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
+        for uuid in outcome["uuids"]:
+            if uuid in outcomes:
+                raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")
+            outcomes[uuid] = outcome
+    for host, plans in (params.get("plans") or {}).items():
+        for uuid in plans.get("build", {}).get("uuids", []):
+            outcomes.setdefault(uuid, {"state": "retry", "host": host, "reason": f"host {host} did not answer"})
+    return outcomes
+
+
+def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """The guest runs. Expected: it is being built, on the host that says so."""
+    done: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        power_state = RUNNING if outcome.get("power_state") is None else outcome["power_state"]
+        if (row.vm_state, row.task_state, row.host) == ("active", None, host):
+            continue  # said before
+        if host is None:
+            report.error(row, f"'{row.name}' cannot be active without a host: name it")
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (_BUILDING, instance.c.host == host),
+            {
+                "vm_state": "active",
+                "task_state": None,
+                "power_state": power_state,
+                "launched_at": now,
+                "fault": None,
+                "updated_at": now,
+            },
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            done.append((row.uuid, host, None))
+        else:
+            report.error(row, _too_late(row, "active", host))
+    server_volumes.running(connection, [uuid for uuid, _host, _error in done])
+    _count_builds(connection, dict.fromkeys((host for _uuid, host, _error in done if host), 0))
+    actions.finish(connection, "create", done, now=now)
+
+
+def _retry(
+    connection: sa.Connection,
+    pairs: list[tuple[t.Any, Outcome]],
+    report: _Report,
+    max_attempts: int,
+    now: int,
+) -> list[tuple[t.Any, Outcome]]:
+    """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
+    exhausted: list[tuple[t.Any, Outcome]] = []
+    freed: list[str] = []
+    done: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        if row.vm_state == "building" and row.host is None and row.task_state == "scheduling":
+            report.retry.append(row.uuid)  # said before, or it never got as far as a host
+            continue
+        if row.vm_state == "error":
+            report.error(row, _fault_of(row))  # said before, and it was the last attempt
+            continue
+        if row.vm_state == "building" and row.host != host and host in row.attempts:
+            continue  # said before, and it is on its next host already
+        if row.task_state == "deleting":
+            report.error(row, _too_late(row, "to be tried again", host))
+            continue
+        attempts = [*row.attempts, host]
+        message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
+        if len(attempts) >= max_attempts:
+            last = {
+                "state": "error",
+                "host": host,
+                "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
+            }
+            exhausted.append((row, last))
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (_BUILDING, instance.c.host == host),
+            {"task_state": "scheduling", "host": None, "attempts": attempts, "updated_at": now},
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            report.retry.append(row.uuid)
+            freed.append(row.uuid)
+            done.append((row.uuid, host, message))
+        else:
+            report.error(row, _too_late(row, "to be tried again", host))
+    release_claims(connection, freed)
+    _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
+    actions.finish(connection, "create", done, ended=False, now=now)
+    return exhausted
+
+
+def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
+    built: list[tuple[str, str | None, str | None]] = []
+    blamed: list[tuple[str, str]] = []
+    undeleted: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        message = actions.one_line(outcome.get("reason")) or "no reason was given"
+        fault = {"code": 500, "message": message, "created": now}
+        deleting = row.task_state == "deleting"
+        if (row.vm_state == "error" and not deleting) or (deleting and _fault_of(row) == message):
+            report.error(row, _fault_of(row))  # said before; the first reason stays
+            continue
+        values: dict[str, t.Any] = {"fault": fault, "updated_at": now}
+        guard: sa.ColumnElement[bool]
+        if deleting:
+            # The guest may still run there: it keeps host, claim and address until a deletion succeeds.
+            guard = instance.c.task_state == "deleting"
+            undeleted.append((row.uuid, host, message))
+        else:
+            guard = sa.and_(_BUILDING, sa.or_(instance.c.host.is_(None), instance.c.host == host))
+            attempts = [*row.attempts, host] if host and host not in row.attempts else row.attempts
+            values |= {
+                "vm_state": "error",
+                "task_state": None,
+                "power_state": NO_STATE,
+                "host": None,
+                "attempts": attempts,
+            }
+            built.append((row.uuid, host, message))
+            if outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
+                blamed.append((row.uuid, outcome["host"]))
+        if _swap(connection, row, (guard,), values):
+            report.changed.add(row.uuid)
+            report.error(row, message)
+        else:
+            report.error(row, _too_late(row, "failed", host))
+    built = [one for one in built if one[0] in report.changed]
+    undeleted = [one for one in undeleted if one[0] in report.changed]
+    _give_back(connection, [uuid for uuid, _host, _message in built], now)
+    _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
+    actions.finish(connection, "create", built, now=now)
+    actions.finish(connection, "delete", undeleted, ended=False, now=now)
+
+
+def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """Nothing of it is left on its host. Expected: it was being deleted."""
+    gone = []
+    for row, _outcome in pairs:
+        if row.deleted:
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (instance.c.task_state == "deleting",),
+            {
+                "vm_state": "deleted",
+                "task_state": None,
+                "power_state": NO_STATE,
+                "deleted": instance.c.id,
+                "terminated_at": now,
+                "updated_at": now,
+            },
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            gone.append(row)
+        else:
+            message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
+            report.error(row, message)
+    networks = _networks_of(connection, [row.uuid for row in gone])
+    moves.end_with(connection, [row.uuid for row in gone])
+    _forget(connection, gone, now)
+    _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
+    actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
+
+
+def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """Their hosts have begun to build these; what is not waiting for that (any more) is left alone."""
+    waiting = sa.and_(
+        instance.c.uuid.in_(sorted(uuids)),
+        instance.c.deleted == 0,
+        instance.c.vm_state == "building",
+        instance.c.task_state == "networking",
+    )
+    _lock_hosts(connection, connection.execute(sa.select(instance.c.host).where(waiting)).scalars())
+    connection.execute(
+        sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time()))
+    )
+
+
+def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+    """Delete the records of servers that never got as far as a host, so that their names are free again."""
+    for row in rows:
+        values = {"vm_state": "deleted", "deleted": row.id, "terminated_at": now, "updated_at": now}
+        if not _swap(connection, row, (instance.c.vm_state == "error", instance.c.host.is_(None)), values):
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    _forget(connection, rows, now)
+
+
+def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+    """Take from deleted servers all that they held."""
+    uuids = [row.uuid for row in rows]
+    _give_back(connection, uuids, now)
+    volume_attachments.release(connection, uuids)
+    image_snapshots.forget(connection, uuids)
+    leave(connection, uuids)
+    let_go(connection, vif.c.instance_uuid.in_(uuids))
+    connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
+    connection.execute(
+        sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
+    )
+
+
+def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[t.Any]:
+    return list(
+        connection.execute(sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids))))
+    )
+
+
+def _leave_hosts(
+    connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int, networks: list[t.Any] | None = None
+) -> None:
+    """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
+    found = _networks_of(connection, hosts) if networks is None else networks
+    for network_id, host in sorted({(nic.network_id, hosts[nic.instance_uuid] or "") for nic in found}):
+        if host:
+            release_host_address(connection, network_id, host, now)
+
+
+def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
+    """Release the claims and the addresses of these instances."""
+    release_claims(connection, uuids)
+    release_addresses(connection, interfaces_to_release(connection, uuids), now)
+
+
+def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> None:
+    """Take the rows of these hosts, in the order of the ids, as every writer of them does.
+
+    At once, before the first of them is written: two calls that each wrote some and waited for others would stop each
+    other (PostgreSQL; on SQLite transactions exclude each other anyway).
+    """
+    c = compute_host.c
+    wanted = sorted({name for name in names if name})
+    connection.execute(sa.select(c.id).where(c.name.in_(wanted)).order_by(c.id).with_for_update(key_share=True)).all()
+
+
+def _count_builds(connection: sa.Connection, failed: t.Mapping[str, int]) -> None:
+    """Add to the hosts' counts of failed builds; 0 says that one succeeded, and the count begins anew (Nova's rule)."""
+    c = compute_host.c
+    for host, count in sorted(failed.items()):
+        connection.execute(
+            sa.update(compute_host)
+            .where(c.name == host, sa.true() if count else c.failed_builds != 0)
+            .values(failed_builds=c.failed_builds + count if count else 0)
+        )
+
+
+def _swap(
+    connection: sa.Connection, row: t.Any, expected: t.Sequence[sa.ColumnElement[bool]], values: t.Mapping[str, t.Any]
+) -> bool:
+    """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
+    same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
+    swapped = connection.execute(
+        sa.update(instance).where(*same, instance.c.deleted == 0, *expected).values(**values)
+    )
+    return swapped.rowcount == 1
+
+
+def _fault_of(row: t.Any) -> str:
+    return (row.fault or {}).get("message", "")
+
+
+def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
+    if row.deleted:
+        state = "is deleted"
+    elif row.task_state == "deleting":
+        state = "is being deleted"
+    elif row.host != host:
+        state = f"is {row.vm_state} on host {row.host}, not on {host}"
+    else:
+        state = f"is {row.vm_state}"
+    return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
+
+
+def _summary(one: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {
+        **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
+        "fault": None if one["fault"] is None else one["fault"]["message"],
+    }

@@ -1,0 +1,407 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operations `server` and `server_info`: which instances there shall be, and which there are.
+
+`server` is what Nova's API does before it casts to the conductor: everything is looked up and checked first, then
+written in one go, and the quota is counted once more over what was written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._addressing import pools
+from ..._addressing.macs import MAC_PREFIX
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._guest import image_properties
+from ..._rules import guest_requests
+from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
+from ..db.tables import instance, instance_action, network, vif
+from ..identity import quotas
+from ..network.addresses import release_addresses
+from ..network.kept_ports import interfaces_to_release
+from ..network.pool_claims import claim_one
+from ..placement import hints
+from ..placement.claims import release_claims
+from ..queries import actions, lookups
+from ..queries.usage import usage
+from ..queries.views import Instance, flavor_of, image_of, instances_by
+from ..volumes import server_volumes
+from . import recorded, server_requests
+from .server_requests import NetworkRequest, ServerRequest
+from .server_states import bury
+from .server_writes import Blueprint, NetworkRef, write
+
+BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
+
+Record = t.Mapping[str, t.Any]
+
+_SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
+
+
+def prepare_server(_engine: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The same `params` without passwords: a hash takes a while, and only the hash is recorded."""
+    return {**params, "servers": guest_requests.with_hashes(params.get("servers") or [])}
+
+
+def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for the first thing that is wrong with any server; nothing was written then.
+    """
+    absent = (params.get("state") or "present") == "absent"
+    if params.get("uuids") is not None:
+        carry_on = recorded.leaving if absent else recorded.wanted
+        result = carry_on(connection, params["uuids"])
+        return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
+    # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)
+    result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
+    return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
+
+
+def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
+
+    Who asks for a host without naming a project means all that are on it.
+    """
+    names = None if params.get("names") is None else set(params["names"])
+    if params.get("name") is not None:
+        names = (names or set()) | {params["name"]}
+    project_id = None
+    whole_host = params.get("host") is not None and params.get("project") is None
+    if not (params.get("all_projects") or whole_host):
+        project_id = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
+    found = instances_by(
+        connection,
+        names=names,
+        project_id=project_id,
+        hosts=None if params.get("host") is None else [params["host"]],
+        deleted=bool(params.get("deleted")),
+    )
+    if params.get("actions"):
+        history = actions.history(connection, [one["uuid"] for one in found])
+        for one in found:
+            one["actions"] = history.get(one["uuid"], [])
+    return {"changed": False, "servers": found}
+
+
+# --- present --------------------------------------------------------------------------------------------------------
+
+
+def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    now = int(time.time())
+    requests = server_requests.expand(params.get("servers") or [])
+    stored = _stored(connection, owner["id"], requests)
+    uuids = {request.name: str(uuid.uuid4()) for request in requests}
+    requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
+    before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
+    rest, again = _at_rest_or_again(stored.values(), now, params)
+    new = [request for request in requests if request.name not in stored]
+    blueprints = _blueprints(connection, owner, new, uuids)
+    limits = quotas.quota_limits(connection, owner["id"])
+    asked = _amounts(blueprints)
+    server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
+    for request in new:
+        server_requests.check_own_quota(request, limits)
+
+    request_id = actions.new_request_id()
+    before += instances_by(connection, uuids=[row.uuid for row in again])
+    passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
+    begin_again(connection, again, passwords, request_id, now)
+    write(connection, owner["id"], blueprints, request_id, now, params.get("mac_prefix") or MAC_PREFIX)
+    # What was counted above may have grown since, where the database lets two transactions read at once.
+    used = usage(connection, owner["id"])
+    server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
+
+    to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
+    result: dict[str, t.Any] = {
+        "changed": bool(to_build),
+        "to_build": to_build,
+        "existing": instances_by(connection, uuids=[row.uuid for row in rest]),
+        "differences": [
+            difference
+            for request in requests
+            if request.name in stored
+            for difference in server_requests.differences(request, stored[request.name]._mapping)
+        ],
+    }
+    if to_build:
+        result["request_id"] = request_id
+        result["diff"] = {"before": _summaries(before), "after": _summaries(to_build)}
+    return result
+
+
+def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, t.Any]:
+    """The rows of those requested servers that are there already, by name.
+
+    Raises ConflictError when another server has the host name of a new one: DHCP and DNS know one owner of a name.
+    """
+    rows = connection.execute(
+        sa.select(instance).where(
+            instance.c.project_id == project_id,
+            instance.c.deleted == 0,
+            sa.or_(
+                instance.c.name.in_([request.name for request in requests]),
+                instance.c.hostname.in_([request.hostname for request in requests]),
+            ),
+        )
+    ).all()
+    owners = {row.hostname: row.name for row in rows}
+    by_name = {row.name: row for row in rows}
+    for request in requests:
+        if request.name not in by_name and request.hostname in owners:
+            raise ConflictError(
+                f"server '{request.name}' would get the host name '{request.hostname}', which server "
+                f"'{owners[request.hostname]}' has: choose another name or hostname"
+            )
+    return {request.name: by_name[request.name] for request in requests if request.name in by_name}
+
+
+def _bury_what_is_asked_for_otherwise(
+    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, t.Any], now: int
+) -> list[Instance]:
+    """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
+
+    Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was.
+    """
+    failed = {name: row for name, row in stored.items() if row.vm_state == "error" and row.launched_at is None}
+    failed = {name: row for name, row in failed.items() if row.task_state is None and row.host is None}
+    records = {one["name"]: one for one in instances_by(connection, uuids=[row.uuid for row in failed.values()])}
+    buried = [
+        stored.pop(request.name)
+        for request in requests
+        if request.name in records
+        and (
+            server_requests.asks_otherwise(request, records[request.name])
+            or guest_requests.asks_otherwise(request.guest, stored[request.name])
+        )
+    ]
+    bury(connection, buried, now)
+    return [records[row.name] for row in buried]
+
+
+def _at_rest_or_again(
+    rows: t.Iterable[t.Any], now: int, params: t.Mapping[str, t.Any]
+) -> tuple[list[t.Any], list[t.Any]]:
+    """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
+    patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    rest: list[t.Any] = []
+    again: list[t.Any] = []
+    for row in rows:
+        age = max(0, now - row.updated_at)
+        if row.task_state == "deleting":
+            raise ConflictError(
+                f"'{row.name}' is being deleted since {age} s: bring that to its end with state=absent first"
+            )
+        if row.vm_state == "building" and not params.get("takeover") and age < patience:
+            raise ConflictError(
+                f"'{row.name}' is being built by another run since {age} s: wait for it, "
+                "or, if that run was killed, set takeover=true"
+            )
+        if row.vm_state == "error" and row.host is not None:
+            # it ran, and what is left of it is there: a build elsewhere would make a second one
+            raise ConflictError(f"'{row.name}' is in error on {row.host}: rebuild it, or delete it first")
+        (again if row.vm_state in ("building", "error") else rest).append(row)
+    return rest, again
+
+
+def begin_again(
+    connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
+) -> None:
+    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.
+
+    Of a password there is no telling whether it is another one: the hash that is given now (by name) counts.
+    """
+    failed = [row.uuid for row in rows if row.vm_state == "error"]
+    release_claims(connection, failed)
+    release_addresses(connection, interfaces_to_release(connection, failed), now)
+    for row in rows:
+        changed = connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.id == row.id,
+                instance.c.deleted == 0,
+                instance.c.vm_state == row.vm_state,
+                instance.c.task_state.is_not_distinct_from(row.task_state),
+            )
+            .values(
+                vm_state="building",
+                task_state="scheduling",
+                power_state=0,
+                # A run that died may have left a guest that runs: only on that same host will it be found and kept.
+                host=row.host if row.vm_state == "building" else None,
+                fault=None,
+                attempts=[],
+                password_hash=passwords.get(row.name, row.password_hash),
+                updated_at=now,
+            )
+        ).rowcount
+        if changed != 1:
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    uuids = [row.uuid for row in rows]
+    actions.abandon(connection, uuids, "ended without a result; begun again", now)
+    wanted = _wanted_addresses(connection, failed)
+    actions.start(connection, "create", {one: {} for one in uuids}, request_id, now)
+    for vif_id, where, address in wanted:
+        claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
+
+
+def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
+    """(interface, network, address) for each address that these servers were asked for with."""
+    asked = connection.execute(
+        sa.select(instance_action.c.details["fixed_ips"]).where(
+            instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
+        )
+    ).scalars()
+    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    rows = connection.execute(
+        sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(vif.c.id.in_(sorted(wanted)))
+    )
+    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
+
+
+def _with_hints_resolved(
+    connection: sa.Connection,
+    project_id: str,
+    requests: list[ServerRequest],
+    stored: t.Mapping[str, t.Any],
+    uuids: t.Mapping[str, str],
+) -> list[ServerRequest]:
+    """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""
+    to_make = {one.name: one for one in requests if one.name not in stored or stored[one.name].vm_state == "error"}
+    hinted = hints.resolve(connection, project_id, {name: one.hints for name, one in to_make.items()}, uuids)
+    return [dataclasses.replace(one, hints=hinted.get(one.name, one.hints)) for one in requests]
+
+
+def _blueprints(
+    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str]
+) -> list[Blueprint]:
+    """Look up, once each, everything that the requests name, and check what can be checked without writing."""
+    owner_id = owner["id"]
+    with_image = [one for one in requests if getattr(root_of(one.volumes), "source", IMAGE) == IMAGE]
+    flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
+    images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
+    keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
+    group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
+    found = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
+    groups = {record["name"]: record["id"] for record in found}
+    network_names = dict.fromkeys(nic.name for request in requests for nic in request.networks or ())
+    found = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
+    networks: dict[str, Record] = {record["name"]: record for record in found}
+    alone: tuple[NetworkRequest, ...] = ()
+    if lone := next((request for request in requests if request.networks is None), None):
+        only = _only_network(connection, owner, lone.name)
+        networks[only["name"]] = only
+        alone = (NetworkRequest(only["name"]),)
+
+    blueprints = []
+    for request in requests:
+        nics = alone if request.networks is None else request.networks
+        flavor = flavors[request.flavor or ""]
+        volumes = server_volumes.resolved(connection, owner_id, request.volumes, private_types=True)
+        root = root_of(volumes)
+        if root is not None and root.source in (SNAPSHOT, VOLUME):
+            image = server_volumes.image_for(connection, owner_id, root)
+        else:
+            image = images[request.image or ""]
+        own_root = {} if root is None else {"root_gb": 0}  # its volume's size is looked at when that is recorded
+        server_requests.check_fits(request.name, {**flavor, **own_root}, image)
+        image_properties.check(image)  # now, and not when a host is asked to build, or to take away
+        blueprints.append(
+            Blueprint(
+                uuid=uuids[request.name],
+                request=request,
+                flavor=flavor,
+                image=image,
+                public_key=None if request.key is None else keys[request.key]["public_key"],
+                nics=tuple((_ref(networks[nic.name]), nic.fixed_ip) for nic in nics),
+                # None stands for the project's default group, which may have to be made first
+                group_ids=tuple(groups.get(name) for name in request.security_groups),
+                volumes=volumes,
+            )
+        )
+    return blueprints
+
+
+def _named(requests: list[ServerRequest], field: str, required: bool = True) -> list[str]:
+    names: dict[str, None] = {}
+    for request in requests:
+        name = getattr(request, field)
+        if name is None and required:
+            raise NovaliteError(f"server '{request.name}' does not exist yet and names no {field}: give one")
+        if name is not None:
+            names[name] = None
+    return list(names)
+
+
+def _only_network(connection: sa.Connection, owner: Record, name: str) -> Record:
+    seen = connection.execute(
+        sa.select(network.c.name).where(network.c.owner.in_(["", owner["id"]])).distinct().order_by(network.c.name)
+    ).scalars()
+    names = list(seen)
+    if not names:
+        raise NotFoundError(f"'{name}' needs a network, and project '{owner['name']}' sees none: create one first")
+    if len(names) > 1:
+        shown = ", ".join(names[:5])
+        raise NovaliteError(
+            f"'{name}' names no network, and project '{owner['name']}' sees {len(names)} ({shown}): "
+            "name one in networks"
+        )
+    return lookups.network_by_name(connection, names[0], owner["id"])
+
+
+def _ref(record: Record) -> NetworkRef:
+    return NetworkRef(record["id"], record["name"], record["cidr"])
+
+
+def _amounts(blueprints: list[Blueprint]) -> dict[str, int]:
+    return {
+        "instances": len(blueprints),
+        "cores": sum(plan.flavor["vcpus"] for plan in blueprints),
+        "ram": sum(plan.flavor["memory_mb"] for plan in blueprints),
+        "fixed_ips": sum(len(plan.nics) for plan in blueprints),
+    }
+
+
+# --- absent ---------------------------------------------------------------------------------------------------------
+
+
+def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    names = server_requests.expand_names(params.get("servers") or [])
+    doomed = instances_by(connection, names=names, project_id=project_id)
+    if not doomed:
+        return {"changed": False}
+    request_id = recorded.mark(connection, doomed)
+    return {
+        "changed": True,
+        "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed]),
+        "request_id": request_id,
+        "diff": {"before": _summaries(doomed), "after": {}},
+    }
+
+
+def _summaries(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+    """What a person wants to see of each instance in a diff, by name."""
+    return {
+        one["name"]: {
+            **{field: one[field] for field in _SUMMARY},
+            "flavor": one["flavor"]["name"],
+            "image": one["image"]["name"],
+            "key": None if one["key"] is None else one["key"]["name"],
+            "networks": [nic["network"]["name"] for nic in one["nics"]],
+            "security_groups": [group["name"] for group in one["security_groups"]],
+        }
+        for one in instances
+    }

@@ -1,0 +1,262 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Slices of the ledger that are kept on compute hosts: the rows that an instance, or a host, stands on.
+
+A ledger that is lost is put together again out of them (rebuild.py). A slice is JSON:
+
+    {"version": 1, "revision": "0013", "ledger": "<identity>", "host": "hv1", "uuid": "<instance>" | null,
+     "written_at": 1700000000, "withheld": ["user_data"], "tables": {"instance": [{...}], "project": [...], ...}}
+
+Each is complete by itself. An instance's has the project, flavor, image, key, groups, networks and volumes that it
+uses; a host's has what the projects with instances there have besides, and the volumes that lie there. The pseudo-table
+`pool` says which addresses networks and pools of floating IPs have, as ranges. What only guests may know, passwords,
+tokens and the ledger's secret are in none.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._rules import pools
+from ..db import tables
+from ..db.engine import HEAD
+from ..db.ledger_identity import ledger_id
+from ..db.tables_actions import server_group, server_group_member
+from ..db.tables_ec2 import ec2_instance
+from ..db.tables_moves import OPEN, migration
+from ..db.tables_networking import port, router, router_interface, subnet
+from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
+
+VERSION = 1
+WITHHELD = ("user_data", "files", "password_hash")  # columns of an instance that may hold secrets
+POOL = "pool"
+
+Row = dict[str, t.Any]
+Rows = dict[str, list[Row]]
+
+
+def host_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `host_record`: what `params["host"]` is to keep, by UUID `records` of instances and those of `adopted`
+    ones, and its own `host_record`."""
+    i = tables.instance.c
+    slicer = Slicer(connection)
+    here = sa.select(i.uuid).where(i.host == params["host"], i.deleted == 0)
+    made, adopted = (
+        slicer.of_instances(connection.execute(here.where(kind)).scalars().all())
+        for kind in (i.adopted.is_(None), i.adopted.is_not(None))
+    )
+    return {"records": made, "adopted": adopted, "host_record": slicer.of_host(params["host"])}
+
+
+class Slicer:
+    """Reads slices out of one view of the ledger. What instances share is read once."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._ledger = ledger_id(connection)
+        self._now = int(time.time())
+        self._read: dict[tuple[str, t.Any], list[Row]] = {}
+
+    def of_instances(self, uuids: t.Collection[str], host: str | None = None) -> dict[str, str]:
+        """UUID -> the text of its slice. `host`: where they are going, if the ledger does not say so yet."""
+        found = self._own(sorted(set(uuids)))
+        return {uuid: self._text(host or rows["instance"][0]["host"], uuid, rows) for uuid, rows in found.items()}
+
+    def of_host(self, host: str) -> str:
+        """The text of the slice of the compute host `host`."""
+        i = tables.instance
+        here = self._rows(i, sa.and_(i.c.host == host, i.c.deleted == 0))
+        volumes = self._rows(volume, volume.c.host == host)
+        projects = {row["project_id"] for row in (*here, *volumes)}
+        vifs = self._rows(tables.vif, tables.vif.c.instance_uuid.in_([row["uuid"] for row in here]))
+        networks = {row["network_id"] for row in vifs}
+        networks |= {row["id"] for row in self._rows(tables.network, tables.network.c.owner.in_(sorted(projects)))}
+        groups = self._rows(tables.security_group, tables.security_group.c.project_id.in_(sorted(projects)))
+        rows: Rows = {}
+        self._add(rows, "volume", volumes)
+        of_these = volume_snapshot.c.volume_id.in_([row["id"] for row in volumes])
+        self._add(rows, "volume_snapshot", self._rows(volume_snapshot, of_these))
+        for table in (tables.quota, tables.keypair, server_group):
+            self._add(rows, table.name, self._rows(table, table.c.project_id.in_(sorted(projects))))
+        self._shared(rows, projects, networks, {row["id"] for row in groups}, {host}, volumes)
+        return self._text(host, None, rows)
+
+    def _own(self, uuids: list[str]) -> dict[str, Rows]:
+        """UUID -> the rows of that instance, and of what it uses."""
+        i, links = tables.instance, tables.instance_security_group
+        mine = {row["uuid"]: row for row in self._rows(i, sa.and_(i.c.uuid.in_(uuids), i.c.deleted == 0))}
+        by_id = {row["id"]: uuid for uuid, row in mine.items()}
+        found: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
+        create = tables.instance_action.c.action == "create"
+        unfinished = migration.c.status.in_(OPEN)
+        for table, only in (
+            (tables.vif, None), (tables.allocation, None), (server_group_member, None), (ec2_instance, None),
+            (volume_attachment, None), (migration, unfinished), (tables.instance_action, create),
+        ):  # fmt: skip
+            condition = table.c.instance_uuid.in_(sorted(mine))
+            for row in self._rows(table, condition if only is None else sa.and_(condition, only)):
+                self._add(found[row["instance_uuid"]], table.name, [row])
+        for row in self._rows(links, links.c.instance_id.in_(sorted(by_id))):
+            self._add(found[by_id[row["instance_id"]]], links.name, [row])
+        vifs = {row["id"]: uuid for uuid, rows in found.items() for row in rows.get("vif", ())}
+        self._addressed(found, vifs)
+        attached = [row["volume_id"] for rows in found.values() for row in rows.get("volume_attachment", ())]
+        volumes = {row["id"]: row for row in self._rows(volume, volume.c.id.in_(sorted(set(attached))))}
+        for rows in found.values():
+            own = rows["instance"][0]
+            mounted = [volumes[row["volume_id"]] for row in rows.get("volume_attachment", ())]
+            self._add(rows, "volume", mounted)
+            hosts = {own["host"]} | {row[end] for row in rows.get("migration", ())
+                                     for end in ("source_host", "dest_host")}  # fmt: skip
+            self._shared(
+                rows, {own["project_id"]}, {row["network_id"] for row in rows.get("vif", ())},
+                {row["group_id"] for row in rows.get(links.name, ())}, {host for host in hosts if host}, mounted,
+            )  # fmt: skip
+            self._add(rows, "keypair", self._keys(own))
+            members = [row["group_id"] for row in rows.get(server_group_member.name, ())]
+            self._add(rows, server_group.name, self._of(server_group, server_group.c.id, members))
+        return found
+
+    def _addressed(self, found: dict[str, Rows], vifs: t.Mapping[str, str]) -> None:
+        """Add the fixed and floating IPs, and the ports, of these interfaces (id -> instance)."""
+        fixed, floating = tables.fixed_ip, tables.floating_ip
+        owners = {f"vif:{vif}": uuid for vif, uuid in vifs.items()}
+        for row in self._rows(fixed, fixed.c.owner.in_(sorted(owners))):
+            self._add(found[owners[row["owner"]]], fixed.name, [row])
+        for table, column in ((floating, floating.c.vif_id), (port, port.c.vif_id)):
+            for row in self._rows(table, column.in_(sorted(vifs))):
+                self._add(found[vifs[row["vif_id"]]], table.name, [row])
+
+    def _shared(
+        self, rows: Rows, projects: set[str], networks: set[int], groups: set[int], hosts: set[str],
+        volumes: t.Sequence[Row],
+    ) -> None:
+        """Add what these ids lead to: rows that several instances have."""
+        instances = rows.get("instance", [])
+        flavors = {row["flavor"]["name"] for row in instances}
+        images = {row["image"].get("id") for row in instances} | {(row["image"] or {}).get("id") for row in volumes}
+        self._groups(rows, groups)
+        self._networks(rows, networks, hosts)
+        owners = {row["owner"] for row in rows.get("network", ())} | {
+            row["project_id"] for name in ("security_group", "volume", "router", "port", "floating_ip")
+            for row in rows.get(name, ())}  # fmt: skip
+        wanted = projects | {owner for owner in owners if owner}
+        self._add(rows, "project", self._of(tables.project, tables.project.c.id, wanted))
+        self._add(rows, "flavor", self._of(tables.flavor, tables.flavor.c.name, flavors))
+        self._add(rows, "image", self._of(tables.image, tables.image.c.id, images - {None, ""}))
+        types = {row["type_id"] for row in volumes}
+        self._add(rows, "volume_type", self._of(volume_type, volume_type.c.id, types))
+        self._hosts(rows, hosts)
+        pool_names = {row["pool"] for row in rows.get("floating_ip", ())} | {
+            row["external_pool"] for row in rows.get("router", ())}  # fmt: skip
+        for name in sorted(pool_names - {None}):
+            self._add(rows, "floating_pool", self._of(tables.floating_pool, tables.floating_pool.c.name, [name]))
+            self._add(rows, POOL, self._once(("floating", name), functools.partial(self._floating_ranges, name)))
+
+    def _keys(self, own: Row) -> list[Row]:
+        if own["key_name"] is None:
+            return []
+        key, k = (own["project_id"], own["key_name"]), tables.keypair
+        mine = sa.and_(k.c.project_id == key[0], k.c.name == key[1])
+        return self._once(("keypair", key), functools.partial(self._rows, k, mine))
+
+    def _groups(self, rows: Rows, groups: set[int]) -> None:
+        """Add these groups, those that their rules name, and the rules of all."""
+        rule = tables.security_group_rule
+        known: set[int] = set()
+        waiting = set(groups)
+        while waiting:
+            known |= waiting
+            for number in sorted(waiting):
+                self._add(rows, rule.name, self._of(rule, rule.c.group_id, [number]))
+            named = {row["remote_group_id"] for row in rows.get(rule.name, ())} - {None}
+            waiting = named - known
+        self._add(rows, "security_group", self._of(tables.security_group, tables.security_group.c.id, known))
+
+    def _networks(self, rows: Rows, networks: set[int], hosts: set[str]) -> None:
+        """Add these networks with their subnets, pools, routers, and the addresses that hosts have in them."""
+        fixed = tables.fixed_ip
+        for number in sorted(networks):
+            self._add(rows, "network", self._of(tables.network, tables.network.c.id, [number]))
+            self._add(rows, subnet.name, self._of(subnet, subnet.c.network_id, [number]))
+            self._add(rows, POOL, self._once(("ranges", number), functools.partial(self._ranges, number)))
+            hosted = sa.and_(fixed.c.network_id == number, fixed.c.owner.like("dhcp:%"))
+            read = functools.partial(self._rows, fixed, hosted)
+            self._add(rows, fixed.name, self._once(("hosted", number), read))
+            for interface in self._of(router_interface, router_interface.c.network_id, [number]):
+                self._add(rows, router_interface.name, [interface])
+                self._add(rows, "router", self._of(router, router.c.id, [interface["router_id"]]))
+                self._add(rows, "vif", self._of(tables.vif, tables.vif.c.id, [interface["vif_id"]]))
+                self._add(rows, "port", self._of(port, port.c.vif_id, [interface["vif_id"]]))
+                self._add(rows, fixed.name, self._of(fixed, fixed.c.owner, [f"vif:{interface['vif_id']}"]))
+
+    def _hosts(self, rows: Rows, hosts: set[str]) -> None:
+        link = tables.aggregate_host
+        for host in sorted(hosts):
+            self._add(rows, "compute_host", self._of(tables.compute_host, tables.compute_host.c.name, [host]))
+            links = self._of(link, link.c.host, [host])
+            self._add(rows, link.name, links)
+            ids = [row["aggregate_id"] for row in links]
+            self._add(rows, "aggregate", self._of(tables.aggregate, tables.aggregate.c.id, ids))
+
+    def _ranges(self, number: int) -> list[Row]:
+        """The addresses of a network by what they are reserved for, as [first, last, role]."""
+        fixed = tables.fixed_ip
+        by_role: dict[str | None, list[int]] = {}
+        query = sa.select(fixed.c.ip, fixed.c.reserved).where(fixed.c.network_id == number)
+        for ip, role in self._connection.execute(query):
+            by_role.setdefault(role, []).append(ip)
+        ranges = [[first, last, role] for role, ips in by_role.items() for first, last in pools.bounds(ips)]
+        return [{"network_id": number, "ranges": sorted(ranges, key=lambda one: int(one[0] or 0))}]
+
+    def _floating_ranges(self, name: str) -> list[Row]:
+        f = tables.floating_ip
+        addresses = self._connection.execute(sa.select(f.c.address).where(f.c.pool == name)).scalars()
+        return [{"floating_pool": name, "ranges": [[first, last, None] for first, last in pools.bounds(addresses)]}]
+
+    def _of(self, table: sa.Table, column: sa.ColumnElement[t.Any], values: t.Iterable[t.Any]) -> list[Row]:
+        """The rows whose `column` has one of `values`, each read once."""
+        found: list[Row] = []
+        for value in sorted(set(values)):
+            read = functools.partial(self._rows, table, column == value)
+            found += self._once((f"{table.name}.{column.key}", value), read)
+        return found
+
+    def _once(self, key: tuple[str, t.Any], read: t.Callable[[], list[Row]]) -> list[Row]:
+        if key not in self._read:
+            self._read[key] = read()
+        return self._read[key]
+
+    def _rows(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> list[Row]:
+        query = sa.select(table).where(condition).order_by(*table.primary_key.columns)
+        return [{str(key): value for key, value in row.items()} for row in self._connection.execute(query).mappings()]
+
+    @staticmethod
+    def _add(rows: Rows, name: str, more: t.Iterable[Row]) -> None:
+        there = rows.setdefault(name, [])
+        there += [row for row in more if row not in there]
+
+    def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
+        told = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
+        withheld = [one for one in WITHHELD for row in rows.get("instance", ()) if row[one]]
+        head = {"version": VERSION, "revision": HEAD, "ledger": self._ledger, "host": host, "uuid": uuid,
+                "written_at": self._now, "withheld": withheld}  # fmt: skip
+        return json.dumps({**head, "tables": told}, sort_keys=True) + "\n"
+
+
+def _public(name: str, row: Row) -> Row:
+    """`row` without what may be secret, and without what is long and only history."""
+    if name == "instance":
+        return {**row, **dict.fromkeys(WITHHELD)}
+    if name == "instance_action":
+        return {**row, "message": None, "details": {"hints": row["details"].get("hints")}}
+    return row

@@ -1,0 +1,207 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Copies of the ledger as files: dated ones in its home, ones at a named path, and back again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import sqlite3
+import tempfile
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from . import text
+from .engine import BUSY_TIMEOUT, DEFERRED, FILE_NAME, HEAD, make_home, move_to_revision, revision_of, transaction
+from .ledger_identity import ledger_id
+from .tables_ledger import ledger_identity
+
+DIRECTORY = "ledger-copies"
+BACKUP = "backup"  # why a copy was asked for by name; others were made before something
+KEPT_COPIES = 10  # of those that were made before something: the newest
+FIRST_WITH_IDENTITY = "0013"
+_NAME = re.compile(
+    r"ledger-(?P<stamp>\d{8}T\d{6}Z)(?:\.(?P<number>\d+))?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)"
+)
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """What became of load_file(): the revision that the file had, and the copy of what was there before, if any."""
+
+    revision: str
+    copy: str | None
+
+
+def keep_copy(engine: sa.Engine, home: str, why: str, keep: int = KEPT_COPIES) -> str:
+    """Write a dated copy of the ledger, in use or not, below `home`, and return its path.
+
+    `why` is a word of its name. Of the copies of a kind (those that were asked for, those that were made before
+    something), `keep` are kept. SQLite is copied page by page; PostgreSQL as text, in one transaction. Mode 0600.
+    Raises NovaliteError when it cannot be written.
+    """
+    directory = os.path.join(home, DIRECTORY)
+    try:
+        make_home(home)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        path = _dated(engine, directory, why)
+        write_copy(engine, path)
+        for old in _of_a_kind(directory, why)[:-keep]:
+            os.unlink(os.path.join(directory, old))
+    except OSError as error:
+        raise NovaliteError(
+            f"no copy of the ledger can be kept: {error.filename}: {error.strerror}; make room there, or name another "
+            "`home` (novalite_home)"
+        ) from error
+    return path
+
+
+def write_copy(engine: sa.Engine, path: str) -> None:
+    """Copy the ledger, in use or not, to the file `path`: an SQLite file, or text when it lies in PostgreSQL."""
+    if engine.dialect.name != "sqlite":
+        write_text(engine, path)
+        return
+    with _replacing(path) as temporary, contextlib.closing(sqlite3.connect(temporary)) as target:
+        with contextlib.closing(sqlite3.connect(str(engine.url.database), timeout=BUSY_TIMEOUT)) as source:
+            source.backup(target)
+        target.execute("PRAGMA journal_mode=DELETE")  # one file, without the -wal and -shm of one that is in use
+
+
+def write_text(engine: sa.Engine, path: str) -> None:
+    """Write the ledger as text (see text.py) to the file `path`, as it is at one moment. Mode 0600."""
+    with (
+        _replacing(path) as temporary,
+        _one_view(engine) as connection,
+        open(temporary, "w", encoding="utf-8") as handle,
+    ):
+        for chunk in text.texts(text.lines_of(connection)):
+            handle.write(chunk)
+        handle.flush()
+        os.fsync(handle.fileno())
+
+
+def is_text_of(engine: sa.Engine, path: str) -> bool:
+    """Whether the file `path` is the ledger's text as it is now."""
+    with _one_view(engine) as connection, contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
+        lines = text.lines_of(connection)
+        return all(f"{line}\n" == next(handle, "") for line in lines) and not next(handle, "")
+    return False
+
+
+def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, check_mode: bool = False) -> Loaded:
+    """Replace the ledger by the copy in the file `path`, either kind, whatever database each lies in.
+
+    The copy is brought to the newest revision on its way, all in one transaction. A ledger that holds something is
+    replaced with `force` only, and a dated copy of it is kept. Raises NovaliteError for a file that is no ledger, or is
+    newer, and ConflictError without `force`; the ledger is as before then.
+    """
+    with _source(path) as lines:
+        first = next(lines, "")
+        head = text.read_head(first)
+        with _one_view(engine) as connection:
+            kept = revision_of(connection) is not None and not text.is_empty(connection)
+        if kept and not force:
+            raise ConflictError(
+                "the ledger here is not empty, and would be replaced: say `force` (-e force=true) if that is meant; "
+                "a copy of it is kept"
+            )
+        copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
+        with transaction(engine, check_mode) as connection:
+            identity = ledger_id(connection)
+            text.load(connection, _again(first, lines))
+            move_to_revision(connection, HEAD)
+            if head.revision < FIRST_WITH_IDENTITY:  # a copy of the same ledger, from before it had one
+                connection.execute(sa.update(ledger_identity).values(uuid=identity))
+    return Loaded(head.revision, copy)
+
+
+def copies_in(home: str) -> list[str]:
+    """The paths of the dated copies below `home`, oldest first."""
+    directory = os.path.join(home, DIRECTORY)
+    if not os.path.isdir(directory):
+        return []
+    return [os.path.join(directory, name) for name in sorted(os.listdir(directory)) if _NAME.fullmatch(name)]
+
+
+def default_path(home: str) -> str:
+    """Where the ledger is exported to when no file is named."""
+    return os.path.join(home, FILE_NAME.replace(".sqlite", ".jsonl"))
+
+
+def _dated(engine: sa.Engine, directory: str, why: str) -> str:
+    with _one_view(engine) as connection:
+        revision = revision_of(connection)
+    suffix = "sqlite" if engine.dialect.name == "sqlite" else "jsonl"
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    # a number more than the last of this second, also where older ones are gone: the names stay in the order of time
+    taken = [match for name in os.listdir(directory) if (match := _NAME.fullmatch(name)) and match["stamp"] == stamp]
+    again = f".{1 + max(int(match['number'] or 0) for match in taken)}" if taken else ""
+    return os.path.join(directory, f"ledger-{stamp}{again}-{revision}-{why}.{suffix}")
+
+
+def _of_a_kind(directory: str, why: str) -> list[str]:
+    names = [(match, name) for name in sorted(os.listdir(directory)) if (match := _NAME.fullmatch(name))]
+    return [name for match, name in names if (match["why"] == BACKUP) == (why == BACKUP)]
+
+
+@contextlib.contextmanager
+def _one_view(engine: sa.Engine) -> t.Iterator[sa.Connection]:
+    """A transaction that reads, and sees one state of the ledger throughout; it stops nobody."""
+    connection = engine.connect()
+    if engine.dialect.name == "sqlite":
+        connection = connection.execution_options(**DEFERRED)
+    else:
+        connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    with connection, connection.begin():
+        yield connection
+
+
+@contextlib.contextmanager
+def _replacing(path: str) -> t.Iterator[str]:
+    """A new file, mode 0600, beside `path`, which it replaces at the end."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path) or ".")
+    os.close(handle)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _source(path: str) -> t.Iterator[t.Iterator[str]]:
+    """The lines of the ledger in the file `path`."""
+    try:
+        with open(path, "rb") as handle:
+            is_sqlite = handle.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise NovaliteError(f"the copy {path} cannot be read: {error.strerror}") from error
+    if not is_sqlite:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            yield (line.rstrip("\n") for line in lines)
+        return
+    uri = f"{pathlib.Path(os.path.abspath(path)).as_uri()}?mode=ro"
+    engine = sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(uri, uri=True))
+    try:
+        with engine.connect() as connection:
+            yield text.lines_of(connection)
+    finally:
+        engine.dispose()
+
+
+def _again(first: str, rest: t.Iterator[str]) -> t.Iterator[str]:
+    yield first
+    yield from rest

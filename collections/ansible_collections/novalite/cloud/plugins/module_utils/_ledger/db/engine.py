@@ -1,0 +1,336 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Opening the ledger: where it lies, how SQLite is set up, migrations, and the one kind of transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import sqlite3
+import typing as t
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import StaticPool
+
+from ..._errors import ConflictError, NovaliteError
+from ..._host import STATE_DIR, locked
+
+DEFAULT_HOME = STATE_DIR
+FILE_NAME = "ledger.sqlite"
+MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
+
+# Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
+# Alembic (0.2 s); tests hold the list against migrations/versions.
+REVISIONS = (
+    "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014",
+    "0015", "0016", "0017", "0018", "0019",
+)  # fmt: skip
+HEAD = REVISIONS[-1]
+
+BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others
+DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
+MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
+# PostgreSQL's SQLSTATE for a wait that was given up, and for a transaction that it ended so that others can go on
+LOCK_NOT_AVAILABLE, UNDONE = "55P03", ("40001", "40P01")
+
+
+def open_ledger(home: str | None = None, url: str | None = None, check_mode: bool = False) -> sa.Engine:
+    """Open the ledger, make it when there is none, bring it to the newest revision, and return its engine.
+
+    `home` is the directory that holds ledger.sqlite (default: $NOVALITE_HOME, then /var/lib/novalite), `url` an
+    SQLAlchemy URL that is used instead (default: $NOVALITE_LEDGER_URL). In check mode nothing is written: a ledger
+    that does not exist, or is older than the code, is opened as a migrated copy in memory.
+
+    Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger.
+    """
+    place = place_of(home, url)
+    with clear_errors(place.shown):
+        if place.url is not None:
+            return _open_server(place.url, place.home, check_mode)
+        try:
+            return _open_file(place.path, check_mode)
+        except OSError as error:
+            raise NovaliteError(f"cannot open the ledger: {error.filename}: {error.strerror}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a ledger lies: the `path` of its file, or the `url` of its PostgreSQL. Copies of it are kept in `home`."""
+
+    home: str
+    path: str
+    url: sa.URL | None = None
+
+    @property
+    def shown(self) -> str:
+        """What messages call it, without a password."""
+        return self.url.render_as_string(hide_password=True) if self.url else f"the ledger {self.path}"
+
+
+def place_of(home: str | None = None, url: str | None = None) -> Place:
+    """Return where the ledger lies that open_ledger() opens. Raises NovaliteError for a URL that cannot be one."""
+    url = url or (None if home else os.environ.get("NOVALITE_LEDGER_URL")) or None
+    target = _parse(url) if url else None
+    if target is not None and target.database in (None, "", ":memory:") and target.get_backend_name() == "sqlite":
+        raise NovaliteError(f"{target} names no file: write sqlite:////absolute/path, or pass `home` instead")
+    home = os.path.abspath(home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME)
+    if target is None:
+        return Place(home, os.path.join(home, FILE_NAME))
+    if target.get_backend_name() == "sqlite":
+        path = os.path.abspath(str(target.database))
+        return Place(os.path.dirname(path), path)
+    return Place(home, "", target)
+
+
+def open_as_it_is(place: Place) -> sa.Engine:
+    """Open a ledger that exists, at whatever revision it is. Raises NovaliteError when there is none there."""
+    if place.url is None and not os.path.exists(place.path):
+        raise NovaliteError(f"there is no ledger at {place.path}: name another `home`, or `ledger_url`")
+    return _server_engine(place.url) if place.url is not None else _sqlite_engine(place.path)
+
+
+@contextlib.contextmanager
+def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Connection]:
+    """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
+
+    On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
+    change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s.
+    """
+    with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
+        yield connection
+        if check_mode:
+            unit.rollback()
+
+
+@contextlib.contextmanager
+def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
+    """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
+    with clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
+        yield connection
+
+
+# --- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def _open_file(path: str, check_mode: bool) -> sa.Engine:
+    home = os.path.dirname(path)
+    if os.path.exists(path):
+        engine = _sqlite_engine(path)
+        if _is_current(engine, path):
+            return engine
+        engine.dispose()
+    elif not os.path.isdir(home) and not os.path.isdir(os.path.dirname(home)):
+        raise NovaliteError(
+            f"the ledger's home {home} cannot be made, for {os.path.dirname(home)} does not exist: "
+            "create it, or name another `home`"
+        )
+    if check_mode:
+        return _copy_in_memory(path)
+    make_home(home)
+    # Two first runs at once: one makes and migrates, the other waits and finds it done. The switch to WAL needs the
+    # file for itself as well, and SQLite reports "locked" there without waiting.
+    with locked(f"{os.path.basename(path)}.lock", directory=home):
+        # SQLite gives the -wal and -shm files the mode of the database itself
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        engine = _sqlite_engine(path)
+        if not _is_current(engine, path):
+            # by the driver alone: within a transaction SQLite ignores this
+            with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
+                raw.execute("PRAGMA journal_mode=WAL")
+            _keep_copy(engine, home)
+            _migrate(engine)
+    return engine
+
+
+def make_home(home: str) -> None:
+    """Make the ledger's home if it is missing. Raises NovaliteError when this user cannot write there."""
+    if not os.path.isdir(home):
+        # On a machine that is controller and hypervisor in one, the guests' directories lie in the default home too,
+        # and libvirt's unprivileged QEMU must be able to pass through. The ledger's own files are 0600 anyway.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(home, 0o711 if home == STATE_DIR else 0o700)
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise NovaliteError(
+            f"the ledger's home {home} is not writable for this user: run as its owner, or name another `home`"
+        )
+
+
+def _sqlite_engine(path: str) -> sa.Engine:
+    return _prepared(sa.create_engine(sa.URL.create("sqlite", database=path), connect_args={"timeout": BUSY_TIMEOUT}))
+
+
+def _copy_in_memory(path: str) -> sa.Engine:
+    """A migrated copy of the ledger at `path` (or a new one) that vanishes with its engine."""
+    engine = _prepared(sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}))
+    if os.path.exists(path):
+        with contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as source:
+            raw = engine.raw_connection()
+            source.backup(t.cast(sqlite3.Connection, raw.driver_connection))
+            raw.close()
+    _migrate(engine)
+    return engine
+
+
+def _prepared(engine: sa.Engine) -> sa.Engine:
+    """Set up what every SQLite connection of this engine needs."""
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: t.Any, record: t.Any) -> None:
+        # The driver would open deferred transactions of its own, at the first write only: two runs then read the same
+        # free address and both take it. From here on SQLAlchemy's "begin" below is the only one.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA foreign_keys=ON")
+        # With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: sa.Connection) -> None:
+        deferred = DEFERRED.items() <= connection.get_execution_options().items()
+        connection.exec_driver_sql("BEGIN" if deferred else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def _parse(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise NovaliteError("the ledger's URL cannot be read: write postgresql://user:password@host/database") from None
+    backend = parsed.get_backend_name()
+    if backend not in ("sqlite", "postgresql"):
+        raise NovaliteError(f"the ledger cannot live in {backend}: use SQLite (`home`) or a postgresql:// URL")
+    if parsed.drivername == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+def _open_server(url: sa.URL, home: str, check_mode: bool) -> sa.Engine:
+    shown = url.render_as_string(hide_password=True)
+    engine = _server_engine(url)
+    if not _is_current(engine, shown):
+        if check_mode:
+            raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
+        _keep_copy(engine, home)
+        _migrate(engine)
+    return engine
+
+
+def _server_engine(url: sa.URL) -> sa.Engine:
+    shown = url.render_as_string(hide_password=True)
+    try:
+        # every guard in an UPDATE counts on it: a row that changed meanwhile is looked at again, and is no error
+        engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    except ModuleNotFoundError as error:
+        raise NovaliteError(f"the ledger at {shown} needs the Python package {error.name}: pip install it") from None
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: t.Any, record: t.Any) -> None:
+        with connection.cursor() as cursor:  # without this, who waits for a run that hangs, hangs with it
+            cursor.execute(f"SET lock_timeout = {round(BUSY_TIMEOUT * 1000)}")
+        connection.commit()
+
+    return engine
+
+
+# --- Migrations -----------------------------------------------------------------------------------------------------
+
+
+def _is_current(engine: sa.Engine, shown: str) -> bool:
+    """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        return revision_of(connection, shown) == HEAD
+
+
+def revision_of(connection: sa.Connection, shown: str = "here") -> str | None:
+    """Return the ledger's revision, None for an empty database. Raises NovaliteError when it is newer than the code."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    if revision is not None and revision not in REVISIONS:
+        raise NovaliteError(
+            f"the ledger {shown} is at revision {revision}, which this novalite (up to {HEAD}) does not know: "
+            "it was written by a newer one, so upgrade novalite here"
+        )
+    return revision
+
+
+def _keep_copy(engine: sa.Engine, home: str) -> None:
+    """Keep a dated copy of a ledger that is to be migrated; of a new one there is nothing to keep."""
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        if revision_of(connection) is None:
+            return
+    from .copies import keep_copy  # needed by migrations alone
+
+    keep_copy(engine, home, f"before-{HEAD}")
+
+
+def _migrate(engine: sa.Engine) -> None:
+    """Bring the ledger to HEAD in one transaction: a crash or an error leaves it as it was."""
+    with engine.begin() as connection:
+        move_to_revision(connection, HEAD)
+
+
+def move_to_revision(connection: sa.Connection, revision: str) -> None:
+    """Migrate the ledger to `revision`, forth or back, in the transaction of `connection`.
+
+    On PostgreSQL it waits for others that migrate. Raises NovaliteError for what is no revision.
+    """
+    try:
+        import alembic.command
+        import alembic.config
+    except ModuleNotFoundError as error:
+        raise NovaliteError(
+            f"making or migrating the ledger needs the Python package {error.name}: pip install alembic"
+        ) from None
+    if not MIGRATIONS.is_dir():  # inside a zip file, as a module that was shipped to some host
+        raise NovaliteError("the ledger is to be made or migrated first, and that is done on the controller only")
+    if revision not in REVISIONS:
+        raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+    config.attributes["connection"] = connection
+    back = (revision_of(connection) or "") > revision
+    (alembic.command.downgrade if back else alembic.command.upgrade)(config, revision)
+
+
+@contextlib.contextmanager
+def clear_errors(shown: str) -> t.Iterator[None]:
+    """Say in one line what the database refused; never the values of an SQL statement."""
+    try:
+        yield
+    except (sa.exc.OperationalError, sqlite3.DatabaseError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        state = getattr(getattr(error, "orig", None), "sqlstate", None)
+        if state in UNDONE:
+            raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+        if state == LOCK_NOT_AVAILABLE or "locked" in reason:
+            raise ConflictError(
+                f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
+            ) from error
+        raise NovaliteError(f"{shown} cannot be used: {reason}") from error
+    except sa.exc.IntegrityError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+    except (sa.exc.DataError, sa.exc.InternalError, sa.exc.NotSupportedError, sa.exc.ProgrammingError):
+        raise  # our own mistakes
+    except sa.exc.DatabaseError as error:
+        raise NovaliteError(f"{shown} cannot be used: {error.orig}") from error
+
+
+def inserted_id(result: sa.CursorResult[t.Any]) -> int:
+    """The id that the database gave to the one row of an INSERT."""
+    return int(t.cast("sa.Row[t.Any]", result.inserted_primary_key)[0])

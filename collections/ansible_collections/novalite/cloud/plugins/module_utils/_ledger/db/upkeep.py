@@ -1,0 +1,127 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `ledger`: back the ledger up, restore it, export it as text, migrate it forth and back.
+
+It opens the ledger itself, as it is: the others migrate it first, and work in one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from . import copies
+from .engine import (
+    DEFERRED,
+    HEAD,
+    REVISIONS,
+    Place,
+    clear_errors,
+    move_to_revision,
+    open_as_it_is,
+    open_ledger,
+    place_of,
+    revision_of,
+    transaction,
+)
+
+Params = t.Mapping[str, t.Any]
+Result = dict[str, t.Any]
+
+
+def ledger(params: Params, check_mode: bool) -> Result:
+    """Operation of the module `ledger`: see its documentation for `params` and what is returned.
+
+    Raises NovaliteError; the ledger is as before then.
+    """
+    place = place_of(params.get("home"), params.get("ledger_url"))
+    with clear_errors(place.shown):
+        replaced = params["operation"] == "restore"
+        engine = _to_be_replaced(params, check_mode) if replaced else open_as_it_is(place)
+        try:
+            return _OPERATIONS[params["operation"]](engine, place, params, check_mode)
+        finally:
+            engine.dispose()
+
+
+ledger.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
+
+
+def _to_be_replaced(params: Params, check_mode: bool) -> sa.Engine:
+    """The engine of the ledger that is to be restored: one that is missing is made."""
+    if not params.get("file"):
+        raise NovaliteError("restore: say which copy by `file` (-e file=/path)")
+    return open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+
+
+def _info(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+    return {"changed": False, "revision": _revision(engine), "newest": HEAD, "copies": copies.copies_in(place.home)}
+
+
+def _backup(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+    path, revision = params.get("file"), _revision(engine)
+    if check_mode:
+        path = path or os.path.join(place.home, copies.DIRECTORY)
+    elif path:
+        _written(path, copies.write_copy, engine)
+    else:
+        path = copies.keep_copy(engine, place.home, copies.BACKUP, params["keep"])
+    return {"changed": True, "file": path, "revision": revision}
+
+
+def _export(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+    path, revision = params.get("file") or copies.default_path(place.home), _revision(engine)
+    changed = not copies.is_text_of(engine, path)
+    if changed and not check_mode:
+        _written(path, copies.write_text, engine)
+    return {"changed": changed, "file": path, "revision": revision}
+
+
+def _restore(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+    loaded = copies.load_file(engine, params["file"], place.home, params["force"], check_mode)
+    return {"changed": True, "file": params["file"], "revision": loaded.revision, "copy": loaded.copy}
+
+
+def _migrate(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+    before, to = _revision(engine), params.get("revision") or HEAD
+    if to not in REVISIONS:
+        raise NovaliteError(f"{to!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
+    result: Result = {"changed": before != to, "revision": to, "before": before, "copy": None}
+    if before != to and not check_mode:
+        result["copy"] = copies.keep_copy(engine, place.home, f"before-{to}")
+        with transaction(engine) as connection:
+            move_to_revision(connection, to)
+    if before != to:
+        result["diff"] = {"before": {"revision": before}, "after": {"revision": to}}
+    return result
+
+
+def _revision(engine: sa.Engine) -> str:
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        revision = revision_of(connection)
+    if revision is None:
+        raise NovaliteError("there is no ledger in this database yet: any playbook makes it, or restore one")
+    return revision
+
+
+def _written(path: str, write: t.Callable[[sa.Engine, str], None], engine: sa.Engine) -> None:
+    try:
+        write(engine, path)
+    except OSError as error:
+        raise NovaliteError(f"{path} cannot be written: {error.strerror}") from error
+
+
+_OPERATIONS: dict[str, t.Callable[[sa.Engine, Place, Params, bool], Result]] = {
+    "info": _info,
+    "backup": _backup,
+    "export": _export,
+    "restore": _restore,
+    "migrate": _migrate,
+}

@@ -1,0 +1,164 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What compute hosts kept of a ledger, judged: which slices count, and what each instance is, by what is there. No SQL.
+
+A slice was written when its host was visited the last time, so it may say "building" of a guest that runs since. The
+host's word about its domains is the newer one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+from ..._errors import ConflictError, NovaliteError
+from ..compute.slices import VERSION
+
+Row = dict[str, t.Any]
+Rows = dict[str, list[Row]]
+
+# Nova's vm_state of a guest in a domain's state; nothing is started because its ledger was lost
+_STATES = {"running": "active", "paused": "paused", "saved": "suspended", "shutoff": "stopped", "crashed": "stopped",
+           "missing": "stopped", "shutting down": "active", "suspended": "paused"}  # fmt: skip
+_POWER = {"running": 1, "shutting down": 1, "paused": 3, "suspended": 3, "shutoff": 4, "missing": 4, "crashed": 6,
+          "saved": 4}  # fmt: skip
+_KEPT_STATES = ("rescued", "resized", "error")  # which no domain's state can tell
+_DELETING = "deleting"
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """A slice that a host kept: of the instance `uuid`, or of the host itself (None)."""
+
+    host: str
+    uuid: str | None
+    ledger: str
+    written_at: int
+    withheld: tuple[str, ...]
+    tables: Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What is to be recorded again: `slices`, oldest first, one for each instance, and the names of what has none."""
+
+    ledger: str | None
+    slices: tuple[Slice, ...]
+    unrecorded: tuple[str, ...]  # domains of novalite's that no slice tells of
+    unreadable: tuple[str, ...]  # slices that could not be read, and why
+    unmarked: tuple[str, ...]  # adopted instances whose domains do not exist, or carry no mark any more
+
+
+def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -> Found:
+    """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.look), `records`, `host_record`.
+
+    `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
+    """
+    slices: list[Slice] = []
+    unreadable: list[str] = []
+    for host in hosts:
+        for uuid, text in [*host["records"].items(), (None, host["host_record"])]:
+            if text is None:
+                continue
+            try:
+                slices.append(_parsed(host["name"], uuid, text))
+            except NovaliteError as error:
+                unreadable.append(str(error))
+    ledgers = sorted({one.ledger for one in slices})
+    if ledger is None and len(ledgers) > 1:
+        counts = ", ".join(f"{one} ({sum(each.ledger == one for each in slices)} records)" for one in ledgers)
+        raise ConflictError(
+            f"these hosts keep records of several ledgers: {counts}; say which one is to be made again "
+            "(-e ledger=<identity>)"
+        )
+    ledger = ledger or (ledgers[0] if ledgers else None)
+    mine = [one for one in slices if one.ledger == ledger]
+    domains = {one["uuid"]: (host["name"], one) for host in hosts for one in host["found"]["domains"]}
+    chosen: dict[str | None, Slice] = {}
+    for one in sorted(mine, key=lambda each: each.written_at):
+        if one.uuid is None:
+            continue
+        before = chosen.get(one.uuid)
+        place = domains.get(one.uuid, (None, None))[0]
+        # one that waits for the end of a resize is on two hosts, and its guest is on one
+        if before is None or before.host != place:
+            chosen[one.uuid] = one
+    # whether somebody else's domain is an instance is what its mark says; a record may be left from before its release
+    unmarked = [one for uuid, one in chosen.items() if uuid not in domains and _is_adopted(one)]
+    for one in unmarked:
+        del chosen[one.uuid]
+    told = [one for one in mine if one.uuid is None]
+    told += [_as_it_is(one, domains.get(uuid)) for uuid, one in chosen.items() if uuid]
+    others = {one.uuid for one in slices} - set(chosen)
+    names = sorted(
+        f"{domain['name']} ({domain['uuid']}) on {host}" for host, domain in domains.values()
+        if domain["uuid"] not in chosen and domain["uuid"] not in others
+    )
+    told.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
+    gone = sorted(f"{one.tables['instance'][0]['name']} ({one.uuid}) on {one.host}" for one in unmarked)
+    return Found(ledger, tuple(told), tuple(names), tuple(unreadable), tuple(gone))
+
+
+def _is_adopted(one: Slice) -> bool:
+    return one.tables["instance"][0].get("adopted") is not None
+
+
+def _parsed(host: str, uuid: str | None, text: str) -> Slice:
+    what = f"what {host} keeps of {uuid or 'itself'}"
+    try:
+        told = json.loads(text)
+        version, rows = told["version"], told["tables"]
+        found = Slice(host, uuid, str(told["ledger"]), int(told["written_at"]), tuple(told["withheld"]), rows)
+        own = [row["uuid"] for row in rows.get("instance", ())]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise NovaliteError(f"{what} cannot be read") from None
+    if version != VERSION:
+        raise NovaliteError(f"{what} was written by a newer novalite")
+    if own != ([] if uuid is None else [uuid]):
+        raise NovaliteError(f"{what} is of another instance")
+    return found
+
+
+def _as_it_is(one: Slice, there: tuple[str, Row] | None) -> Slice:
+    """The slice with the states that its guest has now."""
+    host, state = (there[0], str(there[1]["state"])) if there else (one.host, "missing")
+    row = dict(one.tables["instance"][0])
+    built = row["vm_state"] != "building"
+    open_moves = [move for move in one.tables.get("migration", ()) if move["status"] == "finished"]
+    row["power_state"] = _POWER.get(state, 0)
+    if not built and state not in ("running", "paused"):
+        row["vm_state"], row["power_state"] = "error", 0
+        message = "its build was cut off, and the ledger was lost: delete it"
+        row["fault"] = {"code": 500, "message": message, "created": one.written_at}
+    elif row["vm_state"] not in _KEPT_STATES or (row["vm_state"] == "resized" and not open_moves):
+        row["vm_state"] = _STATES.get(state, "stopped")
+    if row["task_state"] != _DELETING:
+        row["task_state"] = None
+    row["host"] = host
+    if row["launched_at"] is None and row["vm_state"] == "active":
+        row["launched_at"] = one.written_at
+    tables = {**one.tables, "instance": [row], "migration": open_moves}
+    tables["vif"] = [{**vif, "status": None} for vif in one.tables.get("vif", ())]
+    if row["vm_state"] != "error" or built:
+        tables |= _with_volumes(one)
+    return dataclasses.replace(one, tables=tables)
+
+
+def _with_volumes(one: Slice) -> Rows:
+    """Its volumes as the guest has them: what was being attached when the slice was written is attached."""
+    links = [{**link, "attached_at": link["attached_at"] or one.written_at}
+             for link in one.tables.get("volume_attachment", ())]  # fmt: skip
+    attached = {link["volume_id"] for link in links}
+    volumes = []
+    for volume in one.tables.get("volume", ()):
+        if volume["id"] in attached:
+            made = volume["made_at"] or one.written_at
+            volumes.append({**volume, "status": "in-use", "made_at": made, "new_size_gb": None})
+        else:
+            volumes.append(volume)
+    return {"volume_attachment": links, "volume": volumes}

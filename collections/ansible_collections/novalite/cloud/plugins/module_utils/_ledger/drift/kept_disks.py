@@ -1,0 +1,62 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Copies of disks that a resize on an instance's own host made for its revert, and that a run which was cut off left.
+
+Where the resize was taken back in the ledger and the guest is off, the copies are the instance's disks: the run died
+before it put them in their places. Anywhere else they are of no use any more.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._disk.layout import KEPT
+from ..._drift.report import Row, row
+from ..compute import moves
+from ..db.tables_moves import migration
+from ..queries.views import Instance
+
+OFF = ("shutoff", "missing", "crashed")
+
+
+def kept_disks(
+    connection: sa.Connection, host: str, found: t.Mapping[str, t.Any], instances: t.Iterable[Instance]
+) -> dict[str, list[Row]]:
+    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `found` as host_scan.look() has it,
+    `instances` those on `host` that nothing is being done to."""
+    result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
+    left = {
+        one["uuid"]: one for one in instances
+        if any(name.endswith((KEPT, f"{KEPT}.part")) for name in found["files"].get(one["uuid"], ()))
+    }  # fmt: skip
+    waiting = moves.open_moves(connection, left) if left else {}
+    states = {one["uuid"]: one["state"] for one in found["domains"]}
+    for uuid, one in sorted(left.items()):
+        if uuid in waiting:
+            continue
+        reverted = _last(connection, uuid) == moves.REVERTED
+        if reverted and states.get(uuid, "missing") in OFF:
+            result["restore"].append({"uuid": uuid, "id": uuid})
+            result["rows"].append(row(host, f"disks of {one['name']}", "reverted", "of the other size", "brought back"))
+        else:
+            result["forget"].append({"uuid": uuid, "id": uuid})
+            what = f"copies of the disks of {one['name']}"
+            result["rows"].append(row(host, what, "no resize waits", "there", "removed"))
+    return result
+
+
+def _last(connection: sa.Connection, uuid: str) -> str | None:
+    """How the last resize of the instance ended."""
+    query = (
+        sa.select(migration.c.status)
+        .where(migration.c.instance_uuid == uuid, migration.c.type == "resize")
+        .order_by(migration.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()

@@ -1,0 +1,176 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `leftovers`: what of novalite's is on a host although no instance that is placed there owns it.
+
+It arises when a host breaks in the middle of a build and cannot undo it, and the instance goes elsewhere. Only what
+the ledger knows is taken for such: guests of another ledger are none of this one's business.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._network.ownership import Mark, Owner
+from ..._plan.networks import bridge, namespace_of, routed, router
+from ..compute import moves
+from ..db.ledger_identity import ledger_id
+from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_moves import migration
+from ..network.addresses import release_host_address
+
+
+def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Compare `params["found"]` (see host_scan.look) on `params["host"]` with the ledger, read after it was found.
+
+    Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
+    that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
+    no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
+    """
+    found, host = params["found"], params["host"]
+    held = _placed(connection, host)
+    moved = _moved_away(connection, host)
+    here = {uuid: number for uuid, number in held.items() if uuid not in moved}
+    domains: list[dict[str, t.Any]] = []
+    unknown: list[dict[str, t.Any]] = []
+    known = _known(connection, [one["uuid"] for one in found["domains"]] + found["disks"])
+    adopted = _adopted(connection)
+    for one in found["domains"]:
+        # one that was adopted on another host was brought here by whoever it belongs to
+        if one["uuid"] in here or one["uuid"] in adopted:
+            continue
+        (domains if one["uuid"] in known else unknown).append(one)
+    going = {one["uuid"] for one in domains}
+    staying = [one for one in found["domains"] if one["uuid"] not in going]
+    # what a guest that stays stands on, whoever made that guest
+    names = {one["name"] for one in staying} | {f"instance-{number:08x}" for number in here.values()}
+    macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
+    numbers = _numbers(connection)
+    served = _networks_of(connection, {*here, *(one["uuid"] for one in staying if one["uuid"] in adopted)})
+    mark = Mark(ledger_id(connection))
+    bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
+    dhcp_owners = found.get("dhcp_owners", {})
+    plan = {
+        "ledger": mark.ledger,
+        "uuids": sorted(going),
+        "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
+        "firewall_instances": [
+            one for one in found["chains"] if one["id"] in numbers and f"instance-{one['id']:08x}" not in names
+        ],
+        "security_groups": [],
+        "filters": [
+            {"name": name}
+            for name in found["filters"]
+            if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
+        ],
+        "dhcp_networks": [
+            {**one, "hosts": gone}
+            for one in found["dhcp_networks"]
+            if mark.owner(dhcp_owners.get(one["bridge"])) is not Owner.OTHER_LEDGER
+            and (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
+        ],
+        "last_bridges": [bridge(row, host, None, {}) for row in bridges],
+        "last_routers": [router(row, None, []) for row in bridges if routed(row, ())],
+        "staying_routers": [],
+        "last_metadata_networks": [
+            {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
+        ],
+        "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in held],
+    }
+    released = [] if unknown else _release(connection, host, served)
+    result: dict[str, t.Any] = {
+        "changed": bool(released),
+        "plan": plan,
+        "left": any(value for key, value in plan.items() if key != "ledger"),
+        "unknown": [{"uuid": one["uuid"], "name": one["name"]} for one in unknown],
+    }
+    if released:
+        result["diff"] = {"before": {"host_addresses": released}, "after": {"host_addresses": []}}
+    return result
+
+
+def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
+    """UUID -> number of every instance that is on the host, or has a claim there and is on its way."""
+    claimed = (
+        sa.select(allocation.c.instance_uuid)
+        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+        .where(compute_host.c.name == host)
+    )
+    query = sa.select(instance.c.uuid, instance.c.id).where(
+        instance.c.deleted == 0, sa.or_(instance.c.host == host, instance.c.uuid.in_(claimed))
+    )
+    return {row.uuid: row.id for row in connection.execute(query)}
+
+
+def _moved_away(connection: sa.Connection, host: str) -> set[str]:
+    """Those that left the host with a move that waits for their owners' word: of them it keeps disks, and no more."""
+    query = (
+        sa.select(instance.c.uuid)
+        .join(migration, migration.c.instance_uuid == instance.c.uuid)
+        .where(
+            migration.c.status == moves.FINISHED,
+            migration.c.source_host == host,
+            instance.c.deleted == 0,
+            instance.c.host != host,
+        )
+    )
+    return set(connection.execute(query).scalars())
+
+
+def _known(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    query = sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))))
+    return set(connection.execute(query).scalars())
+
+
+def _adopted(connection: sa.Connection) -> set[str]:
+    return set(connection.execute(sa.select(instance.c.uuid).where(instance.c.adopted.is_not(None))).scalars())
+
+
+def _numbers(connection: sa.Connection) -> set[int]:
+    return set(connection.execute(sa.select(instance.c.id)).scalars())
+
+
+def _macs(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    return set(connection.execute(sa.select(vif.c.mac).where(vif.c.instance_uuid.in_(sorted(uuids)))).scalars())
+
+
+def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
+    query = sa.select(vif.c.network_id).where(vif.c.instance_uuid.in_(sorted(uuids)))
+    return set(connection.execute(query).scalars())
+
+
+def _unused_bridges(
+    connection: sa.Connection, found: t.Mapping[str, t.Any], served: set[int], mark: Mark, others: bool
+) -> list[dict[str, t.Any]]:
+    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
+
+    A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
+    """
+    if others:
+        return []
+    names = found["bridges"]
+    rows = connection.execute(sa.select(network).where(network.c.bridge.in_(names)).order_by(network.c.bridge))
+    owners = found.get("bridge_owners", {})
+
+    def is_ours(row: sa.RowMapping) -> bool:
+        marks = owners.get(row["bridge"], [])
+        # made before there were marks; the module looks closer
+        return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
+
+    return [dict(row) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
+
+
+def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:
+    """Give back the host's own addresses in networks where no instance needs them any more, nor one on its way here."""
+    query = (
+        sa.select(network.c.id, network.c.name)
+        .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
+        .where(fixed_ip.c.owner == f"dhcp:{host}", network.c.id.not_in(served))
+        .order_by(network.c.id)
+    )
+    return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -1,0 +1,276 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `ledger_rebuild`: make a lost ledger again from the slices of it that its hosts keep (slices.py).
+
+It adds rows and changes none: over a ledger that was restored from an older copy, it adds what came since. Ids are what
+they were, since hosts know them: in the names of chains, domains and filters. The ledger's identity, too.
+"""
+
+from __future__ import annotations
+
+import collections
+import ipaddress
+import re
+import typing as t
+import uuid as uuids
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError
+from ..compute.slices import POOL
+from ..db import tables
+from ..db.ledger_identity import ledger_id, set_ledger_id
+from ..db.text import raise_number
+from .found_slices import Found, Row, Slice, judge
+
+# whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
+_OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
+FIRM = ("project", "network", "security_group", "instance")
+LOST = (
+    "users, their passwords and roles, application credentials and EC2 keys: users.yml, or record them again",
+    "tokens: whoever is logged in logs in again",
+    "images, flavors, groups, networks and volume types that no instance used: seed.yml, site.yml, or by hand",
+    "the history of instances, jobs, and deleted instances",
+    "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
+)
+_SUMS = ("vcpus", "memory_mb", "disk_gb")
+
+
+def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned.
+
+    Raises ConflictError when the ledger here has other things of the same names, or other addresses for them.
+    """
+    found = judge(params["hosts"], params.get("ledger"))
+    writer = _Writer(connection)
+    if found.ledger is not None and found.ledger != ledger_id(connection):
+        set_ledger_id(connection, found.ledger)
+        writer.added["ledger_identity"] += 1
+    before = _servers(connection)
+    writer.add(_merged(found))
+    writer.correct_sums()
+    for table, highest in _highest(params["hosts"]).items():
+        raise_number(connection, table, highest)
+    servers = [one for one in _servers(connection) if one not in before]
+    lost = [*LOST, *_withheld(found), *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
+            *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
+            *found.unreadable, *writer.dropped, *_volumes(connection, params["hosts"])]  # fmt: skip
+    result: dict[str, t.Any] = {
+        "changed": bool(writer.added),
+        "ledger": found.ledger,
+        "added": dict(sorted(writer.added.items())),
+        "servers": servers,
+        "lost": lost,
+    }
+    if writer.added:
+        result["diff"] = {"before": {"servers": before}, "after": {"servers": [*before, *servers]}}
+    return result
+
+
+def _merged(found: Found) -> dict[str, list[Row]]:
+    """The rows of all slices by table; of a row that several have, the newest one. An instance's own counts more."""
+    rows: dict[str, dict[str, Row]] = collections.defaultdict(dict)
+    own = ("volume", "volume_attachment", "vif", "fixed_ip")
+    firm: set[tuple[str, str]] = set()
+    for one in found.slices:
+        for name, of_table in one.tables.items():
+            for row in of_table:
+                key = _key(name, row)
+                if one.uuid is None and (name, key) in firm:
+                    continue
+                rows[name][key] = row
+                if one.uuid is not None and name in own:
+                    firm.add((name, key))
+    return {name: list(of_table.values()) for name, of_table in rows.items()}
+
+
+def _key(name: str, row: Row) -> str:
+    table = tables.metadata.tables.get(name)
+    columns = [column.name for column in table.primary_key.columns] if table is not None else ["network_id",
+                                                                                               "floating_pool"]
+    return repr([row.get(column) for column in columns])
+
+
+class _Writer:
+    """Writes rows that are not there yet, in an order in which they can be."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._ids: dict[tuple[str, t.Any], t.Any] = {}  # (table, id in a slice) -> id of the same thing here
+        self.added: collections.Counter[str] = collections.Counter()
+        self.dropped: list[str] = []
+
+    def add(self, rows: t.Mapping[str, list[Row]]) -> None:
+        there = {table.name: set(self._connection.execute(sa.select(*table.primary_key.columns)).scalars())
+                 for table in (tables.network, tables.floating_pool)}  # fmt: skip
+        for table in tables.metadata.sorted_tables:
+            if table.name == "floating_ip":
+                self._fill_floating(rows, there["floating_pool"])
+            if table.name == "fixed_ip":
+                self._fill_pools(rows, there["network"])
+                self._take_addresses(rows.get(table.name, ()))
+            elif table.name in rows:
+                self._add_to(table, rows[table.name])
+
+    def _add_to(self, table: sa.Table, rows: t.Sequence[Row]) -> None:
+        keys = [column.name for column in table.primary_key.columns]
+        unique = _unique(table)
+        present = [dict(row) for row in self._connection.execute(sa.select(table)).mappings()]
+        by_key = {tuple(row[key] for key in keys) for row in present}
+        by_value = {(columns, *(row[one] for one in columns)): row for columns in unique for row in present
+                    if all(row[one] is not None for one in columns)}  # fmt: skip
+        new = []
+        for original in sorted(rows, key=lambda row: [str(row.get(key)) for key in keys]):
+            row = self._here(table, original)
+            if row is None or tuple(row[key] for key in keys) in by_key:
+                continue
+            same = next((by_value[key] for columns in unique
+                         if (key := (columns, *(row.get(one) for one in columns))) in by_value), None)  # fmt: skip
+            if same is not None:
+                self._same(table, keys, row, same)
+                continue
+            new.append(row)
+        # all rows of an INSERT are to have the same columns
+        columns = {name for row in new for name in row}
+        for row in new:
+            values = {name: row[name] for name in columns if name in row}
+            self._connection.execute(sa.insert(table).values(**values))
+        if new:
+            self.added[table.name] += len(new)
+
+    def _same(self, table: sa.Table, keys: list[str], row: Row, same: Row) -> None:
+        """Take what is here for what the slice tells of, or refuse to."""
+        if table.name in FIRM:
+            raise ConflictError(
+                f"the ledger here has a {table.name} {same.get('name')!r} of its own, and the hosts know another one "
+                "of that name: move this ledger away (or drop its database), and make the lost one in an empty one"
+            )
+        if len(keys) == 1:
+            self._ids[table.name, row[keys[0]]] = same[keys[0]]
+
+    def _here(self, table: sa.Table, original: Row) -> Row | None:
+        """The row with the columns and ids that this ledger has; None when what it belongs to is not there."""
+        row = {name: value for name, value in original.items() if name in table.columns}
+        for key in table.foreign_keys:
+            name, target = key.parent.name, key.column.table
+            if row.get(name) is None:
+                continue
+            row[name] = self._ids.get((target.name, row[name]), row[name])
+            query = sa.select(sa.literal(1)).where(key.column == row[name]).limit(1)
+            if self._connection.execute(query).first() is not None:
+                continue
+            if not key.parent.nullable:
+                self.dropped.append(f"a {table.name}, whose {target.name} {row[name]} no host knows")
+                return None
+            row[name] = None
+        return row
+
+    def _fill_pools(self, rows: t.Mapping[str, list[Row]], there: set[t.Any]) -> None:
+        """Make the addresses of the networks that were not here."""
+        for pool in rows.get(POOL, ()):
+            network = pool.get("network_id")
+            if network is None or network in there:
+                continue
+            addresses = [{"network_id": network, "ip": ip, "reserved": role}
+                         for first, last, role in pool["ranges"] for ip in range(first, last + 1)]  # fmt: skip
+            if addresses:
+                self._connection.execute(sa.insert(tables.fixed_ip), addresses)
+                self.added["fixed_ip"] += len(addresses)
+
+    def _fill_floating(self, rows: t.Mapping[str, list[Row]], there: set[t.Any]) -> None:
+        known = {row["address"]: row["id"] for row in rows.get("floating_ip", ())}
+        for pool in rows.get(POOL, ()):
+            name = pool.get("floating_pool")
+            if name is None or name in there:
+                continue
+            addresses = [{"id": str(uuids.uuid4()), "pool": name, "address": ip}
+                         for first, last, _role in pool["ranges"] for ip in range(first, last + 1)
+                         if ip not in known]  # fmt: skip
+            if addresses:
+                self._connection.execute(sa.insert(tables.floating_ip), addresses)
+
+    def _take_addresses(self, rows: t.Iterable[Row]) -> None:
+        """Give addresses to those that have them. Raises ConflictError for one that this ledger gave to another."""
+        fixed = tables.fixed_ip
+        for row in rows:
+            mine = sa.and_(fixed.c.network_id == row["network_id"], fixed.c.ip == row["ip"])
+            holder = self._connection.execute(sa.select(fixed.c.owner).where(mine)).scalar()
+            if holder == row["owner"]:
+                continue
+            took = self._connection.execute(
+                sa.update(fixed).where(mine, fixed.c.owner.is_(None)).values(
+                    owner=row["owner"], reserved=None, released_at=row["released_at"], last_owner=row["last_owner"]
+                )
+            ).rowcount
+            if not took:
+                address = ipaddress.IPv4Address(row["ip"])
+                raise ConflictError(
+                    f"the address {address} is {holder or 'nobody'}'s here and {row['owner']}'s on the hosts: "
+                    "end the one that came later, or make the lost ledger again in an empty one"
+                )
+            self.added["addresses"] += 1
+
+    def correct_sums(self) -> None:
+        """Make what is used on each host the sum of its claims."""
+        host, claim = tables.compute_host, tables.allocation
+        for name in _SUMS:
+            total = sa.select(sa.func.coalesce(sa.func.sum(claim.c[name]), 0)).where(
+                claim.c.compute_host_id == host.c.id
+            )
+            column, used = host.c[f"{name}_used"], total.scalar_subquery()
+            self._connection.execute(sa.update(host).where(column != used).values({column: used}))
+
+
+def _unique(table: sa.Table) -> list[tuple[str, ...]]:
+    """The sets of columns that no two rows have the same values in, without the key."""
+    found = [tuple(column.name for column in one.columns) for one in table.constraints
+             if isinstance(one, sa.UniqueConstraint)]  # fmt: skip
+    found += [(column.name,) for column in table.columns if column.unique]
+    found += [tuple(column.name for column in index.columns) for index in table.indexes if index.unique]
+    return sorted(set(found))
+
+
+def _highest(hosts: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, int]:
+    """The highest ids that hosts know, so that none is given to another: also those of what is left over there."""
+    numbers = [0]
+    for host in hosts:
+        found = host["found"]
+        numbers += [one["id"] for one in found["chains"]]
+        numbers += [int(name[-8:], 16) for name in found["filters"]]
+        names = [domain["name"] for domain in found["domains"]]
+        # what others call their domains, adopted ones too, is no number of ours
+        numbers += [int(name[-8:], 16) for name in names if _OUR_DOMAIN.fullmatch(name)]
+    return {"instance": max(numbers), "security_group": 0, "network": 0}
+
+
+def _servers(connection: sa.Connection) -> list[str]:
+    i, p = tables.instance, tables.project
+    query = sa.select(i.c.name, i.c.host, i.c.vm_state, p.c.name.label("project")).join(p, p.c.id == i.c.project_id)
+    rows = connection.execute(query.where(i.c.deleted == 0).order_by(i.c.id))
+    return [f"{row.name} of {row.project} on {row.host or 'no host'}: {row.vm_state}" for row in rows]
+
+
+def _withheld(found: Found) -> list[str]:
+    """Who had what no host keeps."""
+    told = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
+    names = collections.defaultdict(list)
+    for one in found.slices:
+        for what in one.withheld:
+            names[what].append(_name(one))
+    return [f"{told.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
+            for what in sorted(names)]  # fmt: skip
+
+
+def _name(one: Slice) -> str:
+    return str(one.tables["instance"][0]["name"]) if one.uuid else one.host
+
+
+def _volumes(connection: sa.Connection, hosts: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    """Volumes that lie on hosts and that nothing tells of."""
+    known = set(connection.execute(sa.select(tables.tables_volumes.volume.c.id)).scalars())
+    return [f"the volume {one} on {host['name']}: whose it is" for host in hosts
+            for one in host["found"]["volumes"] if one not in known]  # fmt: skip

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Instances as EC2's clients see them: with what they alone say about one, and for a while after it is gone."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import instance, instance_security_group, keypair, security_group
+from ..db.tables_ec2 import ec2_instance, ec2_keypair
+from ..queries import server_listing
+from ..queries.volume_views import attachments_by
+
+Record = dict[str, t.Any]
+
+REMEMBERED = 3600  # seconds for which one that was terminated is still shown, as Amazon does
+DEFAULTS: t.Mapping[str, t.Any] = {
+    "client_token": "",
+    "launch_index": 0,
+    "disable_api_termination": False,
+    "disable_api_stop": False,
+    "http_tokens": "optional",
+}
+_BATCH = 500  # of the variables that one statement may have
+
+
+def instance_ids(connection: sa.Connection, project_id: str) -> dict[int, str]:
+    """{number: UUID} of the project's instances, with those that were just terminated, oldest first."""
+    recently = int(time.time()) - REMEMBERED
+    query = (
+        sa.select(instance.c.id, instance.c.uuid)
+        .where(
+            instance.c.project_id == project_id,
+            sa.or_(instance.c.deleted == 0, sa.func.coalesce(instance.c.terminated_at, 0) >= recently),
+        )
+        .order_by(instance.c.id)
+    )
+    return {row.id: row.uuid for row in connection.execute(query)}
+
+
+def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
+    """The records of server_listing, each with the groups' `group_records` (uuid, name), the attachments of `volumes`,
+    and EC2's own as `ec2`."""
+    found: list[Record] = []
+    for start in range(0, len(numbers), _BATCH):
+        some = numbers[start : start + _BATCH]
+        records = server_listing.load(connection, some)
+        groups = _groups(connection, some)
+        uuids = [one["uuid"] for one in records]
+        own, volumes = attributes(connection, uuids), _attachments(connection, uuids)
+        for one in records:
+            one["group_records"] = groups.get(one["id"], [])
+            one["volumes"] = volumes.get(one["uuid"], [])
+            one["ec2"] = own.get(one["uuid"], DEFAULTS)
+        found += records
+    return found
+
+
+def attributes(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Record]:
+    """What EC2's clients said of these instances, by UUID; of which nothing was said is left out (DEFAULTS)."""
+    rows = connection.execute(sa.select(ec2_instance).where(ec2_instance.c.instance_uuid.in_(list(uuids)))).mappings()
+    return {row["instance_uuid"]: dict(row) for row in rows}
+
+
+def write_attributes(connection: sa.Connection, uuid: str, values: t.Mapping[str, t.Any]) -> None:
+    """Keep these of an instance."""
+    done = connection.execute(sa.update(ec2_instance).where(ec2_instance.c.instance_uuid == uuid).values(**values))
+    if not done.rowcount:
+        connection.execute(sa.insert(ec2_instance).values(**{"instance_uuid": uuid, **DEFAULTS, **values}))
+
+
+def user_data(connection: sa.Connection, uuid: str) -> str | None:
+    """What the instance's guest is told, in base64: for those who said it."""
+    return connection.execute(sa.select(instance.c.user_data).where(instance.c.uuid == uuid)).scalar()
+
+
+def made_fingerprints(connection: sa.Connection, project_id: str) -> dict[str, str]:
+    """EC2's fingerprints of the key pairs that were made here, by name."""
+    query = sa.select(ec2_keypair.c.name, ec2_keypair.c.fingerprint).where(ec2_keypair.c.project_id == project_id)
+    return {row.name: row.fingerprint for row in connection.execute(query)}
+
+
+def keep_fingerprint(connection: sa.Connection, project_id: str, name: str, fingerprint: str) -> None:
+    connection.execute(sa.insert(ec2_keypair).values(project_id=project_id, name=name, fingerprint=fingerprint))
+
+
+def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
+    query = sa.select(keypair.c.name).where(keypair.c.project_id == project_id, keypair.c.name == name)
+    return connection.execute(query).first() is not None
+
+
+def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for one in attachments_by(connection, instances=uuids) if uuids else ():
+        found.setdefault(one["instance_uuid"], []).append(one)
+    return found
+
+
+def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, list[Record]]:
+    link = instance_security_group
+    query = (
+        sa.select(link.c.instance_id, security_group.c.uuid, security_group.c.name)
+        .join(security_group, security_group.c.id == link.c.group_id)
+        .where(link.c.instance_id.in_(list(numbers)))
+        .order_by(security_group.c.id)
+    )
+    found: dict[int, list[Record]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.instance_id, []).append({"uuid": row.uuid, "name": row.name})
+    return found

@@ -1,0 +1,123 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Wrong passwords, counted for all processes together, so that nobody can guess at leisure, or lock others out.
+
+A subject is `user:<name>`, `address:<IP>`, `login:<IP> <name>` or the like. Too many failures within the lock's time
+lock it for that time (Nova's EC2 API: 5 failures, 15 minutes), or slow it down, longer with each. Names of nobody are
+counted as well: a lock tells nothing. Who gave the right password from an address is known there for a while.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import ipaddress
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables_identity import auth_failure as table
+
+LENGTH = 255
+_DOUBLINGS = 20  # more than any limit has seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """How many failures are let pass, and how long (seconds) a lock lasts.
+
+    One that `grows` lasts 1 s after so many failures and twice as long with each that follows, up to `seconds`; it is
+    back at nothing when there was no failure for as long as `calm` (seconds).
+    """
+
+    failures: int
+    seconds: float
+    grows: bool = False
+    calm: float = 0.0
+
+    @property
+    def memory(self) -> float:
+        """How long (seconds) a failure counts."""
+        return self.calm if self.grows else self.seconds
+
+
+def subject(kind: str, name: str) -> str:
+    """What to count failures under. Of an IPv6 address it is the /64, which one machine may have all of."""
+    if kind == "address":
+        try:
+            address = ipaddress.ip_address(name.partition("%")[0])
+        except ValueError:
+            return "address:unknown"
+        if address.version == 6:
+            if address.ipv4_mapped is not None:
+                return f"address:{address.ipv4_mapped}"
+            return f"address:{ipaddress.ip_network((int(address), 64), strict=False)}"
+        return f"address:{address}"
+    text = f"{kind}:{name.casefold()}"
+    # not cut off: two long names would share what is known of one
+    return text if len(text) <= LENGTH else f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def locked_for(connection: sa.Connection, subjects: t.Iterable[str], now: float, hold: bool = False) -> float:
+    """Seconds for which one of `subjects` is still locked; 0 if none is. With `hold`, those who count failures now are
+    waited for, and others wait for us."""
+    query = sa.select(table.c.locked_until).where(table.c.subject.in_(list(subjects))).order_by(table.c.subject)
+    until = connection.execute(query.with_for_update() if hold else query).scalars()
+    return max(0.0, max(until, default=0.0) - now)
+
+
+def count_failure(connection: sa.Connection, limits: t.Mapping[str, Limit], now: float) -> float:
+    """Take down one failure for each subject of `limits`, and lock those that had too many.
+
+    Returns for how many seconds one of them was locked before: of guesses that came at once, those that came too late.
+    """
+    locked_before = 0.0
+    longest = max((limit.memory for limit in limits.values()), default=0.0)
+    old = sa.and_(table.c.first_at < now - longest, table.c.locked_until < now)
+    connection.execute(sa.delete(table).where(old))
+    for name, limit in sorted(limits.items()):
+        # one statement for each step: two processes that fail at once both count
+        failures, until = connection.execute(
+            sa.text(
+                "INSERT INTO auth_failure (subject, failures, first_at, locked_until) VALUES (:subject, 1, :now, 0)"
+                " ON CONFLICT (subject) DO UPDATE SET failures = auth_failure.failures + 1"
+                " RETURNING failures, locked_until"
+            ),
+            {"subject": name, "now": now},
+        ).one()
+        locked_before = max(locked_before, until - now)
+        if failures < limit.failures:
+            continue
+        if limit.grows:
+            seconds = min(limit.seconds, 2.0 ** min(failures - limit.failures, _DOUBLINGS))
+            values = {"locked_until": now + seconds, "first_at": now}
+        else:
+            values = {"locked_until": now + limit.seconds, "failures": 0, "first_at": now}
+        locked = sa.and_(table.c.subject == name, table.c.locked_until < now)
+        connection.execute(sa.update(table).where(locked).values(values))
+    return locked_before
+
+
+def forget_failures(connection: sa.Connection, *subjects: str) -> None:
+    """Begin anew with these subjects, after the right password."""
+    connection.execute(sa.delete(table).where(table.c.subject.in_(subjects)))
+
+
+def remember(connection: sa.Connection, name: str, until: float) -> None:
+    """Know the subject `name`, which stands for a user at an address, as good until then."""
+    connection.execute(
+        sa.text(
+            "INSERT INTO auth_failure (subject, failures, first_at, locked_until) VALUES (:subject, 0, 0, :until)"
+            " ON CONFLICT (subject) DO UPDATE SET locked_until = :until"
+        ),
+        {"subject": name, "until": until},
+    )
+
+
+def is_known(connection: sa.Connection, name: str, now: float) -> bool:
+    """Whether `name` was remembered, and for longer than until now."""
+    return locked_for(connection, [name], now) > 0

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What stands in for a password: application credentials (a user's, for one project) and EC2 keys."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+from cryptography.fernet import InvalidToken
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
+from ..._rules.records import NAME_LENGTH, check_text
+from ..db import tables
+from ..db.sealing import Seal
+from ..db.tables_identity import application_credential as application
+from ..db.tables_identity import ec2_credential as ec2
+from ..db.tables_identity import role_assignment, user
+
+Credential = dict[str, t.Any]
+
+MOST = 100  # of each kind, for one user
+
+
+def create_application_credential(
+    connection: sa.Connection,
+    *,
+    user_id: str,
+    project_id: str,
+    name: str,
+    secret_hash: str,
+    roles: t.Collection[str],
+    description: str = "",
+    unrestricted: bool = False,
+    expires_at: int | None = None,
+) -> Credential:
+    """Record one. Raises ConflictError for a name that the user has already, QuotaError beyond 100."""
+    if not check_text("application credential name", name, NAME_LENGTH):
+        raise NovaliteError("an application credential needs a name")
+    mine = application.c.user_id == user_id
+    names = set(connection.execute(sa.select(application.c.name).where(mine)).scalars())
+    if name in names:
+        raise ConflictError(f"an application credential {name!r} exists already")
+    if len(names) >= MOST:
+        raise QuotaError(f"a user has at most {MOST} application credentials: delete one first")
+    row = {
+        "id": uuid.uuid4().hex,
+        "user_id": user_id,
+        "project_id": project_id,
+        "name": name,
+        "secret_hash": secret_hash,
+        "description": check_text("application credential's description", description),
+        "roles": sorted(roles),
+        "unrestricted": unrestricted,
+        "expires_at": expires_at,
+        "created_at": int(time.time()),
+    }
+    connection.execute(sa.insert(application).values(**row))
+    return row
+
+
+def list_application_credentials(connection: sa.Connection, user_id: str, name: str | None = None) -> list[Credential]:
+    query = sa.select(application).where(application.c.user_id == user_id).order_by(application.c.name)
+    if name is not None:
+        query = query.where(application.c.name == name)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def find_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> Credential:
+    """One of the user's own. Raises NotFoundError."""
+    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
+    row = connection.execute(sa.select(application).where(mine)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
+    return dict(row)
+
+
+def application_credential_of(
+    connection: sa.Connection,
+    *,
+    credential_id: str | None = None,
+    user_id: str | None = None,
+    user_name: str | None = None,
+    name: str | None = None,
+) -> Credential | None:
+    """The one that somebody says to have, by its id, or by its user and name."""
+    query = sa.select(application).select_from(application.join(user))
+    if credential_id is not None:
+        query = query.where(application.c.id == credential_id)
+    else:
+        who = user.c.id == user_id if user_id is not None else user.c.name == user_name
+        query = query.where(who, application.c.name == name)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
+
+
+def delete_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> None:
+    """Remove one, and with it the tokens that it gave. Raises NotFoundError."""
+    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
+    if connection.execute(sa.delete(application).where(mine)).rowcount == 0:
+        raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
+
+
+def create_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, project_id: str) -> Credential:
+    """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100."""
+    count = sa.select(sa.func.count()).select_from(ec2).where(ec2.c.user_id == user_id)
+    if connection.execute(count).scalar_one() >= MOST:
+        raise QuotaError(f"a user has at most {MOST} EC2 credentials: delete one first")
+    secret = secrets.token_hex(16)
+    row = {
+        "access": secrets.token_hex(16),
+        "secret": seal.encrypt(secret),
+        "user_id": user_id,
+        "project_id": project_id,
+        "created_at": int(time.time()),
+    }
+    connection.execute(sa.insert(ec2).values(**row))
+    return {**row, "secret": secret}
+
+
+def list_ec2_credentials(
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
+) -> list[Credential]:
+    """The user's pairs, with their secrets in the clear."""
+    query = sa.select(ec2).where(ec2.c.user_id == user_id).order_by(ec2.c.created_at, ec2.c.access)
+    if project_id is not None:
+        query = query.where(ec2.c.project_id == project_id)
+    return [_readable(seal, dict(row)) for row in connection.execute(query).mappings()]
+
+
+def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Credential | None:
+    """The pair of `access` with what a request under it is: user_name, project_name, roles, all of it if allowed.
+
+    None for an unknown one, and for one whose user or project is disabled, or whose user has no role there any more.
+    """
+    project, one = tables.project, role_assignment.c
+    allowed = sa.and_(one.user_id == ec2.c.user_id, one.project_id == ec2.c.project_id)
+    query = (
+        sa.select(ec2, user.c.name.label("user_name"), project.c.name.label("project_name"), one.role)
+        .select_from(
+            ec2.join(user, user.c.id == ec2.c.user_id)
+            .join(project, project.c.id == ec2.c.project_id)
+            .join(role_assignment, allowed)
+        )
+        .where(ec2.c.access == access, user.c.enabled, project.c.enabled)
+    )
+    rows = connection.execute(query).mappings().all()
+    if not rows:
+        return None
+    found = _readable(seal, dict(rows[0]))
+    found["roles"] = sorted({row["role"] for row in rows})
+    del found["role"]
+    return found
+
+
+def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) -> None:
+    """Remove one of the user's pairs. Raises NotFoundError."""
+    mine = sa.and_(ec2.c.user_id == user_id, ec2.c.access == access)
+    if connection.execute(sa.delete(ec2).where(mine)).rowcount == 0:
+        raise NotFoundError(f"Could not find credential: {access[:64]}.")
+
+
+def _readable(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
+    try:
+        secret = seal.decrypt(row["secret"])
+    except InvalidToken:
+        raise NovaliteError(
+            f"the secret of EC2 credential {row['access']} cannot be read with this ledger's key (credentials.secret): "
+            "was that replaced? Delete the credential and make a new one"
+        ) from None
+    return {**row, "secret": secret}

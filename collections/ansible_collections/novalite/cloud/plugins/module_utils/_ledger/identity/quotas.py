@@ -1,0 +1,145 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Quotas: Nova's defaults, a project's own limits, and the check that every operation makes after its writes."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError, QuotaError
+from ..._rules.records import LARGEST
+from ..db import tables
+from ..queries.lookups import unknown
+
+UNLIMITED = -1
+
+# nova.conf [quota]; `images` has no default in Nova's time
+DEFAULTS: t.Mapping[str, int] = {
+    "instances": 10,
+    "cores": 20,
+    "ram": 51200,  # MiB
+    "metadata_items": 128,  # for each instance
+    "injected_files": 5,  # for each instance
+    "injected_file_content_bytes": 10240,
+    "injected_file_path_length": 255,
+    "key_pairs": 100,
+    "server_groups": 10,
+    "server_group_members": 10,
+    "fixed_ips": UNLIMITED,
+    "floating_ips": 10,
+    "networks": 100,  # these four: Neutron's
+    "subnets": 100,
+    "ports": 500,  # those that projects make by themselves
+    "routers": 10,
+    "images": 100,
+    "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
+    "security_groups": 10,
+    "security_group_rules": 20,  # for each group
+    # cinder.conf's
+    "volumes": 10,
+    "gigabytes": 1000,  # GiB of volumes and their snapshots
+    "snapshots": 10,
+    "per_volume_gigabytes": UNLIMITED,
+    "backups": 0,  # of these three there is none
+    "backup_gigabytes": 0,
+    "groups": 0,
+    "jobs": 500,  # those that wait or run; those that take things away have as many again
+}
+
+EVERYTHING = "unlimited"  # as quotas: how much a project may have
+# what one request may bring and a project may have at work is bounded all the same
+_BOUNDED = ("metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length", "jobs")
+
+_DEFAULTS = tables.tables_networking.quota_default
+# first the cloud's defaults, then what a project has of its own
+_LIMITS = sa.union_all(
+    sa.select(_DEFAULTS.c.resource, _DEFAULTS.c.hard_limit, sa.literal(0).label("own")),
+    sa.select(tables.quota.c.resource, tables.quota.c.hard_limit, sa.literal(1)).where(
+        tables.quota.c.project_id == sa.bindparam("project_id")
+    ),
+).order_by("own")
+
+
+def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """The limits of a project for every resource; -1 is unlimited."""
+    rows = connection.execute(_LIMITS, {"project_id": project_id})
+    return {**DEFAULTS, **{resource: limit for resource, limit, _own in rows if resource in DEFAULTS}}
+
+
+def default_limits(connection: sa.Connection) -> dict[str, int]:
+    """The limits of a project that has none of its own."""
+    rows = connection.execute(sa.select(_DEFAULTS.c.resource, _DEFAULTS.c.hard_limit))
+    return {**DEFAULTS, **{resource: limit for resource, limit in rows if resource in DEFAULTS}}
+
+
+def write_default_limits(connection: sa.Connection, limits: t.Mapping[str, int]) -> None:
+    """Let these limits hold for all projects without their own."""
+    connection.execute(sa.delete(_DEFAULTS).where(_DEFAULTS.c.resource.in_(list(limits))))
+    own = [
+        {"resource": resource, "hard_limit": limit}
+        for resource, limit in limits.items()
+        if limit != DEFAULTS[resource]
+    ]
+    if own:
+        connection.execute(sa.insert(_DEFAULTS), own)
+
+
+def reset_quotas(connection: sa.Connection, project_id: str, resources: t.Collection[str]) -> None:
+    """Let the project follow the defaults of these resources again."""
+    table = tables.quota
+    mine = sa.and_(table.c.project_id == project_id, table.c.resource.in_(list(resources)))
+    connection.execute(sa.delete(table).where(mine))
+
+
+def check_quota(connection: sa.Connection, project_id: str, resource: str, used: int, what: str = "") -> None:
+    """Raise QuotaError if `used`, counted after the writes of this transaction, exceeds the limit of `resource`."""
+    limit = quota_limits(connection, project_id)[resource]
+    if limit != UNLIMITED and used > limit:
+        raise QuotaError(
+            f"quota exceeded for {resource}{f' of {what}' if what else ''}: {used} wanted, {limit} allowed; "
+            f"remove some, or raise the quota of the project with novalite.cloud.project"
+        )
+
+
+def checked_quotas(quotas: t.Mapping[str, t.Any] | str) -> dict[str, int]:
+    """Limits as a user wrote them, by resource, or the word `unlimited` for all of which a project may have some.
+
+    Raises NotFoundError for an unknown resource, NovaliteError for a bad limit.
+    """
+    if quotas == EVERYTHING:
+        return {name: UNLIMITED for name, limit in DEFAULTS.items() if limit and name not in _BOUNDED}
+    if not isinstance(quotas, t.Mapping):
+        raise NovaliteError(f"quotas {quotas!r}: give limits by resource, or {EVERYTHING!r}")
+    checked = {}
+    for resource, limit in quotas.items():
+        if resource not in DEFAULTS:
+            raise unknown("quota", resource, DEFAULTS)
+        try:
+            number = int(str(limit))
+        except ValueError:
+            number = UNLIMITED - 1
+        if not UNLIMITED <= number <= LARGEST:
+            raise NovaliteError(
+                f"quota {resource}: {limit!r} is no limit: give a number of at least 0, or {UNLIMITED} for unlimited"
+            )
+        checked[resource] = number
+    return checked
+
+
+def write_quotas(connection: sa.Connection, project_id: str, quotas: t.Mapping[str, int]) -> None:
+    """Store the limits in `quotas`; those that equal the defaults take no row, and follow the defaults."""
+    table, defaults = tables.quota, default_limits(connection)
+    reset_quotas(connection, project_id, quotas)
+    own = [
+        {"project_id": project_id, "resource": resource, "hard_limit": limit}
+        for resource, limit in quotas.items()
+        if limit != defaults[resource]
+    ]
+    if own:
+        connection.execute(sa.insert(table), own)

@@ -1,0 +1,112 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `user`: who may ask the API for what."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._rules.passwords import hash_password, is_password
+from ..._rules.records import Changes, checked_names
+from ..db import engine
+from ..queries.lookups import project_by_name
+from ..queries.projects import project_name
+from . import users
+
+SHOWN = ("enabled", "description", "email")
+
+
+def prepare_user(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Work with the passwords before user() runs: that is meant to take time, in which the ledger must not be locked.
+
+    Each user gets "password_hash": of a new password, or None where the one there is right.
+    """
+    if params["state"] == "absent":
+        return dict(params)
+    with engine.reading(ledger) as connection:
+        there = {item["name"]: users.user_by_name(connection, item["name"]) for item in params["users"]}
+    hashed = [{**item, "password_hash": _new_hash(item, there[item["name"]])} for item in params["users"]]
+    return {**params, "users": hashed}
+
+
+def user(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["users"]`; `params["state"]` holds for all.
+
+    What is not named stays as it is; `roles` are all that the user has, when they are named. A new password, or to
+    disable a user, makes the user's tokens void. Raises NotFoundError for an unknown project.
+    """
+    names = checked_names("user", params["users"])
+    changes = Changes()
+    if params["state"] == "absent":
+        for name in names:
+            row = users.user_by_name(connection, name)
+            if row is not None:
+                changes.note(name, _shown(connection, row), None)
+                users.delete_user(connection, row["id"])
+        return changes.result("users", [])
+    records = []
+    for item, name in zip(params["users"], names):
+        row = users.user_by_name(connection, name)
+        before = _shown(connection, row) if row is not None else None
+        values = {key: item[key] for key in SHOWN if item[key] is not None}
+        if item["default_project"] is not None:
+            values["default_project_id"] = project_by_name(connection, item["default_project"])["id"]
+        hashed = item["password_hash"] if "password_hash" in item else _new_hash(item, row)
+        if hashed is not None:
+            values["password_hash"] = hashed
+        if row is None:
+            row = users.insert_user(connection, {"name": name, **values})
+        else:
+            row = users.update_user(connection, row["id"], values)
+        if item["roles"] is not None:
+            _set_roles(connection, row["id"], name, item["roles"])
+        after = _shown(connection, row)
+        records.append({"id": row["id"], "name": name, **after})
+        if before is not None and hashed is not None:
+            before, after = {**before, "password": "the old one"}, {**after, "password": "the new one"}
+        changes.note(name, before, after)
+    return changes.result("users", records)
+
+
+def _new_hash(item: t.Mapping[str, t.Any], row: t.Mapping[str, t.Any] | None) -> str | None:
+    """The hash to write for a user, or None where what is there stays."""
+    if item["password"] is None:
+        return None
+    if row is not None:
+        if row["password_hash"] is not None and item["update_password"] == "on_create":
+            return None
+        if is_password(row["password_hash"], item["password"]):
+            return None
+    try:
+        return hash_password(item["password"])
+    except NovaliteError as error:
+        raise NovaliteError(f"user {item['name']!r}: {error}") from None
+
+
+def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+    wanted = set()
+    for one in roles:
+        wanted.add((project_by_name(connection, one["project"])["id"], one["role"]))
+    there = {(row["project_id"], row["role"]) for row in users.list_roles(connection, user_id)}
+    for project_id, role in sorted(there - wanted):
+        users.revoke_role(connection, user_id, project_id, role)
+    for project_id, role in sorted(wanted - there):
+        users.grant_role(connection, user_id, project_id, role)
+
+
+def _shown(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A user as people see one: no id, no hash."""
+    found = users.list_roles(connection, row["id"])
+    default = row["default_project_id"]
+    return {
+        **{key: row[key] for key in SHOWN},
+        "default_project": None if default is None else project_name(connection, default),
+        "roles": [{"project": one["project_name"], "role": one["role"]} for one in found],
+    }

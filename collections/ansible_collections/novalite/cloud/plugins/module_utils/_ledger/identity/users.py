@@ -1,0 +1,139 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Users, and what they are in which project: for operation `user` (user_records.py) and for the API."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import NAME_LENGTH, check_text
+from ..db import tables
+from ..db.tables_identity import role_assignment, user
+from .tokens import revoke_tokens
+
+User = dict[str, t.Any]
+
+ROLES = ("reader", "member", "manager", "admin")  # each has the rights of those before it
+TEXT_LENGTH = 255
+EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "password_hash")
+
+
+def find_user(connection: sa.Connection, user_id: str) -> User:
+    """The user's row. Raises NotFoundError."""
+    row = connection.execute(sa.select(user).where(user.c.id == user_id)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+    return dict(row)
+
+
+def user_by_name(connection: sa.Connection, name: str) -> User | None:
+    row = connection.execute(sa.select(user).where(user.c.name == name)).mappings().first()
+    return None if row is None else dict(row)
+
+
+def list_users(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[User]:
+    """All users, by name."""
+    query = sa.select(user).order_by(user.c.name)
+    if name is not None:
+        query = query.where(user.c.name == name)
+    if enabled is not None:
+        query = query.where(user.c.enabled == enabled)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def insert_user(connection: sa.Connection, values: t.Mapping[str, t.Any]) -> User:
+    """Make a user of `values` (see EDITABLE). Raises ConflictError for a name that is taken."""
+    checked = _checked(values)
+    if user_by_name(connection, checked["name"]) is not None:
+        raise ConflictError(f"a user {checked['name']!r} exists already")
+    row = {"id": uuid.uuid4().hex, "created_at": int(time.time()), **checked}
+    connection.execute(sa.insert(user).values(**row))
+    return find_user(connection, row["id"])
+
+
+def update_user(connection: sa.Connection, user_id: str, values: t.Mapping[str, t.Any]) -> User:
+    """Change `values` of a user. A new password, or to disable the user, makes its tokens void."""
+    before = find_user(connection, user_id)
+    changed = {key: value for key, value in _checked(values).items() if before[key] != value}
+    if not changed:
+        return before
+    if "name" in changed and user_by_name(connection, changed["name"]) is not None:
+        raise ConflictError(f"a user {changed['name']!r} exists already")
+    connection.execute(sa.update(user).where(user.c.id == user_id).values(**changed))
+    if "password_hash" in changed or changed.get("enabled") is False:
+        revoke_tokens(connection, user_id)
+    return find_user(connection, user_id)
+
+
+def delete_user(connection: sa.Connection, user_id: str) -> None:
+    """Remove a user with its roles, tokens and credentials. Raises NotFoundError."""
+    if connection.execute(sa.delete(user).where(user.c.id == user_id)).rowcount == 0:
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+
+
+def grant_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> None:
+    """Give a role, unless the user has it already."""
+    if role not in ROLES:
+        raise NovaliteError(f"role {role!r} is none: there are {', '.join(ROLES)}")
+    mine = {"user_id": user_id, "project_id": project_id, "role": role}
+    connection.execute(
+        sa.text(
+            "INSERT INTO role_assignment (user_id, project_id, role) VALUES (:user_id, :project_id, :role)"
+            " ON CONFLICT DO NOTHING"
+        ),
+        mine,
+    )
+
+
+def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> bool:
+    """Take a role away; it counts at once, for tokens that exist too. Returns whether the user had it."""
+    one = role_assignment.c
+    gone = sa.delete(role_assignment).where(one.user_id == user_id, one.project_id == project_id, one.role == role)
+    return connection.execute(gone).rowcount > 0
+
+
+def list_roles(
+    connection: sa.Connection,
+    user_id: str | None = None,
+    project_id: str | None = None,
+    role: str | None = None,
+) -> list[dict[str, t.Any]]:
+    """Who has which role where: user_id, user_name, project_id, project_name, role."""
+    one = role_assignment
+    query = (
+        sa.select(one, user.c.name.label("user_name"), tables.project.c.name.label("project_name"))
+        .select_from(one.join(user).join(tables.project, tables.project.c.id == one.c.project_id))
+        .order_by(tables.project.c.name, user.c.name, one.c.role)
+    )
+    for column, value in ((one.c.user_id, user_id), (one.c.project_id, project_id), (one.c.role, role)):
+        if value is not None:
+            query = query.where(column == value)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[str]:
+    return {row["role"] for row in list_roles(connection, user_id, project_id)}
+
+
+def _checked(values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    unknown = set(values) - set(EDITABLE)
+    if unknown:
+        raise ValueError(f"{sorted(unknown)} cannot be set")
+    checked = dict(values)
+    if "name" in checked:
+        name = check_text("user name", checked["name"], NAME_LENGTH)
+        if not name or name != name.strip():
+            raise NovaliteError(f"user name {name!r} is empty or begins or ends with a space: give it a plain name")
+    for key in ("description", "email"):
+        if checked.get(key) is not None:
+            check_text(f"user's {key}", checked[key], TEXT_LENGTH)
+    return checked

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Live migrations that were cut off: libvirtd brought each guest to one of two hosts, and both are asked to which."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..compute import moves
+from ..db.tables import instance
+from ..queries.views import Instance, instances_by
+
+_ALIVE = ("running", "paused", "suspended", "shutting down")
+_GONE = "missing"
+Params = t.Mapping[str, t.Any]
+
+
+def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
+    said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
+    found = {
+        uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING
+    }
+    instances = [one for one in instances_by(connection, uuids=found) if one["task_state"] is None]
+    result: dict[str, t.Any] = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
+    if params["state"] == "interrupted":
+        for one in instances:
+            for host in (found[one["uuid"]].source_host, found[one["uuid"]].dest_host):
+                domain = {"uuid": one["uuid"], "name": one["domain_name"]}
+                result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
+        return result
+    said = {
+        (outcome["host"], row["uuid"]): row["state"]
+        for outcome in params.get("outcomes") or []
+        for row in outcome.get("domains") or []
+    }
+    before, after = {}, {}
+    for one in instances:
+        move = found[one["uuid"]]
+        source, dest = said.get((move.source_host, one["uuid"])), said.get((move.dest_host, one["uuid"]))
+        if source is None or dest is None:
+            host = move.source_host if source is None else move.dest_host
+            result["errors"].append(_error(one, f"host {host} did not say whether it runs there"))
+            continue
+        if source in _ALIVE and dest in _ALIVE:
+            result["errors"].append(
+                _error(one, f"it runs on {move.source_host} and on {move.dest_host}: destroy the one that is paused")
+            )
+            continue
+        arrived = dest in _ALIVE or (source == _GONE and dest != _GONE)
+        _settle(connection, one, move, arrived)
+        result["done"].append(one["uuid"])
+        before[one["name"]] = {"host": one["host"], "migration": move.status}
+        after[one["name"]] = {"host": move.dest_host if arrived else move.source_host, "migration": "ended"}
+    result["changed"] = bool(result["done"])
+    if result["changed"]:
+        result["diff"] = {"before": before, "after": after}
+    return result
+
+
+def _settle(connection: sa.Connection, one: Instance, move: t.Any, arrived: bool) -> None:
+    row = connection.execute(sa.select(instance).where(instance.c.uuid == one["uuid"])).one()
+    if not arrived:
+        moves.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
+        return
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.uuid == one["uuid"], instance.c.deleted == 0)
+        .values(host=move.dest_host, updated_at=moves.now_())
+    )
+    moves.finish(connection, move, row)
+
+
+def _error(one: Instance, message: str) -> dict[str, str]:
+    return {"uuid": one["uuid"], "name": one["name"], "message": f"'{one['name']}': {message}"}

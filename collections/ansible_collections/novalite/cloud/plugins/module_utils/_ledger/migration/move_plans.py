@@ -1,0 +1,94 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What the hosts of moves have to be given: the plans of server_plan, with who comes, who goes and who stays."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..compute.plans import server_plan
+from ..db.tables import compute_host
+from ..network import addresses
+from ..queries.views import Instance
+
+Plan = dict[str, t.Any]
+Moves = t.Sequence[t.Mapping[str, t.Any]]
+
+
+def plans(
+    connection: sa.Connection,
+    params: t.Mapping[str, t.Any],
+    moves: Moves,
+    placed: t.Sequence[tuple[Instance, t.Any]],
+) -> dict[str, Plan]:
+    """`{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
+    "staying": [...]}}`: the last three are those of `moves` that concern the host.
+
+    `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
+    start it there again.
+    """
+    instances = {one["uuid"]: one for one, _move in placed}
+    if not instances:
+        return {}
+    to, gone = [], []
+    for move in moves:
+        one = instances[move["uuid"]]
+        to.append({**one, "host": move["to_host"], "flavor": move["to_flavor"]})
+        if not move["same_host"]:
+            gone.append({**one, "host": move["from_host"], "flavor": move["from_flavor"]})
+    confirming = params["action"] == "confirmResize"
+    given = {
+        "instances": [] if confirming else _addressed(connection, to),
+        "existing": [],
+        "leaving": _addressed(connection, gone),
+        "compute_hosts": params.get("compute_hosts") or [],
+        "moving": True,
+        "state_dir": params["state_dir"],
+    }
+    found = server_plan(connection, given)["hosts"]
+    ends = _ends(connection)
+    hosts: dict[str, Plan] = {}
+    for host, of_host in found.items():
+        plan = hosts.setdefault(host, {})
+        for kind, name in (("build", "build"), ("remove", "leave"), ("peers", "peers"), ("groups", "groups")):
+            if kind in of_host:
+                plan[name] = of_host[kind]
+        if "build" in plan and params["action"] != "evacuate":
+            # what a guest was told at its first start is on its disks
+            plan["build"] |= {"injections": [], "config_drives": [], "secret": False}
+    for move in moves:
+        for host, kind in (
+            ((move["to_host"], "staying"),)
+            if move["same_host"]
+            else ((move["to_host"], "arriving"), (move["from_host"], "leaving"))
+        ):
+            plan = hosts.setdefault(host, {})
+            plan.setdefault(kind, []).append(
+                {
+                    **{field: move[field] for field in ("uuid", "name", "domain_name", "id", "starts")},
+                    "from_host": move["from_host"],
+                    "to_host": move["to_host"],
+                    "to_address": ends.get(move["to_host"]),
+                    "from_address": ends.get(move["from_host"]),
+                }
+            )
+    return hosts
+
+
+def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Instance]:
+    """With the address of each one's host in each of its networks."""
+    if not instances:
+        return []
+    return list(addresses.fixed_ip(connection, {"instances": instances})["instances"])
+
+
+def _ends(connection: sa.Connection) -> dict[str, str | None]:
+    """Where each host is reached from other hosts: what goes over the wire there is encrypted."""
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    return {row.name: row.facts.get("address") or row.facts.get("tunnel_address") for row in rows}

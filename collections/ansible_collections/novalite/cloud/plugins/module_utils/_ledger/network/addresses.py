@@ -1,0 +1,233 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Fixed IPs: one row for each address of a network's pool, taken and given back by guarded writes.
+
+Nova's lifecycle without its race (`fixed_ip_associate` lacked `instance_uuid IS NULL`): free, then owned, then free
+again with the time of its release. Who had an address gets it again; otherwise the one that was free for longest goes
+out first, so that one which a guest may still hold (a lease, an ARP cache) is the last choice.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._addressing import pools
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import Changes
+from ..db.tables import fixed_ip as pool_table
+from ..db.tables import instance, network, vif
+from .ipv6_claims import take_ipv6
+from .pool_claims import claim_again, claim_free, claim_one, held_by
+
+CLAIM_ATTEMPTS = 3
+_NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))
+
+Instance = t.Mapping[str, t.Any]
+
+
+def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation of the module `fixed_ip`: addresses for all interfaces of these instances, or for none.
+
+    An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; one that had one
+    gets it again; the others get what was free for longest. On a network with DHCP, or without a gateway, each compute
+    host gets an address of its own (Nova's multi_host), returned as `dhcp_server`. IPv6 addresses are made as the
+    network says. Returns `instances` with their interfaces filled in, `changed`, and as `warnings` what was taken out
+    of quarantine.
+
+    Raises NovaliteError when a pool has too few addresses left, and three different errors for an address that was
+    asked for: outside of the network, reserved, in use.
+    """
+    instances, now = params["instances"], int(time.time())
+    wanted = _wanted(instances)
+    networks = _networks(connection, wanted)
+    warnings: list[str] = []
+    texts: dict[int, dict[str, str]] = {}  # network -> owner -> address
+    taken: dict[int, set[str]] = {}
+    for network_id in sorted(wanted):
+        row, (interfaces, hosts) = networks[network_id], wanted[network_id]
+        owners = _own_addresses(hosts) | interfaces if _host_serves(row) else interfaces
+        owned, new = claim_addresses(connection, row, owners, now, warnings)
+        texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
+        taken[network_id] = set(new)
+    ipv6 = take_ipv6(connection, networks, [nic for one in instances for nic in one["nics"]])
+    changes = Changes()
+    filled = [_filled(one, texts, ipv6, taken, changes) for one in instances]
+
+    count = sum(map(len, taken.values()))
+    result: dict[str, t.Any] = {
+        "changed": count > 0,
+        "instances": filled,
+        "msg": f"{count} addresses taken" if count else "every interface has its address",
+    }
+    if warnings:
+        result["warnings"] = warnings
+    if count:
+        result["diff"] = {"before": changes.before, "after": changes.after}
+    return result
+
+
+def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
+    """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
+    wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
+    for one in instances:
+        for nic in one["nics"]:
+            owners, hosts = wanted.setdefault(nic["network"]["id"], ({}, {}))
+            owners[f"vif:{nic['id']}"] = nic.get("ip") or nic.get("requested_ip")
+            hosts[one.get("host")] = one["name"]
+    return wanted
+
+
+def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, t.Any]:
+    found = {row.id: row for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)})}
+    for network_id in wanted:
+        if network_id not in found:
+            raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
+    return found
+
+
+def _host_serves(row: t.Any) -> bool:
+    """Whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
+    return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
+
+
+def _own_addresses(hosts: t.Mapping[str | None, str]) -> dict[str, str | None]:
+    for host, name in hosts.items():
+        if not host:
+            raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
+    return {f"dhcp:{host}": None for host in hosts}
+
+
+def claim_addresses(
+    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+) -> tuple[dict[str, int], list[str]]:
+    """Give each of `owners` in the network `row` the address that it names, or (None) any; all of them, or none.
+
+    Returns (the address of each, those that had none before); appends to `warnings` what was taken out of quarantine.
+    """
+    if connection.dialect.name == "sqlite":  # nobody else writes until the end of this transaction
+        return _claim_once(connection, row, owners, now, warnings)
+    for _attempt in range(CLAIM_ATTEMPTS):
+        try:
+            with connection.begin_nested():
+                return _claim_once(connection, row, owners, now, warnings)
+        except sa.exc.IntegrityError:  # another run took an address for the same owner: a host's own, mostly
+            continue
+    raise ConflictError(f"other runs take addresses in network '{row.name}' for the same owners: run again")
+
+
+def _claim_once(
+    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+) -> tuple[dict[str, int], list[str]]:
+    owned, had = held_by(connection, row.id, list(owners))
+    missing = [owner for owner in owners if owner not in owned]
+    for owner, address in owners.items():
+        if address is None:
+            continue
+        number = pools.to_int(address)
+        if owner not in owned:
+            claim_one(connection, row, owner, number)
+            owned[owner] = number
+        elif owned[owner] != number:
+            raise ConflictError(
+                f"interface {owner[4:]} has {pools.to_text(owned[owner])} in network '{row.name}' and cannot get "
+                f"{address} as well: release the one first"
+            )
+    if had:
+        had = {owner: number for owner, number in had.items() if owner not in owned}
+        owned.update(claim_again(connection, row.id, had))
+    rest = [owner for owner in missing if owner not in owned]
+    for owner, number, released_at in claim_free(connection, row, rest):
+        owned[owner] = number
+        if released_at > now - row.quarantine_seconds:
+            warnings.append(
+                f"network '{row.name}': {pools.to_text(number)} was released {now - released_at} s ago, within its "
+                f"quarantine of {row.quarantine_seconds} s, for no other address is free"
+            )
+    return owned, missing
+
+
+def _filled(
+    one: Instance,
+    texts: t.Mapping[int, t.Mapping[str, str]],
+    ipv6: t.Mapping[str, str],
+    taken: t.Mapping[int, t.Collection[str]],
+    changes: Changes,
+) -> dict[str, t.Any]:
+    """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
+    nics = []
+    new: dict[str, str] = {}
+    host = f"dhcp:{one.get('host')}"
+    for nic in one["nics"]:
+        of_network, owner = nic["network"], f"vif:{nic['id']}"
+        of_owners = texts[of_network["id"]]
+        address = of_owners[owner]
+        if owner in taken[of_network["id"]]:
+            new[of_network["name"]] = address
+        nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
+    if new:
+        name = one["name"]  # another project may have one of the same name in the same call
+        changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
+        changes.after[name] = {**changes.after.get(name, {}), **new}
+    return {**one, "nics": nics}
+
+
+def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: int | None = None) -> int:
+    """Give back the addresses of these network interfaces and return how many there were.
+
+    `now` (seconds since the epoch; default: the clock) starts their quarantine. Works whether or not the rows of
+    the interfaces are still there; an interface without an address is no error.
+    """
+    owners = sorted({f"vif:{vif_id}" for vif_id in vif_ids})
+    if not owners:
+        return 0
+    released = connection.execute(
+        sa.update(pool_table)
+        # naming the networks lets the unique key (network, owner) find the rows instead of reading whole pools
+        .where(pool_table.c.network_id.in_(sa.select(network.c.id)), pool_table.c.owner.in_(owners))
+        .values(
+            owner=None,
+            last_owner=pool_table.c.owner,
+            released_at=int(time.time()) if now is None else now,
+        )
+    )
+    return released.rowcount
+
+
+def release_host_address(connection: sa.Connection, network_id: int, host: str, now: int | None = None) -> bool:
+    """Give back the address of `host` itself in a network (DHCP server, gateway) when no instance there needs it.
+
+    True when it was given back; false when the host had none, or an instance on it still has an address of the
+    network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
+    """
+    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}")
+    # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
+    # that the next one sees what they did
+    connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()
+    holds = pool_table.alias("holds")
+    needed = (
+        sa.select(sa.literal(1))
+        .select_from(
+            vif.join(instance, instance.c.uuid == vif.c.instance_uuid).join(
+                holds, sa.and_(holds.c.network_id == vif.c.network_id, holds.c.owner == "vif:" + vif.c.id)
+            )
+        )
+        .where(vif.c.network_id == network_id, instance.c.host == host)
+        .exists()
+    )
+    released = connection.execute(
+        sa.update(pool_table)
+        .where(own, ~needed)
+        .values(
+            owner=None,
+            last_owner=pool_table.c.owner,
+            released_at=int(time.time()) if now is None else now,
+        )
+    )
+    return released.rowcount > 0

@@ -1,0 +1,348 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `floating_ip`: a project's floating IPs, and which of its servers each leads to.
+
+The ledger only. What the hypervisors translate is the module `router`'s; `hosts` in the result says where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._addressing.pools import to_int, to_text
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import Changes
+from ..db.tables import fixed_ip, floating_pool, instance, network, vif
+from ..db.tables import floating_ip as table
+from ..identity.quotas import check_quota
+from ..queries import adopted
+from ..queries.lookups import project_by_name, unknown
+
+QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
+
+Item = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass
+class _Work:
+    """One call: what it works on, and what it did."""
+
+    connection: sa.Connection
+    project: t.Mapping[str, t.Any]
+    now: int
+    used: set[int] = dataclasses.field(default_factory=set)  # what an item names, or was given
+    changes: Changes = dataclasses.field(default_factory=Changes)
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+
+
+def floating_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Allocate, associate, disassociate or release `params["floating_ips"]`: see the module's documentation.
+
+    Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
+    NotFoundError for names that do not exist, ConflictError for what others have, QuotaError.
+    """
+    work = _Work(connection, project_by_name(connection, params["project"], lock=True), int(time.time()))
+    items = [_checked(item, params["state"]) for item in params["floating_ips"]]
+    for item in items:
+        if item["address"] is not None:
+            number = to_int(item["address"])
+            if number in work.used:
+                raise NovaliteError(f"floating IP {item['address']} is listed twice: list each once")
+            work.used.add(number)
+    if params["state"] == "absent":
+        for item in items:
+            _absent(work, item)
+        numbers = []
+    else:
+        numbers = [_present(work, item) for item in items]
+        mine = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == work.project["id"])
+        if work.changes.after:
+            check_quota(connection, work.project["id"], "floating_ips", connection.execute(mine).scalar_one())
+    rows = {row.address: _shown(row) for row in _rows(connection, table.c.address.in_(numbers))}
+    result = work.changes.result("floating_ips", [rows[number] for number in numbers])
+    result["hosts"] = sorted(work.hosts)
+    if work.warnings:
+        result["warnings"] = work.warnings
+    return result
+
+
+def _checked(item: Item, state: str) -> Item:
+    address, server = item["address"], item["server"]
+    if address is None and not server and (state == "absent" or server is not None):
+        doing = "release, or the server that it leads to" if state == "absent" else "disassociate"
+        raise NovaliteError(f"floating_ips: give the address to {doing}")
+    if item["fixed_ip"] is not None:
+        if not server:
+            raise NovaliteError(f"floating_ips: fixed_ip {item['fixed_ip']} needs the server whose address it is")
+        to_int(item["fixed_ip"])
+    return item
+
+
+def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
+    """Let the project's floating IP (its UUID) lead to a port that no server has yet: no host has to know of it.
+
+    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for.
+    """
+    gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
+    if vif_ip is None or connection.execute(gateway).scalar() is not None:
+        raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
+    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
+    connection.execute(sa.update(table).where(mine).values(vif_id=vif_id))
+
+
+def describe(connection: sa.Connection, project_id: str, number: str, text: str) -> None:
+    """Keep what the project says of its floating IP (a UUID)."""
+    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
+    connection.execute(sa.update(table).where(mine).values(description=text))
+
+
+# --- present --------------------------------------------------------------------------------------------------------
+
+
+def _present(work: _Work, item: Item) -> int:
+    """Allocate and associate as `item` says; returns the address."""
+    nics = _nics(work, item) if item["server"] else []
+    pool = None if item["pool"] is None else _pool(work, item["pool"])
+    if item["address"] is not None:
+        number = to_int(item["address"])
+        _take(work, number, pool)
+    elif item.get("new"):  # the API's: who asks it for an address gets one more
+        number = _new(work, _only_pool(work) if pool is None else pool)
+    else:
+        number = _some(work, pool, nics)
+    work.used.add(number)
+    if item["server"] is not None:
+        _associate(work, number, nics)
+    return number
+
+
+def _take(work: _Work, number: int, pool: str | None) -> None:
+    """Allocate one certain address to the project, or see that it has it. The write decides."""
+    before = _row(work, number)
+    if before is None or (pool is not None and before.pool != pool):
+        where = "any floating pool" if pool is None else f"the floating pool {pool!r}"
+        raise NotFoundError(f"floating IP {to_text(number)} is outside of {where}: choose another, or none")
+    if before.project_id == work.project["id"]:
+        return
+    done = work.connection.execute(
+        sa.update(table)
+        .where(table.c.address == number, table.c.project_id.is_(None))
+        .values(project_id=work.project["id"])
+    )
+    if done.rowcount != 1:
+        raise ConflictError(f"floating IP {to_text(number)} belongs to another project: take another")
+    _note(work, None, number)
+    _warn_of_quarantine(work, number, before.released_at)
+
+
+def _some(work: _Work, pool: str | None, nics: t.Sequence[t.Any]) -> int:
+    """An address of the project that leads to one of these interfaces, or to none; or else a new one."""
+    query = (
+        sa.select(table.c.address)
+        .where(
+            table.c.project_id == work.project["id"],
+            sa.or_(table.c.vif_id.is_(None), table.c.vif_id.in_([nic.vif_id for nic in nics])),
+            table.c.address.not_in(sorted(work.used)),
+            sa.true() if pool is None else table.c.pool == pool,
+        )
+        # one that is associated already goes before one that is not
+        .order_by(table.c.vif_id.is_(None), table.c.address)
+        .limit(1)
+    )
+    found = work.connection.execute(query).scalar()
+    return _new(work, _only_pool(work) if pool is None else pool) if found is None else int(found)
+
+
+def _new(work: _Work, pool: str) -> int:
+    """Allocate the address of `pool` that was free for longest."""
+    # PostgreSQL passes over what others are about to take, and waits for it when there is nothing else
+    for skip_locked in (True, False):
+        oldest = (
+            sa.select(table.c.address)
+            .where(table.c.pool == pool, table.c.project_id.is_(None), table.c.address.not_in(sorted(work.used)))
+            .order_by(table.c.released_at, table.c.address)
+            .limit(1)
+            .with_for_update(skip_locked=skip_locked)
+        )
+        row = work.connection.execute(
+            sa.update(table)
+            .where(table.c.address == oldest.scalar_subquery(), table.c.project_id.is_(None))
+            .values(project_id=work.project["id"])
+            .returning(table.c.address, table.c.released_at)
+        ).first()
+        if row is not None:
+            _note(work, None, row.address)
+            _warn_of_quarantine(work, row.address, row.released_at)
+            return int(row.address)
+    raise NovaliteError(f"floating pool {pool!r} has no free address left: release some, or make it larger")
+
+
+def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
+    """Let the address lead to the first of these interfaces, unless it leads to one of them; or, with none, nowhere."""
+    before = _row(work, number)
+    if before.vif_id in ([nic.vif_id for nic in nics] or [None]):
+        return
+    work.connection.execute(
+        sa.update(table)
+        .where(table.c.address == number, table.c.project_id == work.project["id"])
+        .values(vif_id=nics[0].vif_id if nics else None)
+    )
+    work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
+    _note(work, before, number)
+
+
+def _nics(work: _Work, item: Item) -> list[t.Any]:
+    """The interfaces that an item's server and fixed_ip allow, in order; at least one."""
+    name = item["server"]
+    mine = sa.and_(instance.c.project_id == work.project["id"], instance.c.deleted == 0)
+    rows = work.connection.execute(
+        sa.select(
+            vif.c.id.label("vif_id"), instance.c.uuid, instance.c.host, instance.c.task_state, fixed_ip.c.ip,
+            network.c.name.label("network"), network.c.gateway,
+        )
+        .select_from(
+            instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
+            .outerjoin(network, network.c.id == vif.c.network_id)
+            .outerjoin(
+                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
+            )
+        )
+        .where(mine, instance.c.name == name)
+        .order_by(vif.c.position)
+    ).all()  # fmt: skip
+    if not rows:
+        names = work.connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.id)).scalars()
+        raise unknown("server", name, names)
+    if rows[0].task_state == "deleting":
+        raise ConflictError(f"server {name!r} is being deleted: no floating IP can lead to it")
+    adopted.refuse(work.connection, [rows[0].uuid], "give a floating IP to")
+    nics = [row for row in rows if row.vif_id is not None]
+    if item["fixed_ip"] is not None:
+        wanted = to_int(item["fixed_ip"])
+        nics = [row for row in nics if row.ip == wanted]
+        if not nics:
+            raise NotFoundError(
+                f"server {name!r} has no fixed IP {item['fixed_ip']}: it has "
+                + (", ".join(to_text(row.ip) for row in rows if row.ip is not None) or "none yet")
+            )
+    # the answers must come back through the hypervisor that translates
+    routed = [row for row in nics if row.gateway is None]
+    if not nics or not routed:
+        reason = f"the gateway of the network {nics[0].network!r} is {nics[0].gateway}" if nics else "it has no network"
+        raise NovaliteError(f"no floating IP can lead to the server {name!r}: {reason}, so that no hypervisor routes")
+    return routed
+
+
+def _pool(work: _Work, name: str) -> str:
+    names = list(work.connection.execute(sa.select(floating_pool.c.name).order_by(floating_pool.c.name)).scalars())
+    if name not in names:
+        raise unknown("floating pool", name, names)
+    return name
+
+
+def _only_pool(work: _Work) -> str:
+    names = list(work.connection.execute(sa.select(floating_pool.c.name).order_by(floating_pool.c.name)).scalars())
+    if not names:
+        raise NotFoundError("there is no floating pool yet: make one with novalite.cloud.floating_pool")
+    if len(names) > 1:
+        raise NovaliteError(f"there are {len(names)} floating pools ({', '.join(names[:5])}): name one in pool")
+    return names[0]
+
+
+def _warn_of_quarantine(work: _Work, number: int, released_at: int) -> None:
+    if released_at > work.now - QUARANTINE:
+        work.warnings.append(f"floating IP {to_text(number)} was released {work.now - released_at} s ago")
+
+
+# --- absent ---------------------------------------------------------------------------------------------------------
+
+
+def _absent(work: _Work, item: Item) -> None:
+    pool = None if item["pool"] is None else _pool(work, item["pool"])
+    if item["address"] is not None:
+        rows = [row for row in [_row(work, to_int(item["address"]))] if row is not None and row.project_id is not None]
+        if any(row.project_id != work.project["id"] for row in rows):
+            raise ConflictError(f"floating IP {item['address']} belongs to another project: it stays")
+    else:
+        rows = list(_rows(work.connection, table.c.project_id == work.project["id"], instance.c.name == item["server"]))
+    for row in rows:
+        if pool not in (None, row.pool) or item["server"] not in (None, row.server):
+            continue
+        if item["fixed_ip"] is not None and row.fixed_ip != to_int(item["fixed_ip"]):
+            continue
+        work.connection.execute(
+            sa.update(table)
+            .where(table.c.address == row.address, table.c.project_id == work.project["id"])
+            .values(project_id=None, vif_id=None, released_at=work.now, description="")
+        )
+        work.hosts |= {row.host} if row.host else set()
+        work.changes.note(to_text(row.address), _summary(row), None)
+
+
+# --- Rows -----------------------------------------------------------------------------------------------------------
+
+
+def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.Iterable[t.Any]:
+    return connection.execute(
+        sa.select(
+            table,
+            floating_pool.c.interface,
+            instance.c.name.label("server"),
+            instance.c.uuid.label("server_id"),
+            instance.c.host,
+            fixed_ip.c.ip.label("fixed_ip"),
+            network.c.name.label("network"),
+        )
+        .select_from(
+            table.join(floating_pool, floating_pool.c.name == table.c.pool)
+            .outerjoin(vif, vif.c.id == table.c.vif_id)
+            .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+            .outerjoin(network, network.c.id == vif.c.network_id)
+            .outerjoin(
+                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
+            )
+        )
+        .where(*conditions)
+        .order_by(table.c.address)
+    )
+
+
+def _row(work: _Work, number: int) -> t.Any:
+    return next(iter(_rows(work.connection, table.c.address == number)), None)
+
+
+def _note(work: _Work, before: t.Any, number: int) -> None:
+    """Take down what became of an address; of several changes in one call, the first `before` counts."""
+    name, changes = to_text(number), work.changes
+    if before is not None and name not in changes.after:
+        changes.before[name] = _summary(before)
+    changes.after[name] = _summary(_row(work, number))
+
+
+def _summary(row: t.Any) -> dict[str, t.Any]:
+    return {
+        "pool": row.pool,
+        "server": row.server,
+        "fixed_ip": None if row.fixed_ip is None else to_text(row.fixed_ip),
+        "host": row.host,
+    }
+
+
+def _shown(row: t.Any) -> dict[str, t.Any]:
+    return {
+        "id": row.id,
+        "address": to_text(row.address),
+        "interface": row.interface,
+        "server_id": row.server_id,
+        "network": row.network,
+        **_summary(row),
+    }

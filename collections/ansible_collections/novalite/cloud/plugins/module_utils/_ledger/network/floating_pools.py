@@ -1,0 +1,180 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `floating_pool`: where floating IPs come from, and over which interface the world reaches them."""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._addressing.pools import to_text
+from ..._errors import ConflictError, NovaliteError
+from ..._rules import pools
+from ..._rules.records import Changes, checked_names
+from ..db import tables
+from .pool_claims import pool_lock
+
+NAME_LENGTH = 64
+
+Pool = dict[str, t.Any]  # "cidr", "interface", and "addresses" as ranges
+
+
+def floating_pool(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["floating_pools"]`, a list of {"name", "cidr", "addresses", "interface"}.
+
+    What is not given stays as it is. Raises NovaliteError for ranges that cannot be, ConflictError for addresses that
+    another pool or a network hands out, and for those that a project has and that would go.
+    """
+    names = checked_names("floating pool", params["floating_pools"], NAME_LENGTH)
+    pool_lock(connection)
+    there, members = _pools(connection, names)
+    changes = Changes()
+    table = tables.floating_pool
+    if params["state"] == "absent":
+        for name in names:
+            if name in there:
+                changes.note(name, there[name], None)
+                _take_out(connection, name, members[name])
+                connection.execute(sa.delete(table).where(table.c.name == name))
+        return changes.result("floating_pools", [])
+    for item, name in zip(params["floating_pools"], names):
+        before = there.get(name)
+        after, addresses = _wanted(item, before, members.get(name, set()))
+        if not changes.note(name, before, after):
+            continue
+        values = {"cidr": after["cidr"], "interface": after["interface"]}
+        if before is None:
+            connection.execute(sa.insert(table).values(name=name, **values))
+        else:
+            if before["interface"] != after["interface"]:
+                _check_not_associated(connection, name, before["interface"])
+            connection.execute(sa.update(table).where(table.c.name == name).values(**values))
+        _take_out(connection, name, members.get(name, set()) - addresses)
+        _put_in(connection, name, addresses - members.get(name, set()))
+    if changes.after:
+        check_handed_out_once(connection)
+    now, _members = _pools(connection, names)
+    return changes.result("floating_pools", [{"name": name, **now[name]} for name in names])
+
+
+def check_handed_out_once(connection: sa.Connection) -> None:
+    """Raise ConflictError for a floating IP that a network hands out as a fixed IP, too.
+
+    A network may cover floating IPs when they are reserved in it; isolated ones are a world of their own.
+    """
+    floating, fixed, network = tables.floating_ip, tables.fixed_ip, tables.network
+    both = connection.execute(
+        sa.select(floating.c.address, floating.c.pool, network.c.name)
+        .join(fixed, fixed.c.ip == floating.c.address)
+        .join(network, network.c.id == fixed.c.network_id)
+        .where(
+            # naming the networks lets the key (network, ip) find the rows instead of reading whole pools
+            fixed.c.network_id.in_(sa.select(network.c.id).where(network.c.isolated.is_(False))),
+            fixed.c.reserved.is_(None),
+        )
+        .order_by(floating.c.address)
+        .limit(1)
+    ).first()
+    if both is not None:
+        raise ConflictError(
+            f"{to_text(both.address)} is in the floating pool {both.pool!r} and in the network {both.name!r}: "
+            "reserve it there, or take other ranges"
+        )
+
+
+def _pools(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str, Pool], dict[str, set[int]]]:
+    """The pools that there are of these names, and their addresses."""
+    table, addresses = tables.floating_pool, tables.floating_ip
+    found = connection.execute(sa.select(table).where(table.c.name.in_(names))).all()
+    members: dict[str, set[int]] = {row.name: set() for row in found}
+    query = sa.select(addresses.c.pool, addresses.c.address).where(addresses.c.pool.in_(sorted(members)))
+    for name, address in connection.execute(query):
+        members[name].add(address)
+    return {
+        row.name: {"cidr": row.cidr, "interface": row.interface, "addresses": pools.ranges(members[row.name])}
+        for row in found
+    }, members
+
+
+def _wanted(item: t.Mapping[str, t.Any], before: Pool | None, members: set[int]) -> tuple[Pool, set[int]]:
+    """The pool as it shall be, and its addresses."""
+    what = f"floating pool {item['name']!r}"
+    given = {key: item[key] for key in ("cidr", "interface") if item[key] is not None}
+    for key in ("cidr", "interface"):
+        if before is None and key not in given:
+            raise NovaliteError(f"{what} does not exist yet: give its {key} to make it")
+    after: Pool = {**(before or {}), **given}
+    cidr = pools.parse_floating_cidr(what, after["cidr"])
+    after["cidr"] = str(cidr)
+    pools.check_bridge(f"{what}: interface", after["interface"])
+    if item["addresses"] is not None:
+        addresses = pools.parse_ranges(f"{what}: addresses", item["addresses"], cidr)
+        if not addresses:
+            raise NovaliteError(f"{what}: addresses is empty: leave it out for all of {cidr}")
+    elif before is None or before["cidr"] != after["cidr"]:
+        addresses = {int(address) for address in cidr.hosts()}
+    else:
+        addresses = members
+    after["addresses"] = pools.ranges(addresses)
+    return after, addresses
+
+
+def _put_in(connection: sa.Connection, name: str, new: set[int]) -> None:
+    """Add these addresses to a pool. Raises ConflictError for one that another pool has."""
+    table = tables.floating_ip
+    for low, high in pools.bounds(new):
+        other = connection.execute(
+            sa.select(table.c.address, table.c.pool)
+            .where(table.c.address.between(low, high))
+            .order_by(table.c.address)
+            .limit(1)
+        ).first()
+        if other is not None:
+            raise ConflictError(
+                f"floating pool {name!r}: {to_text(other.address)} is in the floating pool {other.pool!r} already"
+            )
+    if new:
+        connection.execute(
+            sa.insert(table), [{"id": str(uuid.uuid4()), "pool": name, "address": address} for address in sorted(new)]
+        )
+
+
+def _take_out(connection: sa.Connection, name: str, gone: set[int]) -> None:
+    """Remove these addresses from a pool. Raises ConflictError for one that a project has: the write decides."""
+    table, project = tables.floating_ip, tables.project
+    for low, high in pools.bounds(gone):
+        there = sa.and_(table.c.pool == name, table.c.address.between(low, high))
+        connection.execute(sa.delete(table).where(there, table.c.project_id.is_(None)))
+        left = connection.execute(
+            sa.select(table.c.address, project.c.name)
+            .join(project, project.c.id == table.c.project_id)
+            .where(there)
+            .order_by(table.c.address)
+            .limit(1)
+        ).first()
+        if left is not None:
+            raise ConflictError(
+                f"floating pool {name!r}: {to_text(left.address)} is allocated to the project {left.name!r}: "
+                "release it first"
+            )
+
+
+def _check_not_associated(connection: sa.Connection, name: str, interface: str) -> None:
+    table = tables.floating_ip
+    used = connection.execute(
+        sa.select(table.c.address)
+        .where(table.c.pool == name, table.c.vif_id.is_not(None))
+        .order_by(table.c.address)
+        .limit(1)
+    ).scalar()
+    if used is not None:
+        raise ConflictError(
+            f"floating pool {name!r}: {to_text(used)} is associated with a server over {interface}: "
+            "disassociate it before the interface changes"
+        )

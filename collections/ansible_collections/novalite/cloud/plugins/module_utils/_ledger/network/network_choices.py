@@ -1,0 +1,80 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a project may choose on a network: on one that is not its own, nothing.
+
+Who chooses an address, a MAC or address pairs on a network that projects share can be whoever is there: its guests
+answer for the gateway, and the metadata service knows guests by their addresses. As in Neutron's default policy
+(create_port:fixed_ips, :mac_address, :allowed_address_pairs), such choices are the network's owner's, and
+administrators'.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ForbiddenError
+from ..queries import lookups
+
+Record = t.Mapping[str, t.Any]
+
+
+def check(
+    network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any], by_admin: bool
+) -> None:
+    """Raise ForbiddenError if the project chooses something on a network that is not its own, unless `by_admin`.
+
+    `choices`: what Neutron calls the attribute -> the value that was asked for; None and empty ones choose nothing.
+    """
+    if by_admin or owner == project_id:
+        return
+    for attribute, value in choices.items():
+        if value:
+            raise ForbiddenError(
+                f"rule:create_port:{attribute} is disallowed by policy: network {network_uuid} is not the project's "
+                "own; leave it out, or ask an administrator"
+            )
+
+
+def check_port(row: Record, project_id: str, wanted: Record, by_admin: bool) -> None:
+    """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
+    fixed = [one["ip_address"] for one in wanted.get("fixed_ips") or () if one.get("ip_address")]
+    pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
+    choices = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
+    check(row["uuid"], row["owner"], project_id, choices, by_admin)
+
+
+def check_router(row: Record, project_id: str, by_admin: bool) -> None:
+    """Raise ForbiddenError if a router of the project is to stand on the network `row` that is not the project's own.
+
+    A subnet has one router here: whoever put one on a shared network would take the place from everybody.
+    """
+    if not by_admin and row["owner"] != project_id:
+        raise ForbiddenError(
+            f"rule:add_router_interface is disallowed by policy: network {row['uuid']} is not the project's own; "
+            "route one that is, or ask an administrator"
+        )
+
+
+def check_servers(
+    connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool
+) -> None:
+    """Raise for what servers (as module `server` takes them) name and a member of the project may not.
+
+    NotFoundError for a flavor that it does not see, ForbiddenError for an address on a network of others. Playbooks are
+    an operator's, who may name any: so may an administrator.
+    """
+    if by_admin:
+        return
+    for server in servers:
+        if server.get("flavor"):
+            lookups.flavor_by_name(connection, server["flavor"], project_id)
+        for nic in server.get("networks") or ():
+            if isinstance(nic, dict) and nic.get("fixed_ip"):
+                (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)
+                check(row["uuid"], row["owner"], project_id, {"fixed_ips:ip_address": nic["fixed_ip"]}, by_admin)

@@ -1,0 +1,322 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Ports that projects make by themselves: an address, a MAC and groups, for a server that is to come or is there.
+
+An interface (vif) that no server has is a port; the one that a server has is one, too. Groups are a server's here and
+not an interface's: while a server has a port, the port's groups are the server's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._addressing import texts
+from ..._addressing.macs import MAC_PREFIX
+from ..._errors import NotFoundError, NovaliteError
+from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
+from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
+from ..identity.quotas import check_quota
+from ..queries.lookups import lock_project
+from ..queries.network_records import subnet_id
+from ..security.security_groups import ensure_default_group
+from .addresses import claim_addresses, release_addresses
+from .ipv6_claims import take_ipv6
+from .tenant_networks import TenantError
+from .vifs import insert_vifs
+
+MAX_PAIRS = 10  # Neutron's max_allowed_address_pair
+
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+Record = t.Mapping[str, t.Any]
+
+
+def create_port(connection: sa.Connection, project_id: str, row: Record, given: Record) -> str:
+    """Make a port of the project on the network `row`; returns its UUID.
+
+    `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else a list of {"subnet_id",
+    "ip_address"}), "security_groups" (UUIDs; None: the default group), "allowed_address_pairs", "name", "description",
+    "admin_state_up", "device_id", "device_owner". Raises NotFoundError, QuotaError, ConflictError for an address or a
+    MAC that is taken, and NovaliteError for what cannot be.
+    """
+    lock_project(connection, project_id)
+    number, now = str(uuid.uuid4()), int(time.time())
+    groups = _groups(connection, project_id, given["security_groups"])
+    nic = {"id": number, "instance_uuid": None, "network_id": row["id"], "position": None}
+    if given["mac"] is None:
+        insert_vifs(connection, [nic], MAC_PREFIX)
+    else:
+        _insert_with(connection, nic, given["mac"], row)
+    if given["allowed_address_pairs"]:
+        pairs = checked_pairs(given["allowed_address_pairs"])
+        connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
+    said = {key: given[key] for key in ("name", "description", "admin_state_up", "device_id", "device_owner")}
+    connection.execute(
+        sa.insert(port).values(
+            vif_id=number, project_id=project_id, kept=True, created_at=now, updated_at=now, **said
+        )
+    )
+    _write_groups(connection, number, groups)
+    take_addresses(connection, row, number, given["fixed_ips"])
+    check_quota(connection, project_id, "ports", count(connection, project_id))
+    return number
+
+
+def count(connection: sa.Connection, project_id: str) -> int:
+    """The ports that the project made by themselves."""
+    mine = sa.select(sa.func.count()).select_from(port).where(port.c.project_id == project_id, port.c.kept.is_(True))
+    return int(connection.execute(mine).scalar_one())
+
+
+def take_addresses(
+    connection: sa.Connection, row: Record, number: str, wanted: t.Sequence[Record] | None
+) -> None:
+    """Give the port `number` on the network `row` the addresses `wanted`: at most one of each family."""
+    asked = _asked(row, wanted)
+    if 4 in asked:
+        found = connection.execute(sa.select(network).where(network.c.id == row["id"])).one()
+        claim_addresses(connection, found, {f"vif:{number}": asked[4]}, int(time.time()), [])
+    if 6 in asked:
+        found = connection.execute(sa.select(network).where(network.c.id == row["id"])).one()
+        mac = connection.execute(sa.select(vif.c.mac).where(vif.c.id == number)).scalar_one()
+        nic = {"id": number, "mac": mac, "ipv6": None, "network": {"id": row["id"]}}
+        made = take_ipv6(connection, {row["id"]: found}, [nic])
+        if asked[6] is not None and made[number] != asked[6]:
+            raise NovaliteError(
+                f"Invalid input for operation: IPv6 address {asked[6]} can not be directly assigned to a port on "
+                f"subnet {subnet_id(row['uuid'], 6)} as the subnet is configured for automatic addresses."
+            )
+
+
+def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | None]:
+    """IP version -> the address that is asked for, or None for any."""
+    ranges = {4: row["cidr"], 6: row["cidr_v6"]}
+    subnets = {subnet_id(row["uuid"], version): version for version in ranges if ranges[version] is not None}
+    if wanted is None:
+        return dict.fromkeys(subnets.values())
+    found: dict[int, str | None] = {}
+    for one in wanted:
+        version: int | None = None
+        address = one.get("ip_address")
+        if address is not None:
+            parsed = _parsed(address)
+            version, address = parsed.version, str(parsed)
+        if one.get("subnet_id") is not None:
+            named = subnets.get(one["subnet_id"].lower())
+            if named is None:
+                raise NovaliteError(
+                    f"Invalid input for operation: Failed to create port on network {row['uuid']}, because fixed_ips "
+                    f"included invalid subnet {one['subnet_id']}."
+                )
+            if version not in (None, named):
+                raise NovaliteError(f"IP address {address} is not a valid IP for the specified subnet.")
+            version = named
+        if version is None:
+            raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
+        if ranges[version] is None or (
+            address is not None and ipaddress.ip_address(address) not in ipaddress.ip_network(ranges[version])
+        ):
+            raise NovaliteError(
+                f"IP address {address} is not a valid IP for any of the subnets on the specified network."
+            )
+        if version in found:
+            raise NovaliteError("Invalid input for operation: Exceeded maximum amount of fixed ips per port.")
+        found[version] = address
+    return found
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return texts.parse_address(text)
+    except ValueError:
+        raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None
+
+
+def update_port(connection: sa.Connection, project_id: str, row: Record, seen: Record, given: Record) -> None:
+    """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`.
+
+    Groups and addresses only of a port that no server has: those of the others are their server's. Raises TenantError
+    for an address that would go from under a running server.
+    """
+    number, now = seen["id"], int(time.time())
+    said = {key: given[key] for key in ("name", "description", "admin_state_up", "device_id", "device_owner")
+            if key in given}  # fmt: skip
+    if seen["instance_uuid"] is not None:
+        for key in ("device_id", "device_owner"):
+            said.pop(key, None)
+    if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
+        connection.execute(
+            sa.insert(port).values(
+                vif_id=number, project_id=project_id, kept=False, created_at=now, updated_at=now, **said
+            )
+        )
+    else:
+        connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=now, **said))
+    if "allowed_address_pairs" in given:
+        pairs = checked_pairs(given["allowed_address_pairs"] or []) or None
+        connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
+    if "security_groups" in given and seen["instance_uuid"] is None:
+        connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
+        _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
+    if "fixed_ips" in given:
+        _readdress(connection, row, seen, given["fixed_ips"] or [])
+
+
+def _readdress(connection: sa.Connection, row: Record, seen: Record, wanted: t.Sequence[Record]) -> None:
+    asked = _asked(row, wanted)
+    before = {4: seen["ip"], 6: seen["ipv6"]}
+    same = all(
+        (before[version] is not None) == (version in asked)
+        and (version not in asked or asked[version] in (None, before[version]))
+        for version in before
+    )
+    if same:
+        return
+    if seen["instance_uuid"] is not None or seen["router_id"] is not None:
+        raise TenantError(
+            "PortInUse",
+            f"Unable to complete operation on port {seen['id']} for network {row['uuid']}: its addresses stay as they "
+            "are while a device has it.",
+        )
+    if 4 not in asked or asked[4] not in (None, before[4]):
+        release_addresses(connection, [seen["id"]])
+        connection.execute(  # what it had is nothing that it is to get again
+            sa.update(fixed_ip)
+            .where(fixed_ip.c.network_id == row["id"], fixed_ip.c.last_owner == f"vif:{seen['id']}")
+            .values(last_owner=None)
+        )
+    if 6 not in asked:
+        connection.execute(sa.update(vif).where(vif.c.id == seen["id"]).values(ipv6=None))
+    take_addresses(connection, row, seen["id"], wanted)
+
+
+def delete_port(connection: sa.Connection, seen: Record) -> None:
+    """Remove a port that no server and no router has, with its address. Raises TenantError."""
+    if seen["router_id"] is not None:
+        raise TenantError(
+            "ServicePortInUse",
+            f"Port {seen['id']} cannot be deleted directly via the port API: has device owner "
+            "network:router_interface.",
+        )
+    if seen["instance_uuid"] is not None:
+        raise TenantError(
+            "PortInUse",
+            f"Unable to complete operation on port {seen['id']}: the server {seen['instance_uuid']} has it; detach the "
+            "interface from the server first.",
+        )
+    drop(connection, [seen["id"]])
+
+
+def drop(connection: sa.Connection, numbers: t.Collection[str]) -> None:
+    """Remove these interfaces, which nobody has, and give back their addresses."""
+    release_addresses(connection, numbers)
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id.in_(list(numbers))))
+    connection.execute(sa.update(floating_ip).where(floating_ip.c.vif_id.in_(list(numbers))).values(vif_id=None))
+    connection.execute(sa.delete(vif).where(vif.c.id.in_(list(numbers))))
+
+
+def attachable(connection: sa.Connection, project_id: str, number: str) -> t.Any:
+    """The interface `number` with its network's columns, if a server may have it.
+
+    Raises NotFoundError for one that is not the project's, TenantError for one that somebody has, NovaliteError for one
+    that is down, or on a network without an IPv4 subnet.
+    """
+    found = connection.execute(
+        sa.select(vif.c.id, vif.c.network_id, vif.c.instance_uuid, port.c.admin_state_up, network.c.name,
+                  network.c.cidr, network.c.uuid, router_interface.c.router_id)
+        .select_from(vif.join(port, port.c.vif_id == vif.c.id).join(network, network.c.id == vif.c.network_id)
+                     .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id))
+        .where(vif.c.id == number, port.c.project_id == project_id)
+    ).first()  # fmt: skip
+    if found is None:
+        other = sa.select(vif.c.id).join(instance, instance.c.uuid == vif.c.instance_uuid)
+        if connection.execute(other.where(vif.c.id == number, instance.c.project_id == project_id)).first():
+            raise TenantError("PortInUse", f"Port {number} is still in use.")
+        raise NotFoundError(f"Port id {number} could not be found.")
+    if found.instance_uuid is not None or found.router_id is not None:
+        raise TenantError("PortInUse", f"Port {number} is still in use.")
+    if not found.admin_state_up:
+        raise NovaliteError(f"Port {number} is administratively down: set admin_state_up first.")
+    if found.cidr is None:
+        raise NovaliteError(f"Network {found.uuid} requires a subnet in order to boot instances on.")
+    return found
+
+
+def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[int]:
+    """The groups of these ports by their own."""
+    link = port_security_group
+    query = sa.select(link.c.group_id).where(link.c.vif_id.in_(list(numbers))).distinct().order_by(link.c.group_id)
+    return list(connection.execute(query).scalars())
+
+
+def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
+    """Allowed address pairs as the ledger keeps them. Raises NovaliteError."""
+    if len(listed) > MAX_PAIRS:
+        raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
+    found: list[dict[str, t.Any]] = []
+    for one in listed:
+        try:
+            parsed = texts.parse_network(one["ip_address"])
+            if parsed.num_addresses > texts.MAX_PAIR:
+                raise ValueError(f"{parsed} has more than {texts.MAX_PAIR} addresses")
+            cidr = str(parsed)
+        except ValueError as error:
+            raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
+        pair = {
+            "ip_address": cidr if "/" in one["ip_address"] else one["ip_address"],
+            "mac_address": None if one.get("mac_address") is None else checked_mac(one["mac_address"]),
+        }
+        if pair in found:
+            raise NovaliteError(f"Request contains duplicate address pair: {pair['ip_address']}")
+        found.append(pair)
+    return found
+
+
+def checked_mac(text: str) -> str:
+    """A MAC that an interface may have, in small letters. Raises NovaliteError."""
+    mac = text.lower().replace("-", ":")
+    if not _MAC.fullmatch(mac) or int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
+        raise NovaliteError(f"Invalid input for mac_address. Reason: '{text[:40]}' is not a valid MAC address.")
+    return mac
+
+
+def _insert_with(connection: sa.Connection, nic: Record, text: str, row: Record) -> None:
+    mac = checked_mac(text)
+    if connection.execute(sa.select(vif.c.id).where(vif.c.mac == mac)).first() is not None:
+        raise TenantError(
+            "MacAddressInUse",
+            f"Unable to complete operation for network {row['uuid']}. The mac address {mac} is in use.",
+        )
+    connection.execute(sa.insert(vif).values(mac=mac, **nic))
+
+
+def _groups(connection: sa.Connection, project_id: str, wanted: t.Sequence[str] | None) -> list[int]:
+    if wanted is None:
+        return [ensure_default_group(connection, project_id)]
+    asked = [one.lower() for one in dict.fromkeys(wanted)]
+    rows = connection.execute(
+        sa.select(security_group.c.uuid, security_group.c.id).where(
+            security_group.c.project_id == project_id, security_group.c.uuid.in_(asked)
+        )
+    )
+    found = {row.uuid: row.id for row in rows}
+    for one in asked:
+        if one not in found:
+            raise NotFoundError(f"Security group {one} does not exist")
+    return sorted(found.values())
+
+
+def _write_groups(connection: sa.Connection, number: str, groups: t.Sequence[int]) -> None:
+    if groups:
+        connection.execute(
+            sa.insert(port_security_group), [{"vif_id": number, "group_id": group} for group in groups]
+        )

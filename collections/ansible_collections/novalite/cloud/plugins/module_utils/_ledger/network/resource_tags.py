@@ -1,0 +1,37 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Tags on networks, subnets, ports, routers, security groups and floating IPs. All of these have UUIDs."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..db.tables_networking import resource_tag
+
+MAX_TAGS = 50  # Neutron's
+
+
+def tags_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[str, list[str]]:
+    """Resource -> its tags, sorted; those without any are left out."""
+    found: dict[str, list[str]] = {}
+    query = sa.select(resource_tag).where(resource_tag.c.resource_id.in_(list(numbers)))
+    for row in connection.execute(query.order_by(resource_tag.c.tag)):
+        found.setdefault(row.resource_id, []).append(row.tag)
+    return found
+
+
+def replace_tags(connection: sa.Connection, number: str, tags: t.Iterable[str]) -> None:
+    """Let the resource have these tags and no others. Raises NovaliteError for too many."""
+    wanted = sorted(set(tags))
+    if len(wanted) > MAX_TAGS:
+        raise NovaliteError(f"{len(wanted)} tags: {MAX_TAGS} is the limit")
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
+    if wanted:
+        connection.execute(sa.insert(resource_tag), [{"resource_id": number, "tag": tag} for tag in wanted])

@@ -1,0 +1,198 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Routers of projects. What they stand for is done by each compute host for its own guests, as source NAT.
+
+A network is let out (network.snat) while a router that is up has an interface on it and leads to a floating pool.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import NotFoundError, NovaliteError
+from ..db.tables import floating_pool, instance, network, vif
+from ..db.tables_networking import port, resource_tag, router, router_interface
+from ..identity.quotas import check_quota
+from ..queries.lookups import lock_project
+from ..queries.network_records import pool_network_id, subnet_id
+from .ports import drop
+from .tenant_networks import TenantError
+from .vifs import insert_vifs
+
+INTERFACE = "network:router_interface"
+
+Record = t.Mapping[str, t.Any]
+
+
+def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[dict[str, t.Any]]:
+    """The project's routers (None: all projects'), or the one with this UUID."""
+    mine = sa.true() if project_id is None else router.c.project_id == project_id
+    query = sa.select(router).where(mine if number is None else sa.and_(mine, router.c.id == number))
+    return [dict(row) for row in connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings()]
+
+
+def create_router(connection: sa.Connection, project_id: str, given: Record) -> str:
+    """Make a router; `given` as for update_router. Returns its UUID."""
+    lock_project(connection, project_id)
+    number, now = str(uuid.uuid4()), int(time.time())
+    values = _values(connection, {"name": "", "description": "", **given})
+    connection.execute(
+        sa.insert(router).values(id=number, project_id=project_id, created_at=now, updated_at=now, **values)
+    )
+    count = sa.select(sa.func.count()).select_from(router).where(router.c.project_id == project_id)
+    check_quota(connection, project_id, "routers", connection.execute(count).scalar_one())
+    return number
+
+
+def update_router(connection: sa.Connection, row: Record, given: Record) -> list[str]:
+    """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None), "enable_snat".
+
+    Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
+    """
+    values = _values(connection, given)
+    connection.execute(sa.update(router).where(router.c.id == row["id"]).values(updated_at=int(time.time()), **values))
+    return settle(connection, _networks_of(connection, row["id"]))
+
+
+def delete_router(connection: sa.Connection, row: Record) -> None:
+    """Raises TenantError while it has interfaces."""
+    if _networks_of(connection, row["id"]):
+        raise TenantError("RouterInUse", f"Router {row['id']} still has ports")
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row["id"]))
+    connection.execute(sa.delete(router).where(router.c.id == row["id"]))
+
+
+def add_interface(
+    connection: sa.Connection, row: Record, of_network: Record, version: int, port_id: str | None
+) -> tuple[str, list[str]]:
+    """Let the router have an interface in a subnet: one that is made for it at the gateway's address, or a port.
+
+    Returns its UUID, and the hosts that are to be told. Raises NovaliteError for a subnet without a gateway, and for
+    one that a router has.
+    """
+    lock_project(connection, row["project_id"])
+    number = subnet_id(of_network["uuid"], version)
+    mine = sa.and_(router_interface.c.network_id == of_network["id"], router_interface.c.version == version)
+    if connection.execute(sa.select(router_interface.c.vif_id).where(mine)).first() is not None:
+        raise NovaliteError(f"Bad router request: Router already has a port on subnet {number}.")
+    if port_id is None:
+        if of_network["router_gateway"] is None:
+            raise NovaliteError(f"Bad router request: Subnet for router interface must have a gateway IP ({number}).")
+        port_id = str(uuid.uuid4())
+        insert_vifs(
+            connection,
+            [{"id": port_id, "instance_uuid": None, "network_id": of_network["id"], "position": None}],
+        )
+        now = int(time.time())
+        connection.execute(
+            sa.insert(port).values(
+                vif_id=port_id, project_id=row["project_id"], kept=False, device_id=row["id"],
+                device_owner=INTERFACE, created_at=now, updated_at=now,
+            )
+        )  # fmt: skip
+    else:
+        connection.execute(
+            sa.update(port).where(port.c.vif_id == port_id).values(device_id=row["id"], device_owner=INTERFACE)
+        )
+    connection.execute(
+        sa.insert(router_interface).values(
+            vif_id=port_id, router_id=row["id"], network_id=of_network["id"], version=version
+        )
+    )
+    return port_id, settle(connection, [of_network["id"]])
+
+
+def interfaces(connection: sa.Connection, router_id: str) -> list[dict[str, t.Any]]:
+    """The router's interfaces, each with its network's UUID."""
+    found = connection.execute(
+        sa.select(router_interface, network.c.uuid.label("network_uuid"))
+        .join(network, network.c.id == router_interface.c.network_id)
+        .where(router_interface.c.router_id == router_id)
+        .order_by(router_interface.c.network_id, router_interface.c.version)
+    ).mappings()
+    return [dict(one) for one in found]
+
+
+def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:
+    """Take an interface from the router; the port goes with it. Returns the hosts that are to be told."""
+    network_id = connection.execute(
+        sa.delete(router_interface)
+        .where(router_interface.c.router_id == router_id, router_interface.c.vif_id == vif_id)
+        .returning(router_interface.c.network_id)
+    ).scalar()
+    if network_id is None:
+        raise NotFoundError(f"Router {router_id} does not have an interface with id {vif_id}")
+    drop(connection, [vif_id])
+    return settle(connection, [network_id])
+
+
+def reaches(connection: sa.Connection, network_uuid: str, pool: str) -> bool:
+    """Whether floating IPs of the pool may lead to the network: a project's own needs a router that leads there."""
+    row = connection.execute(sa.select(network.c.id, network.c.tenant).where(network.c.uuid == network_uuid)).one()
+    c = router_interface.c
+    led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
+    led = led.where(c.network_id == row.id, c.version == 4, router.c.external_pool == pool)
+    return not row.tenant or connection.execute(led).first() is not None
+
+
+def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:
+    """Make network.snat what the routers say; returns the hosts with guests on those networks that this changed."""
+    leads_out = (
+        sa.select(router.c.id)
+        .join(router_interface, router_interface.c.router_id == router.c.id)
+        .where(
+            router_interface.c.network_id == network.c.id,
+            router_interface.c.version == 4,
+            router.c.external_pool.is_not(None),
+            router.c.enable_snat.is_(True),
+            router.c.admin_state_up.is_(True),
+        )
+        .exists()
+    )
+    changed: list[int] = []
+    for wanted in (True, False):
+        changed += connection.execute(
+            sa.update(network)
+            .where(
+                network.c.id.in_(sorted(network_ids)),
+                network.c.tenant.is_(True),
+                network.c.snat.is_(not wanted),
+                leads_out if wanted else ~leads_out,
+            )
+            .values(snat=wanted)
+            .returning(network.c.id)
+        ).scalars().all()  # fmt: skip
+    hosts = (
+        sa.select(instance.c.host)
+        .join(vif, vif.c.instance_uuid == instance.c.uuid)
+        .where(vif.c.network_id.in_(sorted(changed)), instance.c.deleted == 0, instance.c.host.is_not(None))
+        .distinct()
+    )
+    return sorted(connection.execute(hosts).scalars())
+
+
+def _networks_of(connection: sa.Connection, router_id: str) -> list[int]:
+    query = sa.select(router_interface.c.network_id).where(router_interface.c.router_id == router_id)
+    return list(connection.execute(query).scalars())
+
+
+def _values(connection: sa.Connection, given: Record) -> dict[str, t.Any]:
+    values = {key: given[key] for key in ("name", "description", "admin_state_up", "enable_snat") if key in given}
+    if "pool" in given:
+        values["external_pool"] = None if given["pool"] is None else _pool(connection, given["pool"])
+    return values
+
+
+def _pool(connection: sa.Connection, number: str) -> str:
+    for name in connection.execute(sa.select(floating_pool.c.name)).scalars():
+        if pool_network_id(name) == number:
+            return str(name)
+    raise NotFoundError(f"Network {number} could not be found.")

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Networks that projects make for themselves: in the ledger first without an address, then with the subnets they get.
+
+How they are carried (by a VXLAN of their own, a VLAN, bridges within the hosts) is the operator's to say. Within these
+bounds a project may use any addresses, where its networks are isolated: on each host they have their own namespace.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._rules import pools
+from ..db.tables import fixed_ip, instance, network, vif
+from ..db.tables_networking import resource_tag, router_interface, subnet
+from ..identity.quotas import check_quota
+from ..queries.lookups import lock_project
+from . import networks
+from .pool_claims import pool_lock
+
+MANAGERS = ("vxlan", "vlan", "flat_dhcp")
+HANDLE_LENGTH = 255
+
+
+class TenantError(ConflictError):
+    """What another record stands in the way of, with the class by which Neutron's clients know it."""
+
+    def __init__(self, neutron_type: str, message: str) -> None:
+        super().__init__(message)
+        self.neutron_type = neutron_type
+
+
+class Carrier(t.NamedTuple):
+    """What carries the networks of projects: a manager, and the hosts' interface where it takes one."""
+
+    manager: str = "vxlan"
+    interface: str | None = None
+
+
+def carrier(text: str) -> Carrier:
+    """Read "vxlan", "vlan:eth1" or "flat_dhcp". Raises NovaliteError."""
+    manager, _colon, interface = text.partition(":")
+    if manager not in MANAGERS or (manager == "vlan") != bool(interface):
+        raise NovaliteError(f"networks of projects by {text[:40]!r}: write vxlan, vlan:<interface> or flat_dhcp")
+    if interface:
+        pools.check_bridge("interface", interface)
+    return Carrier(manager, interface or None)
+
+
+def create_network(
+    connection: sa.Connection, project_id: str, wanted: t.Mapping[str, t.Any], how: Carrier
+) -> str:
+    """Record a network without addresses for the project; returns its UUID.
+
+    `wanted` has "name" (any text), "description", "mtu" (or None). Raises QuotaError, and NovaliteError when there is
+    no number left.
+    """
+    lock_project(connection, project_id)
+    pool_lock(connection)
+    number, now = str(uuid.uuid4()), int(time.time())
+    record: dict[str, t.Any] = {
+        **networks.DEFAULTS,
+        "manager": how.manager,
+        "bridge_interface": how.interface,
+        "dhcp": True,
+        "isolated": how.manager != "vlan",
+        "snat": False,
+        "mtu": wanted["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
+    }
+    networks.numbered(connection, "network", record)
+    connection.execute(
+        sa.insert(network).values(
+            uuid=number,
+            owner=project_id,
+            name=_handle(connection, project_id, wanted["name"], number),
+            display_name=wanted["name"],
+            description=wanted["description"],
+            tenant=True,
+            created_at=now,
+            updated_at=now,
+            **record,
+        )
+    )
+    used = sa.select(sa.func.count()).select_from(network).where(network.c.owner == project_id)
+    check_quota(connection, project_id, "networks", connection.execute(used).scalar_one())
+    return number
+
+
+def update_network(connection: sa.Connection, row: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> None:
+    """Write "name" or "description" of the network `row`."""
+    changed = {"description": values["description"]} if "description" in values else {}
+    if "name" in values:
+        changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
+    if changed:
+        touched = sa.update(network).where(network.c.id == row["id"])
+        connection.execute(touched.values(updated_at=int(time.time()), **changed))
+
+
+def delete_network(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> None:
+    """Remove the network `row` with its subnets. Raises TenantError while a port is on it."""
+    pool_lock(connection)
+    used = connection.execute(
+        sa.select(vif.c.id)
+        .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+        .where(vif.c.network_id == row["id"], sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0))
+        .limit(1)
+    ).scalar()
+    if used is not None:
+        raise TenantError(
+            "NetworkInUse",
+            f"Unable to complete operation on network {row['uuid']}. There are one or more ports still in use on the "
+            f"network, id for these ports is: {used}.",
+        )
+    _remove_tags(connection, row["uuid"])
+    # interfaces of deleted instances; subnets and the pool go with the network
+    connection.execute(sa.delete(vif).where(vif.c.network_id == row["id"]))
+    connection.execute(sa.delete(network).where(network.c.id == row["id"]))
+
+
+def check_no_port(connection: sa.Connection, row: t.Mapping[str, t.Any], subnet_id: str, version: int) -> None:
+    """Raise TenantError while an interface on the network `row` has an address of this family."""
+    address = sa.select(fixed_ip.c.ip).where(
+        fixed_ip.c.network_id == row["id"], fixed_ip.c.owner == "vif:" + vif.c.id
+    ).exists()  # fmt: skip
+    routed = sa.select(router_interface.c.vif_id).where(
+        router_interface.c.vif_id == vif.c.id, router_interface.c.version == version
+    ).exists()  # fmt: skip
+    attached = vif.c.instance_uuid.is_not(None)
+    has = sa.or_(address, attached) if version == 4 else vif.c.ipv6.is_not(None)
+    used = connection.execute(
+        sa.select(vif.c.id)
+        .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+        .where(
+            vif.c.network_id == row["id"],
+            sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0),
+            sa.or_(has, routed),
+        )
+        .limit(1)
+    ).scalar()
+    if used is not None:
+        raise TenantError(
+            "SubnetInUse",
+            f"Unable to complete operation on subnet {subnet_id}: One or more ports have an IP allocation from this "
+            "subnet.",
+        )
+
+
+def _handle(connection: sa.Connection, project_id: str, name: str, number: str) -> str:
+    """A name that no other network of the project has: what playbooks and hosts call it."""
+    taken = sa.select(network.c.id).where(network.c.owner == project_id, network.c.name == name)
+    if name and connection.execute(taken).first() is None:
+        return name
+    return f"{name[: HANDLE_LENGTH - 9]}-{number[:8]}" if name else f"network-{number[:8]}"
+
+
+def _remove_tags(connection: sa.Connection, number: str) -> None:
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
+
+
+def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], dict[str, t.Any]]:
+    """(network, IP version) -> what a project said of the subnet."""
+    rows = connection.execute(sa.select(subnet).where(subnet.c.network_id.in_(sorted(ids)))).mappings()
+    return {(row["network_id"], row["version"]): dict(row) for row in rows}

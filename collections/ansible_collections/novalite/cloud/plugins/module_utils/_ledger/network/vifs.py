@@ -1,0 +1,53 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Interfaces in the ledger, each with a MAC address of its own."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ..._addressing.macs import MAC_PREFIX, new_mac
+from ..._errors import ConflictError
+from ..db.tables import vif
+
+MAC_ATTEMPTS = 5
+
+_INSERT_VIF = {
+    "sqlite": sqlite.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+    "postgresql": postgresql.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+}
+
+
+def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
+    """Insert these interfaces, each with a MAC that no other interface has.
+
+    The constraint decides; MACs are random, so that a collision costs another try, and no sequence tells a tenant
+    how many interfaces there are. Raises ConflictError after five tries.
+    """
+    if not nics:
+        return
+    waiting = nics
+    for _attempt in range(MAC_ATTEMPTS):
+        macs = _new_macs(len(waiting), mac_prefix)
+        values = [{**nic, "mac": mac} for nic, mac in zip(waiting, macs)]
+        # what has a MAC that is taken is passed over; an error would end the transaction on PostgreSQL
+        insert = _INSERT_VIF[connection.dialect.name]
+        written = set(connection.execute(insert, values).scalars())
+        waiting = [nic for nic in waiting if nic["id"] not in written]
+        if not waiting:
+            return
+    raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
+
+
+def _new_macs(count: int, prefix: str) -> list[str]:
+    macs: set[str] = set()
+    while len(macs) < count:
+        macs.update(new_mac(prefix) for _missing in range(count - len(macs)))
+    return sorted(macs)

@@ -1,0 +1,166 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `aggregate`: named sets of compute hosts, with metadata for filters and weighers; some are zones.
+
+A host is in the aggregates that name it here, and in those that its inventory names (option `aggregates` of
+compute_host). Its availability zone is that of an aggregate that has one, else the one that its inventory says.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._rules.records import Changes, check_text, checked_names
+from ..db import tables
+from ..db.engine import inserted_id
+from ..queries.lookups import check_compute_hosts
+
+DEFAULT_ZONE = "nova"  # Nova's: what a host is in that nobody put into any
+METADATA_LENGTH = 255  # Nova's, for keys and values
+
+
+class Membership(t.NamedTuple):
+    """One aggregate as a host sees it."""
+
+    name: str
+    zone: str | None
+    metadata: dict[str, str]
+
+
+Record = dict[str, t.Any]  # {"zone", "metadata", "hosts"}
+
+
+def aggregate(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["aggregates"]`; `params["state"]` holds for all of them.
+
+    What is left out stays as it is; what is given replaces what was. Raises NotFoundError for a host that never
+    reported, ConflictError for a host that would be in two availability zones.
+    """
+    names = checked_names("aggregate", params["aggregates"])
+    ids, there = _aggregates(connection, names)
+    changes = Changes()
+    table = tables.aggregate
+    if params["state"] == "absent":
+        for name in names:
+            changes.note(name, there.get(name), None)
+        connection.execute(sa.delete(table).where(table.c.name.in_(names)))
+    else:
+        for item, name in zip(params["aggregates"], names):
+            before = there.get(name)
+            after = {**(before or {"zone": None, "metadata": {}, "hosts": []}), **_wanted(item, name)}
+            if changes.note(name, before, after):
+                _write(connection, ids.get(name), name, after)
+    concerned = {host for side in (changes.before, changes.after) for one in side.values() for host in one["hosts"]}
+    check_compute_hosts(connection, {host for one in changes.after.values() for host in one["hosts"]})
+    check_zones(connection, concerned)
+    hosts = tables.compute_host
+    # a choice that another run made on the old values must be made again
+    connection.execute(
+        sa.update(hosts).where(hosts.c.name.in_(sorted(concerned))).values(generation=hosts.c.generation + 1)
+    )
+    ids, now = _aggregates(connection, names)
+    return changes.result("aggregates", [{"id": ids[name], "name": name, **now[name]} for name in names if name in now])
+
+
+def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]]) -> dict[str, list[Membership]]:
+    """The aggregates of each host in `named`, whose values are the names that the host's inventory gives."""
+    rows = connection.execute(sa.select(tables.aggregate).order_by(tables.aggregate.c.name)).all()
+    known = {row.name: Membership(row.name, row.zone, row.metadata) for row in rows}
+    by_id = {row.id: known[row.name] for row in rows}
+    found: dict[str, dict[str, Membership]] = {
+        host: {name: known.get(name) or Membership(name, None, {}) for name in names} for host, names in named.items()
+    }
+    if by_id:
+        for aggregate_id, host in connection.execute(sa.select(tables.aggregate_host)):
+            if host in found:
+                found[host][by_id[aggregate_id].name] = by_id[aggregate_id]
+    return {host: [of_host[name] for name in sorted(of_host)] for host, of_host in found.items()}
+
+
+def zone_of(said: str, aggregates: t.Iterable[Membership]) -> str:
+    """A host's availability zone; `said` is the inventory's."""
+    return next((one.zone for one in aggregates if one.zone), said)
+
+
+def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:
+    """Raise ConflictError if one of these hosts is in two availability zones now."""
+    if not hosts:
+        return
+    table = tables.compute_host
+    query = sa.select(table.c.name, table.c.zone, table.c.aggregates).where(table.c.name.in_(sorted(hosts)))
+    rows = connection.execute(query).all()
+    of_hosts = memberships(connection, {row.name: row.aggregates for row in rows})
+    for row in rows:
+        zones = {one.zone: f"aggregate '{one.name}'" for one in of_hosts[row.name] if one.zone}
+        if row.zone != DEFAULT_ZONE:  # the default is what everybody says who says nothing
+            zones.setdefault(row.zone, "its own zone in the inventory")
+        if len(zones) > 1:
+            (first, by_first), (second, by_second) = sorted(zones.items())[:2]
+            raise ConflictError(
+                f"compute host '{row.name}' would be in two availability zones, '{first}' ({by_first}) and "
+                f"'{second}' ({by_second}): leave it in one of them"
+            )
+
+
+def _aggregates(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str, int], dict[str, Record]]:
+    table, hosts = tables.aggregate, tables.aggregate_host
+    ids: dict[str, int] = {}
+    found: dict[str, Record] = {}
+    for row in connection.execute(sa.select(table).where(table.c.name.in_(names))):
+        ids[row.name] = row.id
+        found[row.name] = {"zone": row.zone, "metadata": row.metadata, "hosts": []}
+    query = (
+        sa.select(table.c.name, hosts.c.host)
+        .join(hosts, hosts.c.aggregate_id == table.c.id)
+        .where(table.c.name.in_(names))
+        .order_by(hosts.c.host)
+    )
+    for name, host in connection.execute(query):
+        found[name]["hosts"].append(host)
+    return ids, found
+
+
+def _write(connection: sa.Connection, number: int | None, name: str, values: Record) -> None:
+    table, hosts = tables.aggregate, tables.aggregate_host
+    own = {"zone": values["zone"], "metadata": values["metadata"]}
+    now = int(time.time())
+    if number is None:
+        number = inserted_id(connection.execute(sa.insert(table).values(name=name, created_at=now, **own)))
+    else:
+        connection.execute(sa.update(table).where(table.c.id == number).values(updated_at=now, **own))
+    connection.execute(sa.delete(hosts).where(hosts.c.aggregate_id == number))
+    if values["hosts"]:
+        connection.execute(sa.insert(hosts), [{"aggregate_id": number, "host": host} for host in values["hosts"]])
+
+
+def _wanted(item: t.Mapping[str, t.Any], name: str) -> Record:
+    wanted: Record = {}
+    if item["zone"] is not None:
+        if ":" in item["zone"]:
+            raise NovaliteError(f"aggregate {name!r}: zone {item['zone']!r} holds a colon, which parts zone and host")
+        wanted["zone"] = check_text(f"aggregate {name!r}: zone", item["zone"]) or None
+    if item["metadata"] is not None:
+        wanted["metadata"] = {
+            check_text(f"aggregate {name!r}: metadata key", str(key)): _text(value, key, name)
+            for key, value in item["metadata"].items()
+        }
+    if item["hosts"] is not None:
+        wanted["hosts"] = sorted(set(item["hosts"]))
+    return wanted
+
+
+def _text(value: t.Any, key: t.Any, name: str) -> str:
+    # Nova's are strings; YAML turns an unquoted 2 or true into something else
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return check_text(f"aggregate {name!r}: metadata {key}", str(value), METADATA_LENGTH)
+    raise NovaliteError(f"aggregate {name!r}: metadata {key} is {value!r}: give it a string")

@@ -1,0 +1,256 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Compute hosts: what they reported, what their operator decided about them, and how the scheduler sees them."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._scheduling.rows import Aggregate, HostState
+from ..db.tables import allocation, instance, server_group_member
+from ..db.tables import compute_host as table
+from ..queries.foreign import COUNTS, Usage, known_uuids, usage
+from .aggregates import check_zones, memberships, zone_of
+from .host_removal import remove
+
+SERVICE_DOWN_TIME = 60  # seconds; Nova's default
+
+# What the host itself reports and has a column for; everything else it reports goes into `facts`.
+_TOTALS = ("vcpus", "memory_mb", "disk_gb")
+# What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
+_POLICY: dict[str, t.Any] = {
+    "enabled": True,
+    "disabled_reason": None,
+    "zone": "nova",
+    "aggregates": [],
+    "reserved_vcpus": 0,
+    "reserved_memory_mb": 512,
+    "reserved_disk_gb": 0,
+    "cpu_ratio": 4.0,
+    "ram_ratio": 1.0,
+    "disk_ratio": 1.0,
+    "count_foreign": "running",
+}
+_NOT_FACTS = {"name", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
+_STATE_COLUMNS = (
+    *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
+    *_TOTALS,
+    *("vcpus_used", "memory_mb_used", "disk_gb_used"),
+    *Usage._fields,
+    *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
+)
+_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "count_foreign", "failed_builds", "id", "last_seen_at")
+
+
+def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation of the module `compute_host`: record what hosts reported and how they are to be used, or forget one.
+
+    `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
+    no change. A host that is down keeps what is known about it. With `state: absent`, `name` leaves the ledger. Raises
+    NovaliteError for facts that make no sense, HostInUseError for a host that cannot leave.
+    """
+    if params.get("state") == "absent":
+        return _absent(connection, params["name"])
+    entries = params["compute_hosts"]
+    before, after = record(connection, entries, int(time.time()))
+    names = {entry["name"] for entry in entries}
+    query = sa.select(*_columns(_PUBLIC_COLUMNS)).where(table.c.name.in_(names)).order_by(table.c.name)
+    result: dict[str, t.Any] = {
+        "changed": before != after,
+        "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],
+    }
+    if before != after:
+        result["diff"] = {"before": before, "after": after}
+    return result
+
+
+def _absent(connection: sa.Connection, name: str) -> dict[str, t.Any]:
+    before = remove(connection, name)
+    if before is None:
+        return {"changed": False, "compute_hosts": []}
+    return {"changed": True, "compute_hosts": [], "diff": {"before": {name: before}, "after": {}}}
+
+
+def record(
+    connection: sa.Connection, entries: t.Sequence[t.Mapping[str, t.Any]], now: int
+) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds.
+
+    Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones.
+    """
+    for entry in entries:
+        _check(entry)
+    query = sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})).order_by(table.c.id)
+    # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
+    # writes, and no two writers wait for each other
+    known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
+    ours = known_uuids(connection, (one["uuid"] for entry in entries for one in entry.get("domains") or ()))
+    before: dict[str, t.Any] = {}
+    after: dict[str, t.Any] = {}
+    new, seen_ids = [], []
+    for entry in entries:
+        name = entry["name"]
+        old = known.get(name)
+        values = _reported(entry, old) | _decided(entry, old)
+        values |= _foreign(entry, old, ours)
+        if old is None:
+            new.append({"name": name, "last_seen_at": now if values["up"] else 0, **values})
+            after[name] = values
+            continue
+        if values["up"]:  # a report that it is down comes from somebody else
+            seen_ids.append(old.id)
+        changes = {key: value for key, value in values.items() if getattr(old, key) != value}
+        if changes:
+            before[name] = {key: getattr(old, key) for key in changes}
+            after[name] = changes
+            # a choice made on the old values must be made again
+            written = {**changes, "generation": table.c.generation + 1}
+            connection.execute(sa.update(table).where(table.c.id == old.id).values(written))
+    if seen_ids:
+        connection.execute(sa.update(table).where(table.c.id.in_(seen_ids)).values(last_seen_at=now))
+    if new:
+        connection.execute(sa.insert(table), new)
+    check_zones(connection, [name for name, changes in after.items() if {"zone", "aggregates"} & changes.keys()])
+    return before, after
+
+
+def host_states(
+    connection: sa.Connection,
+    now: int,
+    limit_to: t.Iterable[str] | None = None,
+    service_down_time: int = SERVICE_DOWN_TIME,
+    lock: bool = False,
+    with_instances: bool = False,
+    seen: t.Collection[str] = (),
+) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
+    """The hosts as the scheduler sees them, and (id, generation) of each by name.
+
+    A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
+    run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
+    until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
+    host has, which costs a row for each, and which few requests ask about.
+    """
+    beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
+    query = sa.select(*_columns(_STATE_COLUMNS), *beside)
+    if limit_to is not None:
+        query = query.where(table.c.name.in_(sorted(set(limit_to))))
+    if lock:
+        query = query.order_by(table.c.id).with_for_update()  # in this order everywhere: no deadlock
+    # The generations first: what the other queries find may then be newer than they are, and never older. A claim
+    # that is decided on something older passes its guard.
+    rows = connection.execute(query).all()
+    counts = _counts(connection)
+    building = _building(connection)
+    of_hosts = _instances(connection) if with_instances else {}
+    aggregates = memberships(connection, {row.name: row.aggregates for row in rows})
+    states, versions = [], {}
+    for row in rows:
+        *values, failed_builds, host_id, generation, last_seen_at = row
+        fields = dict(zip(_STATE_COLUMNS, values))
+        if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
+            fields["up"] = False
+            fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
+        name, facts = fields["name"], fields["facts"]
+        for amount in ("vcpus", "memory_mb", "disk_gb"):  # a scheduler sees no difference, only reasons name it
+            fields[f"{amount}_used"] += fields[f"{amount}_others"]
+        fields["zone"] = zone_of(fields["zone"], aggregates[name])
+        fields["aggregates"] = tuple(Aggregate(one.name, one.zone, one.metadata) for one in aggregates[name])
+        states.append(
+            HostState(
+                num_instances=counts.get(host_id, 0),
+                num_io_ops=building.get(name, 0),
+                failed_builds=failed_builds,
+                instances=of_hosts.get(host_id, {}),
+                metrics=facts.get("metrics") or {},
+                address=facts.get("address"),
+                **fields,
+            )
+        )
+        versions[name] = (host_id, generation)
+    return states, versions
+
+
+def _counts(connection: sa.Connection) -> dict[int, int]:
+    """How many instances have a claim on each host, by its id."""
+    c = allocation.c
+    query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
+    return {row.compute_host_id: row.instances for row in connection.execute(query)}
+
+
+def _building(connection: sa.Connection) -> dict[str, int]:
+    """How many instances each host is building, by its name: work on its disks."""
+    c = instance.c
+    # as text, so that SQLite sees that its index of such instances is meant
+    query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
+    found = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
+    return {row.host: row.builds for row in found}
+
+
+def _instances(connection: sa.Connection) -> dict[int, dict[str, dict[str, t.Any]]]:
+    """The instances with a claim on each host, by its id: by UUID, whose they are and their group."""
+    query = (
+        sa.select(allocation.c.compute_host_id, instance.c.uuid, instance.c.project_id, server_group_member.c.group_id)
+        .join(instance, instance.c.uuid == allocation.c.instance_uuid)
+        .outerjoin(server_group_member, server_group_member.c.instance_uuid == instance.c.uuid)
+    )
+    found: dict[int, dict[str, dict[str, t.Any]]] = {}
+    for host_id, uuid, project_id, group_id in connection.execute(query):
+        found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
+    return found
+
+
+def _columns(names: t.Iterable[str]) -> list[sa.Column[t.Any]]:
+    return [table.c[name] for name in names]
+
+
+def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+    up = bool(entry.get("up", True))
+    values: dict[str, t.Any] = {"up": up, "down_reason": None if up else entry.get("down_reason") or "is down"}
+    if up or old is None:
+        values.update({key: entry.get(key) or 0 for key in _TOTALS})
+        values["traits"] = sorted(entry.get("traits") or [])
+        values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
+    return values
+
+
+def _foreign(entry: t.Mapping[str, t.Any], old: t.Any, ours: t.Container[str]) -> dict[str, int]:
+    """What others' guests take; as it was where the host did not say which guests it has."""
+    if not entry.get("up", True) or entry.get("domains") is None:
+        return {}
+    count = entry.get("count_foreign") or (_POLICY["count_foreign"] if old is None else old.count_foreign)
+    return usage(entry["domains"], ours, count)._asdict()
+
+
+def _decided(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+    given = {key: entry[key] for key in _POLICY if entry.get(key) is not None}
+    if given.get("enabled"):
+        given["disabled_reason"] = None
+    return given if old is not None else {**_POLICY, **given}
+
+
+def _check(entry: t.Mapping[str, t.Any]) -> None:
+    name = entry.get("name")
+    if not name:
+        raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")
+    if entry.get("up", True):
+        for key in _TOTALS:
+            if not isinstance(entry.get(key), int) or entry[key] < 0:
+                raise NovaliteError(f"compute host '{name}' reports {key}={entry.get(key)!r}: give a whole number")
+    for key in ("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"):
+        if (entry.get(key) or 0) < 0:
+            raise NovaliteError(f"compute host '{name}': {key}={entry[key]} is below zero: give 0 or more")
+    if entry.get("count_foreign") not in (None, *COUNTS):
+        raise NovaliteError(
+            f"compute host '{name}': count_foreign={entry['count_foreign']!r} is none of {', '.join(COUNTS)}"
+        )
+    for key in ("cpu_ratio", "ram_ratio", "disk_ratio"):
+        if entry.get(key) is not None and not entry[key] > 0:
+            raise NovaliteError(f"compute host '{name}': {key}={entry[key]} lets nothing in: give more than 0")

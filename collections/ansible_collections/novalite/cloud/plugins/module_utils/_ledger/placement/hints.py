@@ -1,0 +1,137 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a caller may tell the scheduler with a server: hints in Nova's terms, and OpenNebula's requirements and rank.
+
+The forms are checked here, without SQL; what they name is looked up by `resolve`. A hint that novalite has no use for
+is kept: a filter of the user's own may have.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import typing as t
+
+from ..._errors import NovaliteError
+from ..._scheduling import expressions
+
+if t.TYPE_CHECKING:
+    import sqlalchemy as sa
+
+MAX_HINTS = 4096  # characters of JSON (CVE-2012-3371: a long list of hints stalled the scheduler)
+MAX_EXPRESSION = 1024  # characters
+SERVERS = ("same_host", "different_host")  # hints that name servers
+EXPRESSIONS = ("requirements", "rank")
+
+Hints = dict[str, t.Any]
+
+
+def checked(name: str, entry: t.Mapping[str, t.Any]) -> Hints:
+    """The hints of the server `name`, with its `requirements` and `rank` among them. Raises NovaliteError."""
+    given = entry.get("hints")
+    if given is not None and not isinstance(given, dict):
+        raise NovaliteError(f"hints of '{name}': give a dictionary of scheduler hints")
+    hints = {key: value for key, value in (given or {}).items() if value is not None}
+    hints.update({key: entry[key] for key in EXPRESSIONS if entry.get(key) is not None})
+    try:
+        size = len(json.dumps(hints))
+    except (TypeError, ValueError):
+        raise NovaliteError(f"hints of '{name}': give only texts, numbers, lists and dictionaries") from None
+    if size > MAX_HINTS:
+        raise NovaliteError(f"hints of '{name}' are {size} characters long: give at most {MAX_HINTS}")
+    for key in EXPRESSIONS:
+        if key in hints:
+            hints[key] = _expression(name, key, hints[key])
+    if "group" in hints:
+        hints["group"] = _one_text(name, "group", hints["group"])
+    for key in SERVERS:
+        if key in hints:
+            hints[key] = _texts(name, key, hints[key])
+    if "query" in hints:
+        hints["query"] = _query(name, hints["query"])
+    _near(name, hints)
+    return hints
+
+
+def resolve(
+    connection: sa.Connection, project_id: str, wanted: t.Mapping[str, Hints], being_made: t.Mapping[str, str]
+) -> dict[str, Hints]:
+    """The same hints by server name, with ids in place of the names of groups and servers.
+
+    `being_made` are the UUIDs of the servers of the same call, by name. Raises NotFoundError for an unknown name.
+    """
+    from .server_groups import groups_by_name_or_id, servers_by_name_or_id
+
+    groups = {hints["group"] for hints in wanted.values() if "group" in hints}
+    servers = {server for hints in wanted.values() for key in SERVERS for server in hints.get(key, [])}
+    group_of = groups_by_name_or_id(connection, groups, project_id) if groups else {}
+    uuid_of = servers_by_name_or_id(connection, servers, project_id, being_made) if servers else {}
+    resolved = {}
+    for name, hints in wanted.items():
+        of_one = dict(hints)
+        if "group" in of_one:
+            of_one["group"] = group_of[of_one["group"]]["id"]
+        for key in SERVERS:
+            if key in of_one:
+                of_one[key] = [uuid_of[server] for server in of_one[key]]
+                if being_made.get(name) in of_one[key]:
+                    raise NovaliteError(f"hint {key} of '{name}' names that server itself: name others")
+        resolved[name] = of_one
+    return resolved
+
+
+def _expression(name: str, key: str, value: t.Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_EXPRESSION:
+        raise NovaliteError(f"{key} of '{name}': give an expression of 1 to {MAX_EXPRESSION} characters")
+    try:
+        expressions.compiled(value.strip())
+    except NovaliteError as error:
+        raise NovaliteError(f"{key} of '{name}': {error}") from None
+    return value.strip()
+
+
+def _one_text(name: str, key: str, value: t.Any) -> str:
+    texts = _texts(name, key, value)
+    if len(texts) != 1:
+        raise NovaliteError(f"hint {key} of '{name}': give one name or UUID, not {len(texts)}")
+    return texts[0]
+
+
+def _texts(name: str, key: str, value: t.Any) -> list[str]:
+    # the API's clients send a list when a hint comes twice, and a text when it comes once
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) and 0 < len(text) <= 255 and text.isprintable() for text in texts):
+        raise NovaliteError(f"hint {key} of '{name}': give names or UUIDs")
+    return list(dict.fromkeys(texts))
+
+
+def _query(name: str, value: t.Any) -> str:
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
+    try:
+        query = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        query = None
+    if not isinstance(query, list) or not query:
+        raise NovaliteError(f"hint query of '{name}': give a JSON list such as '[\">=\", \"$free_ram_mb\", 1024]'")
+    return json.dumps(query)
+
+
+def _near(name: str, hints: Hints) -> None:
+    if "build_near_host_ip" in hints:
+        address = _one_text(name, "build_near_host_ip", hints["build_near_host_ip"])
+        try:
+            bits = ipaddress.ip_address(address).max_prefixlen
+        except ValueError:
+            raise NovaliteError(f"hint build_near_host_ip of '{name}': '{address}' is not an IP address") from None
+        cidr = re.fullmatch(r"/?([0-9]{1,3})", _one_text(name, "cidr", str(hints.get("cidr", "/24"))))
+        if cidr is None or int(cidr[1]) > bits:
+            raise NovaliteError(f"hint cidr of '{name}': give a prefix length of 0 to {bits}, such as /24")
+        hints.update({"build_near_host_ip": address, "cidr": f"/{int(cidr[1])}"})
+    elif "cidr" in hints:
+        raise NovaliteError(f"hint cidr of '{name}' means nothing without build_near_host_ip: give both")

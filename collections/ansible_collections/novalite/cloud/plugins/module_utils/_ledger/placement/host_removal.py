@@ -1,0 +1,91 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A compute host leaves the cloud: when nothing of anybody is on it, or on its way to it.
+
+What says so is read with the host's row held: a claim is a guarded write of that row, so none comes between.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError
+from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
+from ..db.tables_moves import OPEN, migration
+from ..db.tables_volumes import volume
+
+NAMED = 5  # of each kind that is still there, in an error's text
+
+
+class HostInUseError(ConflictError):
+    """A compute host that cannot leave: `instances`, `moves` and `volumes` are the names of what is there."""
+
+    def __init__(self, host: str, instances: list[str], moves: list[str], volumes: list[str]) -> None:
+        self.instances, self.moves, self.volumes = instances, moves, volumes
+        kinds = (("instances", instances), ("moves that are not done", moves), ("volumes", volumes))
+        there = "; ".join(f"{kind}: {_some(names)}" for kind, names in kinds if names)
+        super().__init__(
+            f"compute host '{host}' cannot leave, for it has {there}. Move or delete them "
+            "(host_evacuate.yml, terminate.yml, volumes.yml) and run again"
+        )
+
+
+def remove(connection: sa.Connection, host: str) -> dict[str, t.Any] | None:
+    """Forget the compute host, its place in aggregates and its own addresses; returns what was known of it.
+
+    None when it was unknown. Raises HostInUseError when an instance is on it or has a claim there, when a move from or
+    to it waits for its end, or when it has a volume.
+    """
+    row = connection.execute(sa.select(compute_host).where(compute_host.c.name == host).with_for_update()).first()
+    if row is None:
+        return None
+    instances, moves, volumes = _instances(connection, row), _moves(connection, host), _volumes(connection, host)
+    if instances or moves or volumes:
+        raise HostInUseError(host, instances, moves, volumes)
+    own = fixed_ip.c.owner == f"dhcp:{host}"
+    connection.execute(
+        sa.update(fixed_ip).where(own).values(owner=None, last_owner=f"dhcp:{host}", released_at=int(time.time()))
+    )
+    connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
+    connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
+    return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
+
+
+def _instances(connection: sa.Connection, row: t.Any) -> list[str]:
+    """Those that are there or have a claim; a claim without an instance, which a killed run left, by its UUID."""
+    claimed = sa.select(allocation.c.instance_uuid).where(allocation.c.compute_host_id == row.id)
+    here = sa.or_(instance.c.host == row.name, instance.c.uuid.in_(claimed))
+    rows = connection.execute(
+        sa.select(instance.c.uuid, instance.c.name).where(instance.c.deleted == 0, here).order_by(instance.c.id)
+    ).all()
+    known = {found.uuid for found in rows}
+    lost = sorted(uuid for uuid in connection.execute(claimed).scalars() if uuid not in known)
+    return [found.name for found in rows] + lost
+
+
+def _moves(connection: sa.Connection, host: str) -> list[str]:
+    c = migration.c
+    query = (
+        sa.select(c.type, instance.c.name)
+        .join(instance, instance.c.uuid == c.instance_uuid)
+        .where(sa.or_(c.source_host == host, c.dest_host == host), c.status.in_(OPEN), instance.c.deleted == 0)
+        .order_by(c.id)
+    )
+    return [f"{row.type} of {row.name}" for row in connection.execute(query)]
+
+
+def _volumes(connection: sa.Connection, host: str) -> list[str]:
+    query = sa.select(volume.c.name).where(volume.c.host == host).order_by(volume.c.name)
+    return list(connection.execute(query).scalars())
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

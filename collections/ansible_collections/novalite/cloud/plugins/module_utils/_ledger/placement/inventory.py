@@ -1,0 +1,64 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger as an inventory reads it: its instances, and the names that are no instance's. Reads only."""
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._ssh.inventory import Guest, guest
+from ..db.engine import DEFAULT_HOME, FILE_NAME, open_ledger, reading
+from ..queries import lookups
+from ..queries.views import instances_by
+from .compute_hosts import host_states
+
+
+def read_guests(
+    home: str | None, url: str | None, projects: t.Sequence[str] | None, states: t.Collection[str]
+) -> dict[str, t.Any]:
+    """`guests` of these projects (None: all) that are in these `vm_state`s, oldest first; `shared`, the fixed IPs
+    that several have in the whole cloud; `hosts`, the names of the compute hosts.
+
+    Writes nothing, a ledger that is not there least of all. Raises NovaliteError: no ledger, an unknown project.
+    """
+    if url is None and (home is not None or not os.environ.get("NOVALITE_LEDGER_URL")):
+        where = home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME
+        if not os.path.exists(os.path.join(where, FILE_NAME)):
+            raise NovaliteError(f"there is no ledger in {where}: launch something first, or set `home`")
+    engine = open_ledger(home, url, check_mode=True)
+    try:
+        with reading(engine) as connection:
+            return _read(connection, projects, states)
+    finally:
+        engine.dispose()
+
+
+def _read(
+    connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]
+) -> dict[str, t.Any]:
+    ids = None if projects is None else {lookups.project_by_name(connection, name)["id"] for name in projects}
+    zones = {state.name: state.zone for state in host_states(connection, int(time.time()))[0]}
+    everyone = instances_by(connection)
+    counts: dict[str, int] = {}
+    for one in everyone:
+        if one["host"] and one["nics"] and one["nics"][0]["ip"]:
+            counts[one["nics"][0]["ip"]] = counts.get(one["nics"][0]["ip"], 0) + 1
+    guests: list[Guest] = [
+        guest(one, zones.get(one["host"]))
+        for one in everyone
+        if one["vm_state"] in states and (ids is None or one["project"]["id"] in ids)
+    ]
+    return {
+        "guests": guests,
+        "shared": sorted(address for address, count in counts.items() if count > 1),
+        "hosts": sorted(zones),
+    }

@@ -1,0 +1,194 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A second claim for an instance that moves: chosen as for a new one, held beside the first until the move is over.
+
+An instance that gets another size on its own host keeps its one claim, which grows to what both sizes need: of
+processors and memory the larger, since never both run, and of the disk the sum, since both are kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError
+from ..._scheduling.explain import Decision, explanation
+from ..._scheduling.lines import lines_of
+from ..._scheduling.options import Options
+from ..._scheduling.rows import Request, request_of
+from ..._scheduling.select import select
+from ..db.tables import allocation, compute_host
+from ..queries.groups import groups_of, lock_groups
+from ..queries.views import Instance
+from . import claims
+from .compute_hosts import SERVICE_DOWN_TIME, host_states
+from .placements import StaleChoiceError
+
+SUMS = ("vcpus", "memory_mb", "disk_gb")
+SAME_HOST = ("allowed", "never", "only")
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where one instance goes (None: nowhere), and why, in lines for a person."""
+
+    host: str | None
+    message: str
+    lines: tuple[str, ...]
+
+
+def place(
+    connection: sa.Connection,
+    one: Instance,
+    flavor: t.Mapping[str, t.Any],
+    *,
+    host: str | None = None,
+    same_host: str = "never",
+    options: t.Mapping[str, t.Any] | None = None,
+    down_time: int | None = None,
+    limit_to: t.Collection[str] | None = None,
+) -> Place:
+    """Choose a host for the instance in the size `flavor`, and claim it there.
+
+    `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
+    `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
+    all that the ledger knows). Raises ConflictError when other runs
+    changed the hosts under ten choices in a row.
+    """
+    lock_groups(connection, [one])
+    wanted = {**one, "flavor": dict(flavor)}
+    for attempt in range(claims.CLAIM_ATTEMPTS):
+        try:
+            with connection.begin_nested():
+                return _place(
+                    connection, wanted, one["flavor"], host, same_host, options, down_time, attempt > 0, limit_to
+                )
+        except StaleChoiceError:
+            continue
+    raise ConflictError(
+        f"compute hosts were changed by other runs during {claims.CLAIM_ATTEMPTS} choices in a row: run again"
+    )
+
+
+def _place(
+    connection: sa.Connection,
+    one: Instance,
+    old: t.Mapping[str, t.Any],
+    host: str | None,
+    same_host: str,
+    options: t.Mapping[str, t.Any] | None,
+    down_time: int | None,
+    lock: bool,
+    limit_to: t.Collection[str] | None,
+) -> Place:
+    source, now = one["host"], int(time.time())
+    chosen = Options.of(options)
+    request = _request(connection, one)
+    found, versions = host_states(
+        connection,
+        now,
+        limit_to,
+        SERVICE_DOWN_TIME if down_time is None else down_time,
+        lock,
+        with_instances=claims.asks_for_instances([one], chosen),
+    )
+    here = host == source if host is not None else same_host == "only"
+    grown = _growth(connection, request, source, old)
+    at_home = [state for state in found if state.name == source]
+    if here:
+        decision = _select(at_home, grown, chosen)
+    else:
+        others = [state for state in found if state.name != source and host in (None, state.name)]
+        decision = _select(others, request, chosen)
+        if decision.host is None and host is None and same_host == "allowed":
+            instead = _select(at_home, grown, chosen)
+            decision = decision if instead.host is None else instead
+    if decision.host is not None:
+        _claim(connection, decision, source, versions, now)
+    told = explanation(decision)
+    return Place(decision.host, decision.message, tuple(lines_of(told)))
+
+
+def _select(hosts: t.Sequence[t.Any], request: Request, options: Options) -> Decision:
+    return select(hosts, [request], claims.DEFAULT_CHOICE, options=options)[0]
+
+
+def _request(connection: sa.Connection, one: Instance) -> Request:
+    """What it asks of a host, as at its launch; but a host that was asked for then is no wish for ever, and in its
+    group it is where it goes to, not where it is."""
+    hints = {key: value for key, value in (one.get("request") or {}).items() if key != "host"}
+    zone = (one.get("availability_zone") or "").partition(":")[0] or None
+    group = groups_of(connection, [one]).get(one["uuid"])
+    if group is not None:
+        members = {uuid: host for uuid, host in group.members.items() if uuid != one["uuid"]}
+        group = dataclasses.replace(group, members=members)
+    return request_of({**one, "request": hints, "availability_zone": zone, "attempts": []}, group)
+
+
+def _claim(
+    connection: sa.Connection, decision: Decision, source: str, versions: dict[str, tuple[int, int]], now: int
+) -> None:
+    request = decision.request
+    claims.take_room(connection, [decision], versions)
+    host_id = versions[decision.host or ""][0]
+    amounts = {name: getattr(request, name) for name in SUMS}
+    if decision.host == source:
+        columns = {name: allocation.c[name] + amount for name, amount in amounts.items()}
+        connection.execute(sa.update(allocation).where(*_own(request.uuid, host_id)).values(**columns))
+    else:
+        row = {"instance_uuid": request.uuid, "compute_host_id": host_id, "created_at": now, **amounts}
+        connection.execute(sa.insert(allocation).values(**row))
+
+
+def _growth(connection: sa.Connection, request: Request, source: str, old: t.Mapping[str, t.Any]) -> Request:
+    """What its own host has to give beside what it has claimed there."""
+    return dataclasses.replace(
+        request,
+        vcpus=max(0, request.vcpus - old["vcpus"]),
+        memory_mb=max(0, request.memory_mb - old["memory_mb"]),
+    )
+
+
+def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: t.Mapping[str, t.Any]) -> None:
+    """Make the instance's claim on `host` smaller: what `flavor` takes. One that is smaller already stays."""
+    row = connection.execute(
+        sa.select(allocation, compute_host.c.id)
+        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+        .where(allocation.c.instance_uuid == uuid, compute_host.c.name == host)
+        .with_for_update()
+    ).first()
+    if row is None:
+        return
+    image = {"virtual_size": 0}
+    wanted = request_of({"uuid": uuid, "name": uuid, "flavor": flavor, "image": image})
+    # a flavor without a size of its own takes the image's, and no resize leads from or to one: that part stays
+    disk_gb = wanted.disk_gb if flavor["root_gb"] else row.disk_gb
+    new = {"vcpus": wanted.vcpus, "memory_mb": wanted.memory_mb, "disk_gb": disk_gb}
+    freed = {name: max(0, getattr(row, name) - new[name]) for name in SUMS}
+    if not any(freed.values()):
+        return
+    host_id = row.compute_host_id
+    connection.execute(
+        sa.update(allocation)
+        .where(*_own(uuid, host_id))
+        .values(**{name: allocation.c[name] - amount for name, amount in freed.items()})
+    )
+    connection.execute(
+        sa.update(compute_host)
+        .where(compute_host.c.id == host_id)
+        .values(
+            **{f"{name}_used": compute_host.c[f"{name}_used"] - amount for name, amount in freed.items()},
+            generation=compute_host.c.generation + 1,
+        )
+    )
+
+
+def _own(uuid: str, host_id: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return allocation.c.instance_uuid == uuid, allocation.c.compute_host_id == host_id

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `cloud_info`: hosts and how full they are, networks, instances, security groups. Reads only."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._graph import topology
+from ..._scheduling.capacity import used_by_others
+from ..._scheduling.rows import HostState
+from ..db.tables import fixed_ip, network, project
+from ..queries import lookups
+from ..queries.views import Instance, instances_by
+from .compute_hosts import host_states
+
+Record = dict[str, t.Any]
+
+EVER = 10**10  # seconds; a host that nobody has asked for a while is not down
+
+
+def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Record:
+    """The cloud, or what one project sees and has of it; how full the hosts are is said of all. With `picture` also
+    as a graph. Raises NotFoundError for an unknown project."""
+    owner = None
+    if params["project"] is not None:
+        owner = lookups.project_by_name(connection, params["project"])["id"]
+    instances = instances_by(connection, project_id=owner)
+    states, _versions = host_states(connection, int(time.time()), service_down_time=EVER)
+    hosts = sorted((_host(state) for state in states), key=lambda one: one["name"])
+    found: dict[str, list[Record]] = {
+        "hosts": hosts,
+        "networks": _networks(connection, owner),
+        "servers": sorted((_server(one) for one in instances), key=lambda one: (one["project"], one["id"])),
+        "security_groups": _groups(instances),
+    }
+    result: Record = {"changed": False, **found}
+    if params["picture"]:
+        result["dot"] = topology.dot(hosts, found["networks"], found["servers"], found["security_groups"])
+    return result
+
+
+def _host(state: HostState) -> Record:
+    def fill(name: str, ratio: float) -> list[float]:
+        total = (getattr(state, name) - getattr(state, f"reserved_{name}")) * ratio
+        return [getattr(state, f"{name}_used"), round(max(total, 0), 1)]
+
+    return {
+        "name": state.name,
+        "zone": state.zone,
+        "up": state.up,
+        "down_reason": state.down_reason,
+        "enabled": state.enabled,
+        "disabled_reason": state.disabled_reason,
+        "vcpus": fill("vcpus", state.cpu_ratio),
+        "memory_mb": fill("memory_mb", state.ram_ratio),
+        "disk_gb": fill("disk_gb", state.disk_ratio),
+        "used_by_others": used_by_others(state),
+    }
+
+
+def _networks(connection: sa.Connection, owner: str | None) -> list[Record]:
+    pool = (
+        sa.select(
+            fixed_ip.c.network_id,
+            sa.func.count().label("size"),
+            sa.func.count(fixed_ip.c.owner).label("used"),
+        )
+        .where(fixed_ip.c.reserved.is_(None))
+        .group_by(fixed_ip.c.network_id)
+        .subquery()
+    )
+    fields = ("id", "uuid", "name", "cidr", "cidr_v6", "bridge", "vlan", "vni", "manager", "isolated")
+    query = (
+        sa.select(*(network.c[field] for field in fields), project.c.name.label("project"), pool.c.size, pool.c.used)
+        .outerjoin(pool, pool.c.network_id == network.c.id)
+        .outerjoin(project, project.c.id == network.c.owner)
+        .order_by(network.c.name, network.c.id)
+    )
+    if owner is not None:
+        query = query.where(network.c.owner.in_(["", owner]))
+    rows = connection.execute(query).mappings()
+    return [{**row, "size": row["size"] or 0, "used": row["used"] or 0} for row in rows]
+
+
+def _server(one: Instance) -> Record:
+    return {
+        "id": one["id"],
+        "uuid": one["uuid"],
+        "name": one["name"],
+        "project": one["project"]["name"],
+        "host": one["host"],
+        "vm_state": one["vm_state"],
+        "task_state": one["task_state"],
+        "flavor": one["flavor"]["name"],
+        "ip": next((nic["ip"] for nic in one["nics"] if nic["ip"]), None),
+        "floating_ips": [floating["address"] for nic in one["nics"] for floating in nic["floating_ips"]],
+        "networks": [nic["network"]["id"] for nic in one["nics"]],
+        "security_groups": [group["id"] for group in one["security_groups"]],
+    }
+
+
+def _groups(instances: t.Iterable[Instance]) -> list[Record]:
+    """Those that instances carry, with their rules."""
+    found: dict[int, Record] = {}
+    for one in instances:
+        for group in one["security_groups"]:
+            record = found.setdefault(group["id"], {**group, "project": one["project"]["name"], "members": 0})
+            record["members"] += 1
+    return sorted(found.values(), key=lambda one: (one["project"], one["name"]))

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What became of a scheduling: to the instances' rows, to the record of their launch, and to the caller."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._scheduling.explain import Decision, explanation
+from ..._scheduling.lines import NAMED, lines_of
+from ..._scheduling.select import EXPLAINED_HOSTS
+from ..db.tables import instance, instance_action
+
+Instance = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of each instance, by UUID. `hosts` holds those with a claim, new or kept."""
+
+    hosts: dict[str, str] = dataclasses.field(default_factory=dict)
+    decisions: dict[str, Decision] = dataclasses.field(default_factory=dict)
+    kept: set[str] = dataclasses.field(default_factory=set)
+    unplaced: dict[str, str] = dataclasses.field(default_factory=dict)  # with the message for its owner
+    explain_all: bool = False
+    recorded: set[str] = dataclasses.field(default_factory=set)  # of `unplaced`: those that become ERROR
+
+
+class StaleChoiceError(Exception):
+    """A row changed between the choice and the write: undo, and choose again."""
+
+
+def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[str, t.Any], now: int) -> None:
+    """Write what was decided to the instances and to the record of their launch, where there are any."""
+    moves = []
+    for uuid, row in rows.items():
+        if uuid in outcome.recorded:
+            fault = {"code": 500, "message": outcome.unplaced[uuid], "created": now}
+            moves.append({"of": uuid, "was": row.task_state, "vm": "error", "task": None, "at": None, "why": fault})
+        elif uuid in outcome.hosts and (uuid not in outcome.kept or row.task_state == "scheduling"):
+            host = outcome.hosts[uuid]
+            moves.append(
+                {"of": uuid, "was": row.task_state, "vm": "building", "task": "networking", "at": host, "why": None}
+            )
+    if moves:
+        written = connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.uuid == sa.bindparam("of"),
+                instance.c.deleted == 0,
+                instance.c.task_state.is_not_distinct_from(sa.bindparam("was")),
+            )
+            .values(
+                vm_state=sa.bindparam("vm"),
+                task_state=sa.bindparam("task"),
+                host=sa.bindparam("at"),
+                fault=sa.bindparam("why"),
+                updated_at=now,
+            ),
+            moves,
+        )
+        if written.rowcount != len(moves):
+            raise StaleChoiceError
+    _explain(connection, outcome, now)
+
+
+def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
+    """Put the reasons beside the launch that is under way; a launch that found no host ends here."""
+    concerned = [*outcome.decisions, *(uuid for uuid in outcome.recorded if uuid not in outcome.decisions)]
+    query = (
+        sa.select(instance_action.c.id, instance_action.c.instance_uuid, instance_action.c.details)
+        .where(
+            instance_action.c.instance_uuid.in_(concerned),
+            instance_action.c.action == "create",
+            instance_action.c.finished_at.is_(None),
+        )
+        .order_by(instance_action.c.id)
+    )
+    latest = {row.instance_uuid: row for row in connection.execute(query)}
+    writes = []
+    for uuid, row in latest.items():
+        details = dict(row.details)
+        if uuid in outcome.decisions:
+            details["scheduler"] = _explanation(outcome, uuid, everything=False)
+        message = outcome.unplaced.get(uuid)
+        ended = None if message is None else now
+        writes.append({"action_id": row.id, "new_details": details, "new_message": message, "ended": ended})
+    if writes:
+        connection.execute(
+            sa.update(instance_action)
+            .where(instance_action.c.id == sa.bindparam("action_id"))
+            .values(
+                details=sa.bindparam("new_details"),
+                message=sa.bindparam("new_message"),
+                finished_at=sa.bindparam("ended"),
+            ),
+            writes,
+        )
+
+
+def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.Any]:
+    placed, unplaced, explanations = [], [], []
+    for one in instances:
+        uuid = one["uuid"]
+        decision, host = outcome.decisions.get(uuid), outcome.hosts.get(uuid)
+        if uuid in outcome.unplaced:
+            unplaced.append({"instance": dict(one), "message": outcome.unplaced[uuid]})
+        elif host is not None:
+            moved = uuid not in outcome.kept or one.get("task_state") == "scheduling"
+            states = {"vm_state": "building", "task_state": "networking"} if moved else {}
+            alternates = list(decision.alternates) if decision else list(one.get("alternates") or [])
+            placed.append({**one, **states, "host": host, "alternates": alternates})
+        if decision is not None:
+            explanations.append(_explanation(outcome, uuid, outcome.explain_all))
+        else:
+            message = outcome.unplaced.get(uuid) or f"{host} holds the claim of '{one['name']}' already"
+            kept = {"uuid": uuid, "name": one["name"], "host": host, "message": message}
+            explanations.append({**kept, "lines": [message]})
+    claimed = [one for one in placed if one["uuid"] not in outcome.kept]
+    result = {
+        "changed": bool(claimed or outcome.recorded),
+        "instances": placed,
+        "unplaced": unplaced,
+        "explanations": explanations,
+        "msg": _message(placed, unplaced, len(instances)),
+    }
+    if result["changed"]:
+        names = {one["uuid"]: one["name"] for one in instances}
+        why = {one["uuid"]: one["lines"] for one in explanations}
+        result["diff"] = {
+            "before": {names[uuid]: {"host": None} for uuid in [*(one["uuid"] for one in claimed), *outcome.recorded]},
+            "after": {
+                one["name"]: {"host": one["host"], "alternates": one["alternates"], "why": why[one["uuid"]]}
+                for one in claimed
+            }
+            | {
+                names[uuid]: {"host": None, "fault": outcome.unplaced[uuid], "why": why[uuid]}
+                for uuid in outcome.recorded
+            },
+        }
+    return result
+
+
+def _explanation(outcome: Outcome, uuid: str, everything: bool) -> dict[str, t.Any]:
+    """Every host of the decision or, as it is recorded, a bounded number of them."""
+    # in a request for all or nothing, an instance may have had its choice and not got it
+    explained = {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
+    if everything:
+        explained["filters"] = explanation(outcome.decisions[uuid], named=None)["filters"]
+    else:
+        explained["weights"] = explained["weights"][:EXPLAINED_HOSTS]
+    return {**explained, "lines": lines_of(explained, named=None if everything else NAMED)}
+
+
+def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[t.Mapping[str, t.Any]], asked: int) -> str:
+    counts = collections.Counter(one["host"] for one in placed)
+    shares = ", ".join(f"{count} on {host}" for host, count in sorted(counts.items())[:10])
+    more = f" and on {len(counts) - 10} other hosts" if len(counts) > 10 else ""
+    line = f"placed {len(placed)} of {asked} instances" + (f": {shares}{more}" if shares else "")
+    if unplaced:
+        # the one that found no host says why; those that were given up for it only point to it
+        reasons = sorted((one["message"] for one in unplaced), key=lambda text: not text.startswith("No valid host"))
+        line += f". {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+    return line

@@ -1,0 +1,163 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_group`: servers that shall run together, or apart; and who joins and leaves."""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import Changes, check_range, checked_names
+from ..db import tables
+from ..identity.quotas import check_quota
+from ..queries.lookups import project_by_name, unknown
+
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+Record = dict[str, t.Any]
+
+
+def server_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["server_groups"]` of the project named `params["project"]`.
+
+    As in Nova, a group that goes leaves its servers where they are. Raises ConflictError for another policy of a group
+    that has servers (they stand where the old one put them), QuotaError, NovaliteError for a policy that makes no
+    sense.
+    """
+    owner = project_by_name(connection, params["project"], lock=True)["id"]
+    names = checked_names("server group", params["server_groups"])
+    table = tables.server_group
+    mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
+    there = {row.name: row for row in connection.execute(sa.select(table).where(mine))}
+    members = _members(connection, [row.id for row in there.values()])
+    changes = Changes()
+    if params["state"] == "absent":
+        for name in names:
+            changes.note(name, _rules_of(there.get(name)), None)
+        connection.execute(sa.delete(table).where(mine))
+        return changes.result("server_groups", [])
+    for item, name in zip(params["server_groups"], names):
+        old = there.get(name)
+        after = _wanted(item, name, old)
+        if not changes.note(name, _rules_of(old), after):
+            continue
+        if old is None:
+            connection.execute(sa.insert(table).values(id=str(uuid.uuid4()), project_id=owner, name=name, **after))
+            continue
+        if members[old.id]:
+            raise ConflictError(
+                f"server group {name!r} has {len(members[old.id])} servers that stand where its policy {old.policy} "
+                "put them: make another group, or delete them first"
+            )
+        connection.execute(sa.update(table).where(table.c.id == old.id).values(**after))
+    if changes.after:
+        count = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == owner)
+        check_quota(connection, owner, "server_groups", connection.execute(count).scalar_one())
+    rows = connection.execute(sa.select(table).where(mine).order_by(table.c.name)).all()
+    return changes.result(
+        "server_groups",
+        [
+            {"id": row.id, "name": row.name, **(_rules_of(row) or {}), "members": members.get(row.id, [])}
+            for row in rows
+        ],
+    )
+
+
+def groups_by_name_or_id(connection: sa.Connection, names: t.Iterable[str], project_id: str) -> dict[str, Record]:
+    """The project's server groups by what they were called, a name or an id. Raises NotFoundError for one unknown."""
+    wanted = sorted(set(names))
+    table = tables.server_group
+    mine = table.c.project_id == project_id
+    rows = connection.execute(
+        sa.select(table).where(mine, sa.or_(table.c.name.in_(wanted), table.c.id.in_(wanted)))
+    ).mappings().all()
+    found = {row["id"]: dict(row) for row in rows}
+    found.update({row["name"]: dict(row) for row in rows})
+    for name in wanted:
+        if name not in found:
+            others = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars()
+            raise unknown("server group", name, others)
+    return {name: found[name] for name in wanted}
+
+
+def servers_by_name_or_id(
+    connection: sa.Connection, names: t.Iterable[str], project_id: str, being_made: t.Mapping[str, str]
+) -> dict[str, str]:
+    """UUIDs of the project's servers by what they were called. `being_made` are those of the same call, by name.
+
+    Raises NotFoundError for one unknown: a hint that silently meant nothing would be worse.
+    """
+    wanted = sorted(set(names))
+    table = tables.instance
+    rows = connection.execute(
+        sa.select(table.c.name, table.c.uuid).where(
+            table.c.project_id == project_id,
+            table.c.deleted == 0,
+            sa.or_(table.c.name.in_(wanted), table.c.uuid.in_(wanted)),
+        )
+    ).all()
+    found = {**being_made, **{row.uuid: row.uuid for row in rows}, **{row.name: row.uuid for row in rows}}
+    for name in wanted:
+        if name not in found:
+            raise NotFoundError(f"a scheduler hint names the server {name!r}, which the project does not have")
+    return {name: found[name] for name in wanted}
+
+
+def join(connection: sa.Connection, project_id: str, members: t.Mapping[str, str]) -> None:
+    """Put new instances (UUID -> group id) into their groups. Raises QuotaError for more than a group may have."""
+    if not members:
+        return
+    table = tables.server_group_member
+    connection.execute(
+        sa.insert(table), [{"instance_uuid": one, "group_id": group} for one, group in sorted(members.items())]
+    )
+    counted = (
+        sa.select(tables.server_group.c.name, sa.func.count().label("members"))
+        .join(table, table.c.group_id == tables.server_group.c.id)
+        .where(table.c.group_id.in_(sorted(set(members.values()))))
+        .group_by(tables.server_group.c.name)
+    )
+    for row in connection.execute(counted):
+        check_quota(connection, project_id, "server_group_members", row.members, f"server group {row.name!r}")
+
+
+def leave(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """Take instances that are gone out of their groups."""
+    table = tables.server_group_member
+    connection.execute(sa.delete(table).where(table.c.instance_uuid.in_(sorted(set(uuids)))))
+
+
+def _members(connection: sa.Connection, group_ids: t.Sequence[str]) -> dict[str, list[str]]:
+    table = tables.server_group_member
+    found: dict[str, list[str]] = {group_id: [] for group_id in group_ids}
+    query = sa.select(table).where(table.c.group_id.in_(group_ids)).order_by(table.c.instance_uuid)
+    for row in connection.execute(query):
+        found[row.group_id].append(row.instance_uuid)
+    return found
+
+
+def _wanted(item: t.Mapping[str, t.Any], name: str, old: t.Any) -> Record:
+    policy = item["policy"] or (old.policy if old is not None else None)
+    if policy is None:
+        raise NovaliteError(f"server group {name!r} does not exist yet: give its policy, one of {', '.join(POLICIES)}")
+    limit = item["max_server_per_host"]
+    if limit is not None:
+        if policy != "anti-affinity":
+            raise NovaliteError(
+                f"server group {name!r}: max_server_per_host means something for anti-affinity only, not for {policy}"
+            )
+        check_range(f"server group {name!r}: max_server_per_host", limit, 1)
+    elif old is not None and policy == old.policy:
+        limit = old.max_server_per_host
+    return {"policy": policy, "max_server_per_host": limit or 1}
+
+
+def _rules_of(row: t.Any) -> Record | None:
+    return None if row is None else {"policy": row.policy, "max_server_per_host": row.max_server_per_host}

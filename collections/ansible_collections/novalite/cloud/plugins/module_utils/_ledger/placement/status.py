@@ -1,0 +1,297 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How the cloud stands: what hosts have left, who has which address, why an instance is where it is. Reads only."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NotFoundError
+from ..._scheduling.rows import HostState
+from ..db import tables
+from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
+from ..identity.quotas import quota_limits
+from .compute_hosts import host_states
+
+EVER = 10**10  # seconds; how long ago a host was looked at is said beside it, and is no reason to call it down
+MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
+PAGE = 50  # instances
+OWNERS = 1024  # addresses of a project that a map names
+
+_LISTED = (
+    "id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked",
+)  # fmt: skip
+
+_OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
+
+Host = dict[str, t.Any]
+AddressMap = dict[str, t.Any]
+
+
+def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
+    """Every compute host, or those of `names`, with what each resource has in all and in use, by name.
+
+    `limit` is what may be promised: (total - reserved) * ratio, as Placement counts; `others` is what of `used` guests
+    take that are not novalite's. Memory in MiB, disk in GiB.
+    """
+    states, _versions = host_states(connection, int(time.time()), names, EVER)
+    c = compute_host.c
+    query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
+    watched = {row.name: row for row in connection.execute(query)}
+    found = []
+    for one in sorted(states, key=lambda state: state.name):
+        found.append(
+            {
+                "name": one.name,
+                "up": one.up,
+                "down_reason": one.down_reason,
+                "enabled": one.enabled,
+                "disabled_reason": one.disabled_reason,
+                "zone": one.zone,
+                "aggregates": [aggregate.name for aggregate in one.aggregates],
+                "last_seen_at": watched[one.name].last_seen_at or None,
+                "looked_at": watched[one.name].looked_at,
+                "differences": watched[one.name].differences,
+                "instances": one.num_instances,
+                "building": one.num_io_ops,
+                "failed_builds": one.failed_builds,
+                "capacity": {
+                    "vcpus": _resource(one, "vcpus", one.cpu_ratio),
+                    "memory_mb": _resource(one, "memory_mb", one.ram_ratio),
+                    "disk_gb": _resource(one, "disk_gb", one.disk_ratio),
+                },
+                "facts": dict(one.facts),
+            }
+        )
+    return found
+
+
+def host(connection: sa.Connection, name: str) -> Host:
+    """One compute host. Raises NotFoundError."""
+    found = hosts(connection, [name])
+    if not found:
+        raise NotFoundError(f"Compute host {name[:255]} could not be found.")
+    return found[0]
+
+
+def _resource(state: HostState, name: str, ratio: float) -> dict[str, t.Any]:
+    total, reserved = getattr(state, name), getattr(state, f"reserved_{name}")
+    # down, not up: half a core cannot be promised
+    return {
+        "total": total,
+        "reserved": reserved,
+        "ratio": ratio,
+        "limit": max(0, int((total - reserved) * ratio)),
+        "used": getattr(state, f"{name}_used"),
+        "others": getattr(state, f"{name}_others"),
+    }
+
+
+def networks(connection: sa.Connection, project_id: str | None) -> list[dict[str, t.Any]]:
+    """The networks that a project sees (None: all), each with how many addresses are in which state."""
+    conditions = [] if project_id is None else [network.c.owner.in_(["", project_id])]
+    query = sa.select(network).where(*conditions).order_by(network.c.name, network.c.id)
+    found = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+    now = int(time.time())
+    counted = (
+        sa.select(fixed_ip.c.network_id, *_counts(now))
+        .join(network, network.c.id == fixed_ip.c.network_id)
+        .where(*conditions)
+        .group_by(fixed_ip.c.network_id)
+    )
+    for one in found.values():
+        one["addresses"] = dict.fromkeys(_STATES, 0)
+    for number, *counts in connection.execute(counted):
+        found[number]["addresses"] = _named(counts)
+    return list(found.values())
+
+
+def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> AddressMap:
+    """Who has what in a network that a project sees (None: any, and all of its users are named).
+
+    `cells` divide the pool into at most 256 parts of `block` addresses each, in order, with the counts of each state;
+    `owners` name instances of the project by address. Raises NotFoundError.
+    """
+    conditions: list[sa.ColumnElement[bool]] = [network.c.uuid == uuid]
+    if project_id is not None:
+        conditions.append(network.c.owner.in_(["", project_id]))
+    row = connection.execute(sa.select(network).where(*conditions)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"Network {uuid[:255]} could not be found.")
+    cidr = ipaddress.IPv4Network(row["cidr"])
+    first, block = int(cidr.network_address), max(1, cidr.num_addresses // MAP_CELLS)
+    cell = (fixed_ip.c.ip - first) // block
+    query = (
+        sa.select(cell.label("cell"), *_counts(int(time.time())))
+        .join(network, network.c.id == fixed_ip.c.network_id)
+        .where(fixed_ip.c.network_id == row["id"])
+        .group_by("cell")
+        .order_by("cell")
+    )
+    cells: list[dict[str, t.Any]] = [
+        {"first": str(ipaddress.IPv4Address(first + number * block)), **_named(counts)}
+        for number, *counts in connection.execute(query)
+    ]
+    owners = (
+        sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
+        .join(vif, sa.and_(vif.c.network_id == fixed_ip.c.network_id, _OF_VIF))
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .where(fixed_ip.c.network_id == row["id"])
+        .order_by(fixed_ip.c.ip)
+        .limit(OWNERS)
+    )
+    if project_id is not None:
+        owners = owners.where(instance.c.project_id == project_id)
+    totals = {state: sum(one[state] for one in cells) for state in _STATES}
+    return {
+        **dict(row),
+        "addresses": totals,
+        "block": block,
+        "cells": cells,
+        "owners": [
+            {
+                "address": str(ipaddress.IPv4Address(one.ip)),
+                "uuid": one.uuid,
+                "name": one.display_name or one.name,
+                "mac": one.mac,
+            }
+            for one in connection.execute(owners)
+        ],
+    }
+
+
+_STATES = ("total", "instances", "hosts", "reserved", "resting", "free")
+
+
+def _counts(now: int) -> list[sa.ColumnElement[t.Any]]:
+    """How many addresses of pool rows, joined to their networks, are of instances, of hosts, reserved, resting."""
+    of_instances = fixed_ip.c.owner.like("vif:%")
+    resting = sa.and_(
+        fixed_ip.c.owner.is_(None),
+        fixed_ip.c.reserved.is_(None),
+        fixed_ip.c.released_at > 0,
+        fixed_ip.c.released_at + network.c.quarantine_seconds > now,
+    )
+    tests = (
+        of_instances,
+        sa.and_(fixed_ip.c.owner.is_not(None), sa.not_(of_instances)),
+        fixed_ip.c.reserved.is_not(None),
+        resting,
+    )
+    return [sa.func.count(), *(sa.func.sum(sa.case((test, 1), else_=0)) for test in tests)]
+
+
+def _named(counts: t.Sequence[t.Any]) -> dict[str, int]:
+    total, *rest = (int(count) for count in counts)
+    return dict(zip(_STATES, (total, *rest, total - sum(rest))))
+
+
+def instance_page(
+    connection: sa.Connection, project_id: str | None, *, before: int | None = None, host: str | None = None
+) -> tuple[list[dict[str, t.Any]], int | None]:
+    """Up to 50 instances of the project (None: of all), newest first, and the number that the next page is before.
+
+    Each has what a list shows: names, states, host, flavor's name, project's name, and its addresses.
+    """
+    conditions: list[sa.ColumnElement[bool]] = [instance.c.deleted == 0]
+    if project_id is not None:
+        conditions.append(instance.c.project_id == project_id)
+    if before is not None:
+        conditions.append(instance.c.id < before)
+    if host is not None:
+        conditions.append(instance.c.host == host)
+    columns = (*(instance.c[name] for name in _LISTED), tables.project.c.name.label("project"))
+    rows = connection.execute(
+        sa.select(*columns, instance.c.flavor["name"].as_string().label("flavor"))
+        .join(tables.project, tables.project.c.id == instance.c.project_id)
+        .where(*conditions)
+        .order_by(instance.c.id.desc())
+        .limit(PAGE)
+    ).all()
+    addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
+    plugged = (
+        sa.select(vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
+        .outerjoin(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, _OF_VIF))
+        .where(vif.c.instance_uuid.in_(list(addresses)))
+        .order_by(vif.c.instance_uuid, vif.c.position)
+    )
+    for uuid, ipv6, number in connection.execute(plugged):
+        addresses[uuid] += [str(ipaddress.IPv4Address(number))] if number is not None else []
+        addresses[uuid] += [ipv6] if ipv6 else []
+    found = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
+    return found, rows[-1].id if len(rows) == PAGE else None
+
+
+def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """How many instances of the project are in which vm_state, most first."""
+    count = sa.func.count()
+    query = sa.select(instance.c.vm_state, count).where(instance.c.project_id == project_id, instance.c.deleted == 0)
+    rows = connection.execute(query.group_by(instance.c.vm_state).order_by(count.desc(), instance.c.vm_state))
+    return {row.vm_state: row[1] for row in rows}
+
+
+def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> dict[str, t.Any]:
+    """What the scheduler recorded when it last placed an instance of the project (None: of any).
+
+    `explanation` is None for an instance that it has not come to yet. Raises NotFoundError.
+    """
+    conditions = [instance.c.uuid == uuid, instance.c.deleted == 0]
+    if project_id is not None:
+        conditions.append(instance.c.project_id == project_id)
+    query = sa.select(instance.c.uuid, instance.c.name, instance.c.host, instance.c.attempts).where(*conditions)
+    row = connection.execute(query).first()
+    if row is None:
+        raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+    decided = connection.execute(
+        sa.select(instance_action.c.details["scheduler"], instance_action.c.started_at)
+        .where(instance_action.c.instance_uuid == uuid, instance_action.c.action == "create")
+        .order_by(instance_action.c.id.desc())
+    ).first()
+    explanation = None if decided is None else decided[0]
+    return {
+        "uuid": row.uuid,
+        "name": row.name,
+        "host": row.host,
+        "attempts": list(row.attempts),
+        "decided_at": None if decided is None or explanation is None else decided.started_at,
+        "explanation": explanation,
+    }
+
+
+def usage(connection: sa.Connection, project_id: str) -> list[dict[str, t.Any]]:
+    """The quotas of a project that can be counted over all of it: resource, used, limit (-1: none)."""
+    limits = quota_limits(connection, project_id)
+    own = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
+    row = connection.execute(
+        sa.select(
+            sa.func.count(),
+            sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0),
+            sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0),
+        ).where(own)
+    ).one()
+    used = {"instances": int(row[0]), "cores": int(row[1]), "ram": int(row[2])}
+    for resource, counted in _counted(project_id).items():
+        used[resource] = int(connection.execute(counted).scalar_one())
+    return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in used]
+
+
+def _counted(project_id: str) -> dict[str, sa.Select[t.Any]]:
+    def count(table: sa.Table, column: str = "project_id") -> sa.Select[t.Any]:
+        return sa.select(sa.func.count()).select_from(table).where(table.c[column] == project_id)
+
+    return {
+        "key_pairs": count(tables.keypair),
+        "security_groups": count(tables.security_group),
+        "server_groups": count(tables.server_group),
+        "floating_ips": count(tables.floating_ip),
+        "networks": count(tables.network, "owner"),
+        "images": count(tables.image, "owner"),
+    }

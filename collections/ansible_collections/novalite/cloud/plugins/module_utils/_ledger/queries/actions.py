@@ -1,0 +1,208 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The instance action log: what was asked of an instance, when it ended, and how, in words fit for its owner."""
+
+from __future__ import annotations
+
+import collections
+import re
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..db.tables import instance_action, instance_action_event
+
+_ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
+_EVENT_FIELDS = ("event", "host", "started_at", "finished_at", "result")
+EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
+MAX_MESSAGE = 255  # as Nova's fault messages
+
+# Messages come from failed commands. What looks like a secret there stays there (CVE-2014-7230, CVE-2019-14433).
+_URL_LOGIN = re.compile(r"(://)[^/\s@]+@")
+_SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|api_?key))(\s*[=:]\s*)(\S+)")
+
+
+def one_line(message: str | None) -> str:
+    """`message` as one printable line of at most 255 characters, without passwords and the like."""
+    line = without_secrets(" ".join("".join(c if c.isprintable() else " " for c in message or "").split()))
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
+
+
+def without_secrets(text: str) -> str:
+    """`text` with stars for what looks like a password, a token, or the login of a URL."""
+    return _SECRET.sub(r"\1\2***", _URL_LOGIN.sub(r"\1***@", text))
+
+
+def new_request_id() -> str:
+    """An id for one request, as OpenStack's clients print it."""
+    return f"req-{uuid.uuid4()}"
+
+
+def start(
+    connection: sa.Connection,
+    action: str,
+    details: t.Mapping[str, t.Mapping[str, t.Any]],
+    request_id: str,
+    now: int | None = None,
+    user_id: str | None = None,
+    project_id: str | None = None,
+) -> None:
+    """Record that `action` began on every instance in `details` (UUID -> what is worth keeping about it).
+
+    `user_id` and `project_id` say who asked, where the API knows.
+    """
+    if not details:
+        return
+    started = int(time.time()) if now is None else now
+    connection.execute(
+        sa.insert(instance_action),
+        [
+            {
+                "instance_uuid": instance_uuid,
+                "action": action,
+                "request_id": request_id,
+                "user_id": user_id,
+                "project_id": project_id,
+                "started_at": started,
+                "details": dict(detail),
+            }
+            for instance_uuid, detail in details.items()
+        ],
+    )
+
+
+def finish(
+    connection: sa.Connection,
+    action: str,
+    outcomes: t.Sequence[tuple[str, str | None, str | None]],
+    ended: bool = True,
+    now: int | None = None,
+) -> None:
+    """Record on the unfinished `action` of each (UUID, host, error message or None) one event, and its end.
+
+    With `ended` false the action goes on: an attempt on one host failed, the next is to come. An instance without
+    such an action (its record was made by hand, or it ended already) is passed over.
+    """
+    if not outcomes:
+        return
+    finished = int(time.time()) if now is None else now
+    rows = connection.execute(
+        sa.select(instance_action.c.instance_uuid, instance_action.c.id, instance_action.c.started_at)
+        .where(
+            instance_action.c.instance_uuid.in_([instance_uuid for instance_uuid, _host, _error in outcomes]),
+            instance_action.c.action == action,
+            instance_action.c.finished_at.is_(None),
+        )
+        .order_by(instance_action.c.id)
+    )
+    running = {row.instance_uuid: row for row in rows}
+    events, ends, over = [], [], []
+    for instance_uuid, host, error in outcomes:
+        row = running.get(instance_uuid)
+        if row is None:
+            continue
+        if ended:
+            over.append({"of_action": row.id, "at": finished, "how": "Success" if error is None else "Error"})
+        events.append(
+            {
+                "action_id": row.id,
+                "event": EVENTS.get(action) or (f"{action}_on_host" if host else action),
+                "host": host,
+                "started_at": row.started_at,
+                "finished_at": finished,
+                "result": "Success" if error is None else "Error",
+            }
+        )
+        ends.append({"of_action": row.id, "finished": finished if ended else None, "error": error})
+    if over:  # steps that were under way
+        connection.execute(
+            sa.update(instance_action_event)
+            .where(
+                instance_action_event.c.action_id == sa.bindparam("of_action"),
+                instance_action_event.c.finished_at.is_(None),
+            )
+            .values(finished_at=sa.bindparam("at"), result=sa.bindparam("how")),
+            over,
+        )
+    if events:
+        connection.execute(sa.insert(instance_action_event), events)
+        connection.execute(
+            sa.update(instance_action)
+            .where(instance_action.c.id == sa.bindparam("of_action"))
+            .values(finished_at=sa.bindparam("finished"), message=sa.bindparam("error")),
+            ends,
+        )
+
+
+def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
+    """UUID -> the details of the unfinished `action` of each instance that has one."""
+    rows = connection.execute(
+        sa.select(instance_action.c.instance_uuid, instance_action.c.details)
+        .where(
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))),
+            instance_action.c.action == action,
+            instance_action.c.finished_at.is_(None),
+        )
+        .order_by(instance_action.c.id)
+    )
+    return {row.instance_uuid: row.details for row in rows}
+
+
+def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: str | None, now: int) -> None:
+    """The unfinished `action` of each of these comes to its next step, `event`; the one before is over.
+
+    With None, there is no next one.
+    """
+    unfinished = sa.select(instance_action.c.id).where(
+        instance_action.c.instance_uuid.in_(sorted(set(uuids))),
+        instance_action.c.action == action,
+        instance_action.c.finished_at.is_(None),
+    )
+    connection.execute(
+        sa.update(instance_action_event)
+        .where(instance_action_event.c.action_id.in_(unfinished), instance_action_event.c.finished_at.is_(None))
+        .values(finished_at=now, result="Success")
+    )
+    ids = connection.execute(unfinished.order_by(instance_action.c.id)).scalars().all()
+    if event is not None and ids:
+        connection.execute(
+            sa.insert(instance_action_event),
+            [{"action_id": one, "event": event, "started_at": now} for one in ids],
+        )
+
+
+def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now: int | None = None) -> None:
+    """End every unfinished action of these instances: something else was begun, and they will not go on."""
+    connection.execute(
+        sa.update(instance_action)
+        .where(instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.finished_at.is_(None))
+        .values(finished_at=int(time.time()) if now is None else now, message=message)
+    )
+
+
+def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[dict[str, t.Any]]]:
+    """All actions of each instance, newest first, each with its events, in two queries."""
+    wanted = sorted(set(uuids))
+    events: collections.defaultdict[int, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    of_these = instance_action.c.instance_uuid.in_(wanted)
+    for row in connection.execute(
+        sa.select(instance_action_event)
+        .join(instance_action, instance_action.c.id == instance_action_event.c.action_id)
+        .where(of_these)
+        .order_by(instance_action_event.c.id)
+    ):
+        events[row.action_id].append({field: getattr(row, field) for field in _EVENT_FIELDS})
+    found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    for row in connection.execute(
+        sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())
+    ):
+        found[row.instance_uuid].append(
+            {**{field: getattr(row, field) for field in _ACTION_FIELDS}, "events": events[row.id]}
+        )
+    return dict(found)

@@ -1,0 +1,137 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Who is in a security group, for rules that name it: every host that has such a rule has to know every member.
+
+An address on an isolated network means nothing elsewhere, so members are told by scope: "" for all networks that share
+one range of addresses, otherwise the bridge of the isolated one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._addressing.macs import LINK_LOCAL, eui64
+from ..._errors import NovaliteError
+from ..._firewall.rules import expanded
+from ..._plan.host_plan import Plan
+from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
+from .address_pairs import without_others
+
+Instance = t.Mapping[str, t.Any]
+Members = dict[str, list[str]]  # scope -> addresses
+EVERYWHERE = ""
+
+
+def complete(connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given: t.Mapping[str, t.Sequence[Instance]]
+             ) -> None:
+    """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
+    where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there.
+
+    `given`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from them.
+    """
+    changing = {group["id"] for kind in ("build", "remove") for one in given.get(kind, ())
+                for group in one["security_groups"]}
+    elsewhere = hosts_naming(connection, changing)
+    named = {rule["remote_group_id"] for plans in hosts.values() for plan in plans.values()
+             for group in plan.get("security_groups", ()) for rule in group["rules"]} - {None}
+    if not named and not elsewhere:
+        return
+    members = members_of(connection, named | set().union(*elsewhere.values()), given)
+    for plans in hosts.values():
+        for kind in ("build", "keep", "remove"):
+            if kind in plans:
+                plans[kind]["security_groups"] = add_members(plans[kind]["security_groups"], members)
+    for host, groups in elsewhere.items():
+        hosts.setdefault(host, {})["groups"] = {
+            "security_groups": [with_members({"id": group}, members) for group in sorted(groups)]
+        }
+
+
+def members_of(
+    connection: sa.Connection, groups: t.Collection[int], given: t.Mapping[str, t.Sequence[Instance]]
+) -> dict[int, Members]:
+    """Group -> the addresses of its instances, also those that several instances may use."""
+    link, own = instance_security_group, fixed_ip.alias("own")
+    leaving = {one["uuid"] for one in given.get("remove", ())}
+    found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
+    rows = connection.execute(
+        sa.select(
+            link.c.group_id, instance.c.uuid, vif.c.mac, vif.c.ipv6, vif.c.allowed_address_pairs, own.c.ip,
+            instance.c.project_id, vif.c.network_id, network.c.isolated, network.c.bridge,
+        )
+        .select_from(
+            link.join(instance, instance.c.id == link.c.instance_id)
+            .join(vif, vif.c.instance_uuid == instance.c.uuid)
+            .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+        )
+        .where(link.c.group_id.in_(sorted(groups)), instance.c.deleted == 0)
+    )
+    for row in rows.all():
+        if row.uuid not in leaving:
+            address = None if row.ip is None else str(ipaddress.IPv4Address(row.ip))
+            scope = row.bridge if row.isolated else EVERYWHERE
+            found[row.group_id].setdefault(scope, set()).update(
+                _addresses(row.mac, address, row.ipv6, without_others(
+                    connection, row.project_id, row.network_id, row.allowed_address_pairs)))
+    for one in given.get("build", ()):
+        for group in one["security_groups"]:
+            for nic in one["nics"] if group["id"] in found else ():
+                scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
+                found[group["id"]].setdefault(scope, set()).update(
+                    _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs")))
+    return {group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
+            for group, scopes in found.items()}
+
+
+def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
+    """A group as the module `firewall` takes it, with its members where they are known."""
+    if group["id"] not in members:
+        return group
+    scopes = members[group["id"]]
+    scoped = [{"bridge": scope, "addresses": scopes[scope]} for scope in scopes if scope != EVERYWHERE]
+    return {**group, "members": scopes.get(EVERYWHERE, []), **({"scoped_members": scoped} if scoped else {})}
+
+
+def _addresses(
+    mac: str, ip: str | None, ipv6: str | None, pairs: t.Iterable[t.Mapping[str, t.Any]] | None
+) -> set[str]:
+    found = {address for address in (ip, ipv6, eui64(LINK_LOCAL, mac)) if address}
+    for pair in pairs or ():
+        # A range may be all there is: whoever may send from it must not become everybody.
+        with contextlib.suppress(NovaliteError):
+            found.update(expanded(pair["ip_address"]))
+    return found
+
+
+def hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, set[int]]:
+    """Host -> those of `groups` that rules of groups of its instances name."""
+    rules, link = security_group_rule, instance_security_group
+    found: dict[str, set[int]] = {}
+    if not groups:
+        return found
+    rows = connection.execute(
+        sa.select(instance.c.host, rules.c.remote_group_id)
+        .join(link, link.c.instance_id == instance.c.id)
+        .join(rules, rules.c.group_id == link.c.group_id)
+        .where(rules.c.remote_group_id.in_(sorted(groups)), instance.c.deleted == 0, instance.c.host.is_not(None))
+        .distinct()
+    )
+    for host, group in rows:
+        found.setdefault(host, set()).add(group)
+    return found
+
+
+def add_members(groups: t.Sequence[Plan], members: t.Mapping[int, Members]) -> list[Plan]:
+    """The groups with their members, and those that their rules name."""
+    there = {group["id"] for group in groups}
+    named = {rule["remote_group_id"] for group in groups for rule in group.get("rules", ())} - {None}
+    return [with_members(group, members) for group in (*groups, *({"id": one} for one in sorted(named - there)))]

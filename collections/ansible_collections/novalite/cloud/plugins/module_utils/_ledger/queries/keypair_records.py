@@ -1,0 +1,23 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Key pairs of a project, for those who list them. Reads only; keypairs.py makes and removes them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import keypair
+
+Record = dict[str, t.Any]
+
+
+def keypairs_of(connection: sa.Connection, project_id: str) -> list[Record]:
+    """The project's key pairs by name: name, user_id, type, public_key, fingerprint, created_at."""
+    query = sa.select(keypair).where(keypair.c.project_id == project_id).order_by(keypair.c.name)
+    return [dict(row) for row in connection.execute(query).mappings()]

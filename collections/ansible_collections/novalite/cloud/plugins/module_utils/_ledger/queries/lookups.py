@@ -1,0 +1,258 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Finding records by name. Each function returns rows as plain dicts of their columns, or raises NotFoundError."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NotFoundError, NovaliteError
+from ..db import tables
+
+Record = dict[str, t.Any]
+
+DEFAULT_PROJECT = "demo"  # of requests that name none
+NAMES_SHOWN = 10
+PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
+
+_FLAVOR = sa.select(tables.flavor).where(
+    sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
+)
+LAUNCHABLE = ("raw", "qcow2")
+CMDLINE = "root=/dev/vda console=tty0 console=ttyS0"  # of a kernel that comes without one, as in Nova
+
+
+def project_by_name(connection: sa.Connection, name: str, lock: bool = False) -> Record:
+    """The project `name`. With `lock` no other transaction can count and add records of it meanwhile (quotas)."""
+    table = tables.project
+    query = sa.select(table).where(table.c.name == name)
+    # SQLite's transactions exclude each other as a whole
+    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    if row is None:
+        raise unknown("project", name, connection.execute(sa.select(table.c.name)).scalars())
+    return dict(row)
+
+
+def project_names(connection: sa.Connection) -> dict[str, str]:
+    """The names of all projects by their ids."""
+    return {row.id: row.name for row in connection.execute(sa.select(tables.project.c.id, tables.project.c.name))}
+
+
+def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None = None) -> Record:
+    """The flavor `name`: id, name, vcpus, memory_mb, root_gb, ephemeral_gb, swap_mb, extra_specs.
+
+    With `project_id` only one that is public or that the project was given: an operator may name any.
+    """
+    table, given = tables.flavor, tables.tables_networking.flavor_access
+    seen: sa.ColumnElement[bool] = sa.true()
+    if project_id is not None:
+        mine = sa.select(given.c.flavor_id).where(given.c.project_id == project_id)
+        seen = sa.or_(table.c.is_public, table.c.id.in_(mine))
+    row = connection.execute(sa.select(table).where(table.c.name == name, seen)).mappings().first()
+    if row is None:
+        # the smallest first: whoever mistyped a name looks for a size
+        names = connection.execute(
+            sa.select(table.c.name).where(seen).order_by(table.c.memory_mb, table.c.name)
+        ).scalars()
+        raise unknown("flavor", name, names)
+    return dict(row)
+
+
+def lock_project(connection: sa.Connection, project_id: str) -> None:
+    """Let no other transaction count and add records of this project until the end of this one."""
+    if connection.dialect.name != "sqlite":  # its transactions exclude each other as a whole
+        connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
+
+
+def flavor_by_id(
+    connection: sa.Connection, flavorid: str, private: bool = False, project_id: str | None = None
+) -> Record:
+    """The flavor that clients know by `flavorid`: what it was given as its id, else its number.
+
+    One that is not public only if `private` says so, or the project was given it.
+    """
+    row = connection.execute(_FLAVOR, {"flavorid": flavorid}).mappings().first()
+    if row is not None and not (row["is_public"] or private):
+        given = tables.tables_networking.flavor_access
+        mine = sa.select(given.c.flavor_id).where(given.c.flavor_id == row["id"], given.c.project_id == project_id)
+        row = row if connection.execute(mine).first() is not None else None
+    if row is None:
+        raise NotFoundError(f"Flavor {flavorid} could not be found.")
+    return dict(row)
+
+
+def image_sharing(project_id: t.Any, *states: str) -> sa.ColumnElement[bool]:
+    """Whether an image is shared with the project, and that has it in one of `states` (default: in any)."""
+    member = tables.tables_images.image_member.alias()  # the query around this may ask for members as well
+    mine = sa.select(member.c.image_id).where(member.c.member == project_id)
+    if states:
+        mine = mine.where(member.c.status.in_(states))
+    return sa.and_(tables.image.c.visibility == "shared", tables.image.c.id.in_(mine))
+
+
+def image_visible(project_id: t.Any) -> sa.ColumnElement[bool]:
+    """Whether the project may use an image, if it knows its id. What has no owner is the cloud's, for everybody."""
+    columns = tables.image.c
+    return sa.or_(
+        columns.owner.in_(["", project_id]),
+        columns.visibility.in_(["public", "community"]),
+        image_sharing(project_id),
+    )
+
+
+_IMAGE = sa.select(tables.image).where(
+    tables.image.c.id == sa.bindparam("image_id"), image_visible(sa.bindparam("project_id"))
+)
+
+
+def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Record:
+    """The image of this id, if `project_id` sees it, as a launch takes it. Raises NovaliteError if none can."""
+    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
+    if row is None:
+        raise NotFoundError("Can not find requested image")
+    record = dict(row)
+    return _launchable(connection, {**record, "name": shown_name(record)}, project_id)
+
+
+def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The image `name` that `project_id` sees, as image_by_id(); its own one before a public one of the same name, and
+    these before one that somebody shares with it and that it accepted."""
+    columns = tables.image.c
+    public = sa.or_(columns.owner == "", columns.visibility == "public")
+    seen = sa.or_(columns.owner == project_id, public, image_sharing(project_id, "accepted"))
+    rank = sa.case((columns.owner == project_id, 0), (columns.owner == "", 1), (public, 2), else_=3)
+    query = sa.select(tables.image).where(seen, columns.name == name).order_by(rank, columns.created_at, columns.id)
+    row = connection.execute(query.limit(1)).mappings().first()
+    if row is None:
+        raise unknown("image", name, connection.execute(sa.select(columns.name).where(seen).order_by(columns.name))
+                      .scalars())
+    return _launchable(connection, dict(row), project_id)
+
+
+def shown_name(row: t.Mapping[str, t.Any]) -> str:
+    """What the APIs call an image; empty when it has no name."""
+    return str(row["name"] if row["display_name"] is None else row["display_name"])
+
+
+def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Record:
+    """The record of an image with its boot files. Raises NovaliteError for one that no host can start."""
+    what = f"Image {row['id']}"
+    if row["status"] != "active":
+        raise NovaliteError(f"{what} is not active.")
+    properties = _public(row["properties"])
+    disk_format, kernel, ramdisk, cmdline = row["disk_format"], row["kernel"], row["ramdisk"], row["cmdline"]
+    if kernel is None:
+        kernel = _boot_file(connection, what, "kernel_id", properties, project_id)
+        ramdisk = kernel and _boot_file(connection, what, "ramdisk_id", properties, project_id)
+        cmdline = (cmdline or CMDLINE) if kernel else ""
+    if disk_format == "ami" and kernel:
+        disk_format = "raw"  # a file system without a boot loader
+    if disk_format not in LAUNCHABLE:
+        raise NovaliteError(
+            f"{what} cannot be started: its disk_format is '{disk_format}'; convert it to one of "
+            f"{', '.join(LAUNCHABLE)} first"
+        )
+    return {
+        **row, "properties": properties, "disk_format": disk_format, "kernel": kernel, "ramdisk": ramdisk,
+        "cmdline": cmdline,
+    }  # fmt: skip
+
+
+def _boot_file(
+    connection: sa.Connection, what: str, name: str, properties: t.Mapping[str, t.Any], project_id: str
+) -> Record | None:
+    """The file of the image that the property `name` names: a kernel, or a RAM disk."""
+    image_id = properties.get(name)
+    if not image_id:
+        return None
+    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).first()
+    if row is None or row.status != "active":
+        raise NovaliteError(f"{what} cannot be started: its {name} {image_id} is no image that is active")
+    return {"source": row.source, "checksum": row.checksum, "size": row.size}
+
+
+def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The network `name` that `project_id` sees; its own one before a public one of the same name."""
+    return _visible(connection, tables.network, "network", [name], project_id)[0]
+
+
+def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
+    """As network_by_name(), for several names with one query, in their order."""
+    return _visible(connection, tables.network, "network", names, project_id)
+
+
+def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The key pair `name` of the project: name, type, public_key, fingerprint, created_at."""
+    return _owned(connection, tables.keypair, "key pair", [name], project_id)[0]
+
+
+def security_group_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The security group `name` of the project: id, uuid, project_id, name, description."""
+    return _owned(connection, tables.security_group, "security group", [name], project_id)[0]
+
+
+def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
+    """As security_group_by_name(), for several names with one query, in their order."""
+    return _owned(connection, tables.security_group, "security group", names, project_id)
+
+
+def compute_host_names(connection: sa.Connection) -> list[str]:
+    """Return the names of all compute hosts, in order."""
+    table = tables.compute_host
+    return list(connection.execute(sa.select(table.c.name).order_by(table.c.name)).scalars())
+
+
+def check_compute_hosts(connection: sa.Connection, names: t.Collection[str]) -> None:
+    """Raise NotFoundError for the first of `names` under which no compute host has ever reported."""
+    table = tables.compute_host
+    known = set(connection.execute(sa.select(table.c.name).where(table.c.name.in_(sorted(names)))).scalars())
+    for name in sorted(names):
+        if name not in known:
+            raise unknown("compute host", name, compute_host_names(connection))
+
+
+def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
+    """The error for a `kind` that does not exist under `name`; it tells which `names` there are."""
+    there = list(dict.fromkeys(names))
+    if not there:
+        return NotFoundError(f"unknown {kind} {name!r}: there is none yet")
+    more = f" and {len(there) - NAMES_SHOWN} more" if len(there) > NAMES_SHOWN else ""
+    return NotFoundError(f"unknown {kind} {name!r}: there {'are' if len(there) > 1 else 'is'} "
+                         f"{', '.join(there[:NAMES_SHOWN])}{more}")
+
+
+def _public(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
+
+
+def _owned(
+    connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
+) -> list[Record]:
+    mine = table.c.project_id == project_id
+    rows = connection.execute(sa.select(table).where(mine, table.c.name.in_(names))).mappings()
+    found = {row["name"]: dict(row) for row in rows}
+    for name in names:
+        if name not in found:
+            others = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars()
+            raise unknown(kind, name, others)
+    return [found[name] for name in names]
+
+
+def _visible(
+    connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
+) -> list[Record]:
+    seen = table.c.owner.in_(["", project_id])
+    # "" sorts first, so that the project's own record overwrites the public one
+    rows = connection.execute(sa.select(table).where(seen, table.c.name.in_(names)).order_by(table.c.owner)).mappings()
+    found = {row["name"]: dict(row) for row in rows}
+    for name in names:
+        if name not in found:
+            others = connection.execute(sa.select(table.c.name).where(seen).order_by(table.c.name)).scalars()
+            raise unknown(kind, name, others)
+    return [found[name] for name in names]

@@ -1,0 +1,342 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Instances as the APIs show them: which ones, in what order, with as little read as that takes.
+
+views.py reads all that a launch needs of an instance; here are a thousand instances a page, and neither rules nor
+images in full.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NotFoundError
+from ..db.tables import (
+    compute_host,
+    fixed_ip,
+    flavor,
+    floating_ip,
+    instance,
+    instance_security_group,
+    network,
+    security_group,
+    vif,
+)
+from ..db.tables_volumes import volume_attachment
+
+Record = dict[str, t.Any]
+Matches = t.Callable[[str], bool]
+
+_FIELDS = (
+    *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
+    *("host", "vm_state", "task_state", "power_state", "fault", "created_at", "updated_at", "launched_at"),
+    *("terminated_at", "config_drive", "description", "user_id", "reservation_id", "locked", "locked_reason", "tags"),
+    *("access_ip_v4", "access_ip_v6", "disk_config", "deleted", "adopted"),
+)
+SHOWN_NAME = sa.func.coalesce(instance.c.display_name, instance.c.name)
+_COLUMNS = (
+    *(instance.c[name] for name in _FIELDS),
+    # as text: the same few flavors come again and again, and each is parsed once
+    sa.cast(instance.c.flavor, sa.Text).label("flavor_text"),
+    instance.c.image["id"].as_string().label("image_id"),
+)
+
+# What lists can be sorted by; a null sorts as the value beside it.
+SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
+    "created_at": instance.c.created_at,
+    "updated_at": instance.c.updated_at,
+    "launched_at": sa.func.coalesce(instance.c.launched_at, 0),
+    "terminated_at": sa.func.coalesce(instance.c.terminated_at, 0),
+    "display_name": SHOWN_NAME,
+    "hostname": instance.c.hostname,
+    "uuid": instance.c.uuid,
+    "vm_state": instance.c.vm_state,
+    "task_state": sa.func.coalesce(instance.c.task_state, ""),
+    "power_state": instance.c.power_state,
+    "host": sa.func.coalesce(instance.c.host, ""),
+    "key_name": sa.func.coalesce(instance.c.key_name, ""),
+    "project_id": instance.c.project_id,
+    "user_id": sa.func.coalesce(instance.c.user_id, ""),
+    "availability_zone": sa.func.coalesce(instance.c.availability_zone, ""),
+    "display_description": sa.func.coalesce(instance.c.description, ""),
+    "image_ref": instance.c.image["id"].as_string(),
+    "instance_type_id": instance.c.flavor["name"].as_string(),
+    "config_drive": sa.cast(instance.c.config_drive, sa.Integer),
+    "locked": sa.cast(instance.c.locked, sa.Integer),
+    "id": instance.c.id,
+}
+# Conditions "column is value" that a query may hold
+EQUALS = frozenset(
+    [
+        *("uuid", "host", "hostname", "key_name", "user_id", "reservation_id"),
+        *("vm_state", "task_state", "power_state", "config_drive", "locked"),
+    ]
+)
+
+
+@dataclasses.dataclass
+class Query:
+    """Which instances; what is None is no condition."""
+
+    project_id: str | None = None
+    deleted: bool | None = False  # None: both
+    equals: dict[str, t.Any] = dataclasses.field(default_factory=dict)  # by names in EQUALS
+    states: list[tuple[str, tuple[str | None, ...] | None]] | None = None  # (vm_state, task states or any)
+    not_task_states: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)  # by vm_state
+    flavor: str | None = None  # flavorid
+    image: str | None = None
+    availability_zone: str | None = None
+    since: int | None = None  # seconds since the epoch
+    before: int | None = None
+    name: str | None = None  # a part of it
+    name_matches: Matches | None = None
+    ip_matches: Matches | None = None
+    ip6_matches: Matches | None = None
+    tags: t.Callable[[set[str]], bool] | None = None
+    sort: list[tuple[str, bool]] = dataclasses.field(default_factory=list)  # (of SORT_KEYS, ascending)
+    limit: int | None = None
+    marker: str | None = None
+
+    @property
+    def in_python(self) -> bool:
+        """Whether it takes more than the database to say which ones."""
+        return any((self.name_matches, self.ip_matches, self.ip6_matches, self.tags))
+
+
+def find(connection: sa.Connection, query: Query) -> list[int]:
+    """The numbers of the instances that `query` asks for, in its order. Raises NotFoundError for its marker."""
+    order = [*query.sort, ("id", query.sort[-1][1] if query.sort else False)]
+    select = sa.select(instance.c.id, instance.c.uuid, SHOWN_NAME.label("shown"), instance.c.tags)
+    select = select.where(*_conditions(connection, query))
+    select = select.order_by(*(SORT_KEYS[key].asc() if up else SORT_KEYS[key].desc() for key, up in order))
+    if query.marker is not None:
+        select = select.where(_after(connection, query, order))
+    if not query.in_python:
+        select = select.with_only_columns(instance.c.id)
+        if query.limit is not None:
+            select = select.limit(query.limit)
+        return list(connection.execute(select).scalars())
+    rows = [
+        row
+        for row in connection.execute(select)
+        if (query.name_matches is None or query.name_matches(row.shown))
+        and (query.tags is None or query.tags(set(row.tags)))
+    ]
+    if query.ip_matches is not None or query.ip6_matches is not None:
+        rows = _with_addresses(connection, query, rows)
+    return [row.id for row in rows][: query.limit]
+
+
+def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
+    """The records of these instances, in this order, in a few queries whatever their number."""
+    if not ids:
+        return []
+    rows = {row["id"]: row for row in connection.execute(_LOAD, {"ids": list(ids)}).mappings()}
+    uuids = [row["uuid"] for row in rows.values()]
+    nics = _nics(connection, uuids)
+    volumes: dict[str, list[Record]] = {}
+    for one in connection.execute(_LOAD_VOLUMES, {"uuids": uuids}).mappings():
+        volumes.setdefault(one["instance_uuid"], []).append(dict(one))
+    groups: dict[int, list[str]] = {}
+    for instance_id, name in connection.execute(_LOAD_GROUPS, {"ids": list(ids)}):
+        groups.setdefault(instance_id, []).append(name)
+    names = sorted({row["host"] for row in rows.values() if row["host"] is not None})
+    hosts = {row.name: row for row in connection.execute(_LOAD_HOSTS, {"names": names})} if names else {}
+    ids_of_flavors = _flavorids(connection, rows.values())
+    records = []
+    for number in ids:
+        row = rows.get(number)
+        if row is None:  # deleted from the ledger between two statements
+            continue
+        record = dict(row)
+        kept = _parsed(record.pop("flavor_text"))
+        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": ids_of_flavors[kept["name"]]}
+        record["nics"] = nics.get(record["uuid"], [])
+        record["security_groups"] = groups.get(number, [])
+        record["volumes"] = volumes.get(record["uuid"], [])
+        host = hosts.get(record["host"])
+        record["host_up"], record["host_enabled"] = (host.up, host.enabled) if host else (None, None)
+        record["zone"] = host.zone if host else record["availability_zone"]
+        records.append(record)
+    return records
+
+
+def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: bool = False) -> t.Any:
+    """The row of the instance `uuid`, if it is of `project_id` (None: of any). Raises NotFoundError."""
+    row = connection.execute(_ONE, {"uuid": uuid}).first()
+    if row is None or (project_id is not None and row.project_id != project_id) or (row.deleted and not deleted):
+        raise NotFoundError(f"Instance {uuid} could not be found.")
+    return row
+
+
+_IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
+_LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
+_ONE = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
+_LOAD_VOLUMES = (
+    sa.select(
+        *(volume_attachment.c[name] for name in ("instance_uuid", "volume_id", "boot_index", "delete_on_termination"))
+    )
+    .where(volume_attachment.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(volume_attachment.c.instance_uuid, volume_attachment.c.device)
+)
+_LOAD_GROUPS = (
+    sa.select(instance_security_group.c.instance_id, security_group.c.name)
+    .join(security_group, security_group.c.id == instance_security_group.c.group_id)
+    .where(instance_security_group.c.instance_id.in_(_IDS))
+    .order_by(security_group.c.id)
+)
+_LOAD_HOSTS = sa.select(compute_host.c.name, compute_host.c.zone, compute_host.c.up, compute_host.c.enabled).where(
+    compute_host.c.name.in_(sa.bindparam("names", expanding=True))
+)
+_LOAD_NICS = (
+    sa.select(
+        vif.c.instance_uuid,
+        vif.c.id,
+        vif.c.mac,
+        vif.c.ipv6,
+        vif.c.status,
+        fixed_ip.c.ip,
+        sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
+        network.c.uuid.label("network_uuid"),
+    )
+    .select_from(
+        vif.join(network, network.c.id == vif.c.network_id).outerjoin(
+            fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
+        )
+    )
+    .where(vif.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(vif.c.instance_uuid, vif.c.position)
+)
+_LOAD_FLOATING = (
+    sa.select(floating_ip.c.vif_id, floating_ip.c.address)
+    .join(vif, vif.c.id == floating_ip.c.vif_id)
+    .where(vif.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(floating_ip.c.address)
+)
+
+
+def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    floating: dict[str, list[str]] = {}
+    for vif_id, address in connection.execute(_LOAD_FLOATING, {"uuids": list(uuids)}):
+        floating.setdefault(vif_id, []).append(dotted(address))
+    for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}):
+        found.setdefault(row.instance_uuid, []).append(
+            {
+                "id": row.id,
+                "mac": row.mac,
+                "ip": None if row.ip is None else dotted(row.ip),
+                "ipv6": row.ipv6,
+                "status": row.status,
+                "network": row.name,
+                "network_uuid": row.network_uuid,
+                "floating_ips": floating.get(row.id, []),
+            }
+        )
+    return found
+
+
+def dotted(number: int) -> str:
+    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> Record:
+    """Shared by all who have this flavor: read it, do not change it."""
+    return t.cast(Record, json.loads(text))
+
+
+def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Any]) -> dict[str, str]:
+    """The ids of flavors that were recorded without, by name; one that is gone is known by its name."""
+    names = {kept["name"] for kept in (_parsed(row["flavor_text"]) for row in rows) if "flavorid" not in kept}
+    if not names:
+        return {}
+    query = sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(flavor.c.name.in_(sorted(names)))
+    found = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
+    return {name: found.get(name, name) for name in names}
+
+
+def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElement[bool]]:
+    c = instance.c
+    found: list[sa.ColumnElement[bool]] = [
+        c[name].is_(None) if value is None else c[name] == value for name, value in query.equals.items()
+    ]
+    if query.project_id is not None:
+        found.append(c.project_id == query.project_id)
+    if query.deleted is not None:
+        found.append(c.deleted != 0 if query.deleted else c.deleted == 0)
+    if query.states is not None:
+        found.append(sa.or_(sa.false(), *(_in_state(query, *state) for state in query.states)))
+    if query.flavor is not None:
+        named = sa.select(flavor.c.name).where(
+            sa.func.coalesce(flavor.c.flavorid, sa.cast(flavor.c.id, sa.String)) == query.flavor
+        )
+        found.append(c.flavor["name"].as_string().in_(named))
+    if query.image is not None:
+        found.append(c.image["id"].as_string() == query.image)
+    if query.availability_zone is not None:
+        there = sa.select(compute_host.c.name).where(compute_host.c.zone == query.availability_zone)
+        asked = sa.and_(c.host.is_(None), c.availability_zone == query.availability_zone)
+        found.append(sa.or_(c.host.in_(there), asked))
+    if query.since is not None:
+        found.append(c.updated_at >= query.since)
+    if query.before is not None:
+        found.append(c.updated_at <= query.before)
+    if query.name is not None:
+        position = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
+        found.append(position(SHOWN_NAME, query.name) > 0)
+    return found
+
+
+def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] | None) -> sa.ColumnElement[bool]:
+    c = instance.c
+    of_vm: sa.ColumnElement[bool] = c.vm_state == vm_state
+    if task_states is not None:
+        return sa.and_(of_vm, c.task_state.in_([one for one in task_states if one is not None]))
+    others = query.not_task_states.get(vm_state)
+    if others:
+        return sa.and_(of_vm, sa.or_(c.task_state.is_(None), c.task_state.not_in(others)))
+    return of_vm
+
+
+def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]]) -> sa.ColumnElement[bool]:
+    """What stands behind the marker: less or more in the first key in which it differs."""
+    columns = [SORT_KEYS[key].label(f"key{number}") for number, (key, _up) in enumerate(order)]
+    where = [instance.c.uuid == query.marker]
+    if query.project_id is not None:
+        where.append(instance.c.project_id == query.project_id)
+    marker = connection.execute(sa.select(*columns).where(*where)).first()
+    if marker is None:
+        raise NotFoundError(f"marker [{query.marker}] not found")
+    behind: list[sa.ColumnElement[bool]] = []
+    for number, (key, up) in enumerate(order):
+        column = SORT_KEYS[key]
+        same = [SORT_KEYS[order[before][0]] == marker[before] for before in range(number)]
+        behind.append(sa.and_(*same, column > marker[number] if up else column < marker[number]))
+    return sa.or_(*behind)
+
+
+def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) -> list[t.Any]:
+    """Those of `rows` whose addresses match, a thousand at a time."""
+    kept = []
+    for start in range(0, len(rows), 1000):
+        some = rows[start : start + 1000]
+        nics = _nics(connection, [row.uuid for row in some])
+        for row in some:
+            of_one = nics.get(row.uuid, [])
+            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
+            v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
+            # both given: either will do, as in Nova
+            asked = [(query.ip_matches, v4), (query.ip6_matches, v6)]
+            if any(matches is not None and any(map(matches, found)) for matches, found in asked):
+                kept.append(row)
+    return kept

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a project's instances take now, counted from the rows: a table of sums would drift, as Nova's did."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import instance, vif
+
+COUNTED = ("instances", "cores", "ram", "fixed_ips")
+
+_OWN = sa.and_(instance.c.project_id == sa.bindparam("project_id"), instance.c.deleted == 0)
+_INSTANCES = sa.select(
+    sa.func.count().label("instances"),
+    sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0).label("cores"),
+    sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0).label("ram"),
+).where(_OWN)
+_NICS = (
+    sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(_OWN)
+)
+
+
+def usage(
+    connection: sa.Connection, project_id: str, resources: t.Collection[str] = COUNTED
+) -> dict[str, int]:
+    """How much of these `resources` (of COUNTED; `ram` in MiB) the project's instances take."""
+    used: dict[str, int] = {}
+    if {"instances", "cores", "ram"} & set(resources):
+        row = connection.execute(_INSTANCES, {"project_id": project_id}).one()
+        used = {"instances": row.instances, "cores": int(row.cores), "ram": int(row.ram)}
+    if "fixed_ips" in resources:
+        used["fixed_ips"] = connection.execute(_NICS, {"project_id": project_id}).scalar_one()
+    return used

@@ -1,0 +1,307 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Instance dicts out of rows. Reads only.
+
+However many instances are asked for, the number of queries is the same: instances, interfaces (with their networks
+and addresses), floating IPs, groups, rules, hints, volumes.
+"""
+
+from __future__ import annotations
+
+import collections
+import ipaddress
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables import (
+    fixed_ip,
+    floating_ip,
+    floating_pool,
+    instance,
+    instance_action,
+    instance_security_group,
+    network,
+    project,
+    security_group,
+    security_group_rule,
+    vif,
+)
+from ..db.tables_volumes import volume, volume_attachment, volume_type
+from .address_pairs import without_others
+
+Instance = dict[str, t.Any]
+
+_ATTACHMENT_FIELDS = (
+    "id", "instance_uuid", "volume_id", "device", "boot_index", "tag", "delete_on_termination", "readonly",
+    "attached_at",
+)  # fmt: skip
+
+_RULE_FIELDS = ("id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group_id")
+_NETWORK_FIELDS = (
+    "id",
+    "uuid",
+    "name",
+    "cidr",
+    "cidr_v6",
+    "gateway",
+    "gateway_v6",
+    "bridge",
+    "bridge_interface",
+    "vlan",
+    "dhcp",
+    "dns",
+    "domain",
+    "mtu",
+    "lease_seconds",
+    "manager",
+    "vni",
+    "isolated",
+    "snat",
+    "ntp",
+    "ipv6_mode",
+    "routes",
+)
+
+
+def instances_by(
+    connection: sa.Connection,
+    *,
+    uuids: t.Iterable[str] | None = None,
+    names: t.Iterable[str] | None = None,
+    project_id: str | None = None,
+    hosts: t.Iterable[str] | None = None,
+    deleted: bool = False,
+) -> list[Instance]:
+    """The instances that meet every condition given (None: no condition), oldest first.
+
+    `deleted` adds those that were deleted; a name may then come up more than once. Groups that instances share are
+    one object in the result: read them, do not change them.
+    """
+    conditions: list[sa.ColumnElement[bool]] = []
+    for column, values in ((instance.c.uuid, uuids), (instance.c.name, names), (instance.c.host, hosts)):
+        if values is not None:
+            wanted = sorted(set(values))
+            if not wanted:
+                return []
+            conditions.append(column.in_(wanted))
+    if project_id is not None:
+        conditions.append(instance.c.project_id == project_id)
+    if not deleted:
+        conditions.append(instance.c.deleted == 0)
+
+    rows = connection.execute(
+        sa.select(instance, project.c.name.label("project_name"))
+        .join(project, project.c.id == instance.c.project_id)
+        .where(*conditions)
+        .order_by(instance.c.id)
+    ).all()
+    if not rows:
+        return []
+    nics = _nics(connection, conditions)
+    groups = _groups(connection, conditions)
+    hints = _hints(connection, conditions)
+    volumes = _volumes(connection, conditions)
+    return [
+        {**_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {})), "volumes": volumes[row.uuid]}
+        for row in rows
+    ]
+
+
+def domain_name(number: int, adopted: t.Mapping[str, t.Any] | None) -> str:
+    """What libvirt calls the instance of this number; one that was `adopted` has kept its name."""
+    return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
+
+
+def image_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """What an instance keeps of its image record: all that its launch needs, whatever becomes of the record."""
+    fields = (
+        "id",
+        "name",
+        "disk_format",
+        "source",
+        "checksum",
+        "size",
+        "virtual_size",
+        "kernel",
+        "ramdisk",
+        "cmdline",
+        "min_disk_gb",
+        "min_ram_mb",
+        "properties",
+    )
+    return {field: record[field] for field in fields}
+
+
+def flavor_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """What an instance keeps of its flavor record; `flavorid` is what clients know it by."""
+    fields = ("name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "extra_specs")
+    return {**{field: record[field] for field in fields}, "flavorid": record["flavorid"] or str(record["id"])}
+
+
+def _instance(
+    row: t.Any, nics: list[dict[str, t.Any]], groups: list[dict[str, t.Any]], hints: dict[str, t.Any]
+) -> Instance:
+    return {
+        "id": row.id,
+        "uuid": row.uuid,
+        "name": row.name,
+        "hostname": row.hostname,
+        "domain_name": domain_name(row.id, row.adopted),
+        "project": {"id": row.project_id, "name": row.project_name},
+        "host": row.host,
+        "alternates": [],
+        "vm_state": row.vm_state,
+        "task_state": row.task_state,
+        "power_state": row.power_state,
+        "flavor": row.flavor,
+        "image": row.image,
+        "key": None if row.public_key is None else {"name": row.key_name, "public_key": row.public_key},
+        "availability_zone": row.availability_zone,
+        "metadata": row.metadata,
+        "attempts": row.attempts,
+        "request": hints,
+        "security_groups": groups,
+        "nics": nics,
+        "fault": row.fault,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "launched_at": row.launched_at,
+        "terminated_at": row.terminated_at,
+        "config_drive": row.config_drive,
+        "adopted": row.adopted,
+    }
+
+
+def _nics(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> collections.defaultdict[str, list[dict[str, t.Any]]]:
+    own, dhcp = fixed_ip.alias("own"), fixed_ip.alias("dhcp_server")
+    query = (
+        sa.select(
+            vif.c.id.label("vif_id"),
+            vif.c.instance_uuid,
+            vif.c.mac,
+            vif.c.ipv6,
+            vif.c.allowed_address_pairs,
+            instance.c.project_id,
+            own.c.ip.label("own_ip"),
+            dhcp.c.ip.label("dhcp_ip"),
+            *(network.c[field] for field in _NETWORK_FIELDS),
+        )
+        .select_from(
+            vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
+            .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+            .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == "dhcp:" + instance.c.host))
+        )
+        .where(*conditions)
+        .order_by(vif.c.instance_uuid, vif.c.position)
+    )
+    nics: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    floating = _floating_ips(connection, conditions)
+    for row in connection.execute(query).all():
+        pairs = row.allowed_address_pairs
+        nics[row.instance_uuid].append(
+            {
+                "id": row.vif_id,
+                "mac": row.mac,
+                "ip": _ipv4(row.own_ip),
+                "ipv6": row.ipv6,
+                "dhcp_server": _ipv4(row.dhcp_ip),
+                "floating_ips": floating.get(row.vif_id, []),
+                "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
+                "network": {field: getattr(row, field) for field in _NETWORK_FIELDS},
+            }
+        )
+    return nics
+
+
+def _floating_ips(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> dict[str, list[dict[str, str]]]:
+    query = (
+        sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface)
+        .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
+        .join(vif, vif.c.id == floating_ip.c.vif_id)
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .where(*conditions)
+        .order_by(floating_ip.c.address)
+    )
+    found: dict[str, list[dict[str, str]]] = {}
+    for vif_id, address, interface in connection.execute(query):
+        found.setdefault(vif_id, []).append({"address": str(ipaddress.IPv4Address(address)), "interface": interface})
+    return found
+
+
+def _groups(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> collections.defaultdict[int, list[dict[str, t.Any]]]:
+    links = (
+        sa.select(
+            instance_security_group.c.instance_id, security_group.c.id, security_group.c.uuid, security_group.c.name
+        )
+        .join(instance, instance.c.id == instance_security_group.c.instance_id)
+        .join(security_group, security_group.c.id == instance_security_group.c.group_id)
+        .where(*conditions)
+        .order_by(instance_security_group.c.instance_id, security_group.c.id)
+    )
+    groups: dict[int, dict[str, t.Any]] = {}
+    of_instance: collections.defaultdict[int, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    for instance_id, group_id, uuid, name in connection.execute(links):
+        group = groups.setdefault(group_id, {"id": group_id, "uuid": uuid, "name": name, "rules": []})
+        of_instance[instance_id].append(group)
+    rules = (
+        sa.select(security_group_rule)
+        .where(security_group_rule.c.group_id.in_(sorted(groups)))
+        .order_by(security_group_rule.c.group_id, security_group_rule.c.id)
+    )
+    for row in connection.execute(rules):
+        groups[row.group_id]["rules"].append({field: getattr(row, field) for field in _RULE_FIELDS})
+    return of_instance
+
+
+def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, dict[str, t.Any]]:
+    """The scheduler hints that each server was asked for with; they are part of the record of that action."""
+    query = (
+        # taken out in the database: the scheduler's reasons beside them are long
+        sa.select(instance_action.c.instance_uuid, instance_action.c.details["hints"])
+        .join(instance, instance.c.uuid == instance_action.c.instance_uuid)
+        .where(instance_action.c.action == "create", *conditions)
+        .order_by(instance_action.c.id)
+    )
+    return {uuid: hints for uuid, hints in connection.execute(query) if hints is not None}
+
+
+def _volumes(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> collections.defaultdict[str, list[dict[str, t.Any]]]:
+    """What each has of volumes, by device name: the attachment (`id`), and what its host must know of the volume."""
+    query = (
+        sa.select(
+            *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
+            *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
+            sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
+            volume_type.c.backend,
+            volume_type.c.options,
+        )
+        .join(instance, instance.c.uuid == volume_attachment.c.instance_uuid)
+        .join(volume, volume.c.id == volume_attachment.c.volume_id)
+        .join(volume_type, volume_type.c.id == volume.c.type_id)
+        .where(*conditions)
+        .order_by(volume_attachment.c.device)
+    )
+    found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    for row in connection.execute(query).mappings():
+        one = dict(row)
+        one["image"] = one["image"] and one["image"]["id"]
+        found[one.pop("instance_uuid")].append(one)
+    return found
+
+
+def _ipv4(number: int | None) -> str | None:
+    return None if number is None else str(ipaddress.IPv4Address(number))

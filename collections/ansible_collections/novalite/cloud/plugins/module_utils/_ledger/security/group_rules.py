@@ -1,0 +1,260 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Security groups by id and rules one by one, as clients of the Network API handle them.
+
+They expect what is a matter of course in a group to be rules of it: a new group has two that let everything out, one
+for each address family, and whoever deletes both lets nothing out. In the ledger a group without egress rules lets
+everything out. So such a group is shown with the two rules, under ids that follow from its own; they become records as
+soon as something else is said about egress, and a group that shall let nothing out has one that leads to NOBODY.
+"""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import check_text, checked_names
+from ..._rules.rules import EVERYONE, identity, normalised, range_of
+from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
+from ..identity.quotas import check_quota
+from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
+
+Record = dict[str, t.Any]
+
+NOBODY = "0.0.0.0/32"  # no packet is addressed to it
+FAMILIES = ("IPv4", "IPv6")
+
+
+def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
+    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown.
+
+    `said_cidr` of a rule is the address range that it was made with, null where none was given, `cidr` what it means.
+    """
+    mine = sa.true() if project_id is None else security_group.c.project_id == project_id
+    if group_uuid is not None:
+        mine = sa.and_(mine, security_group.c.uuid == group_uuid)
+    rows = connection.execute(sa.select(security_group).where(mine).order_by(security_group.c.id)).mappings()
+    groups: dict[int, Record] = {row["id"]: {**row, "rules": []} for row in rows}
+    remote = security_group.alias("remote")
+    query = (
+        sa.select(security_group_rule, remote.c.uuid.label("remote_group_uuid"))
+        .join(security_group, security_group.c.id == security_group_rule.c.group_id)
+        .outerjoin(remote, remote.c.id == security_group_rule.c.remote_group_id)
+        .where(mine)
+        .order_by(security_group_rule.c.id)
+    )
+    for row in connection.execute(query).mappings():
+        means = row["cidr"] if row["remote_group_id"] is not None else range_of(row)
+        groups[row["group_id"]]["rules"].append({**row, "said_cidr": row["cidr"], "cidr": means})
+    for group in groups.values():
+        rules = group["rules"]
+        if not any(rule["direction"] == "egress" for rule in rules):
+            rules[:0] = open_egress(group)
+        group["rules"] = [{**rule, "group_uuid": group["uuid"]} for rule in rules if rule["cidr"] != NOBODY]
+    return list(groups.values())
+
+
+def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
+    """The two rules that a group without egress rules amounts to."""
+    return [
+        {
+            "id": str(uuid.uuid5(uuid.UUID(group["uuid"]), f"egress {family}")),
+            "group_id": group["id"],
+            "direction": "egress",
+            "ethertype": family,
+            "protocol": "any",
+            "port_min": None,
+            "port_max": None,
+            "cidr": EVERYONE[family],
+            "said_cidr": None,
+            "remote_group_id": None,
+            "remote_group_uuid": None,
+            "description": "",
+        }
+        for family in FAMILIES
+    ]
+
+
+def create_group(connection: sa.Connection, project_id: str, name: str, description: str) -> str:
+    """Make a group; returns its UUID. Raises ConflictError for a name that the project has, QuotaError."""
+    (name,) = checked_names("security group", [{"name": name}], spaces=True)
+    check_text("description", description)
+    _lock(connection, project_id)
+    _check_free(connection, project_id, name)
+    number = insert_group(connection, project_id, name, description)
+    count = sa.select(sa.func.count()).select_from(security_group).where(security_group.c.project_id == project_id)
+    check_quota(connection, project_id, "security_groups", connection.execute(count).scalar_one())
+    return str(connection.execute(sa.select(security_group.c.uuid).where(security_group.c.id == number)).scalar_one())
+
+
+def update_group(
+    connection: sa.Connection, project_id: str, group_uuid: str, name: str | None, description: str | None
+) -> None:
+    """Change what is not None. Raises NotFoundError, ConflictError for a name that is taken or the default group's."""
+    _lock(connection, project_id)
+    group = _group(connection, project_id, group_uuid)
+    values = {}
+    if name is not None and name != group.name:
+        (values["name"],) = checked_names("security group", [{"name": name}], spaces=True)
+        if DEFAULT_GROUP in (group.name, name):
+            raise ConflictError("the security group 'default' keeps its name, and no other may take it")
+        _check_free(connection, project_id, name)
+    if description is not None:
+        values["description"] = check_text("description", description)
+    if values:
+        connection.execute(sa.update(security_group).where(security_group.c.id == group.id).values(**values))
+
+
+def delete_group(
+    connection: sa.Connection, project_id: str, group_uuid: str, naming_rules: bool = False
+) -> list[tuple[int, str]]:
+    """Delete a group; returns number and name of the groups that lost rules which named it, with `naming_rules`.
+
+    Raises NotFoundError, and ConflictError for the default group, for one that an instance is in, and without
+    `naming_rules` for one that another group's rules name.
+    """
+    _lock(connection, project_id)
+    row = _group(connection, project_id, group_uuid)
+    losing = {}
+    if naming_rules and row.name != DEFAULT_GROUP:
+        for group in groups_of(connection, project_id):
+            for rule in group["rules"]:
+                if rule["remote_group_uuid"] == group_uuid != group["uuid"]:
+                    losing[delete_rule(connection, project_id, rule["id"])] = group["name"]
+    remove_groups(connection, project_id, [row.name])
+    return list(losing.items())
+
+
+def add_rule(
+    connection: sa.Connection, project_id: str, group_uuid: str, rule: t.Mapping[str, t.Any]
+) -> tuple[str, int]:
+    """Add one rule, as rules.normalised() takes it but with `remote_group_uuid`; returns its id and the group's number.
+
+    Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
+    ConflictError for a rule that is there already, QuotaError.
+    """
+    _lock(connection, project_id)
+    group = _group(connection, project_id, group_uuid)
+    remote = None
+    if rule.get("remote_group_uuid") is not None:
+        remote = _group(connection, project_id, rule["remote_group_uuid"])
+    said = {key: value for key, value in rule.items() if key != "description"}
+    wanted = normalised({**said, "remote_group": None if remote is None else remote.name})
+    if wanted["cidr"] == NOBODY:
+        raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
+    there = _rules(connection, group.id)
+    egress = [one for one in there if one["direction"] == "egress"]
+    if wanted["direction"] == "egress":
+        placeholders = [one["id"] for one in egress if one["cidr"] == NOBODY]
+        if not egress:
+            there += _record_open_egress(connection, group)
+        elif placeholders:
+            connection.execute(sa.delete(security_group_rule).where(security_group_rule.c.id.in_(placeholders)))
+            there = [one for one in there if one["id"] not in placeholders]
+    for one in there:
+        if identity(one) == identity(wanted):
+            raise ConflictError(f"Security group rule already exists. Rule id is {one['id']}.")
+    counted = 1 + sum(one["cidr"] != NOBODY for one in there)
+    check_quota(connection, project_id, "security_group_rules", counted, f"security group {group.name!r}")
+    number = str(uuid.uuid4())
+    connection.execute(
+        sa.insert(security_group_rule).values(
+            id=number,
+            group_id=group.id,
+            remote_group_id=None if remote is None else remote.id,
+            description=check_text("description", rule.get("description") or ""),
+            **{
+                # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
+                **{column: value for column, value in wanted.items() if column != "remote_group"},
+                "cidr": None if rule.get("cidr") is None else wanted["cidr"],
+            },
+        )
+    )
+    return number, int(group.id)
+
+
+def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int:
+    """Delete one rule; returns the number of its group. Raises NotFoundError."""
+    _lock(connection, project_id)
+    found = [
+        (group, rule)
+        for group in groups_of(connection, project_id)
+        for rule in group["rules"]
+        if rule["id"] == rule_id
+    ]
+    if not found:
+        raise NotFoundError(f"Security group rule {rule_id} does not exist")
+    ((group, rule),) = found
+    table = security_group_rule
+    if rule["direction"] == "egress":
+        row = _group(connection, project_id, group["uuid"])
+        if not any(one["direction"] == "egress" for one in _rules(connection, row.id)):
+            _record_open_egress(connection, row)
+        left = [one for one in group["rules"] if one["direction"] == "egress" and one["id"] != rule_id]
+        if not left:
+            nobody = {**rule, "id": str(uuid.uuid4()), "ethertype": "IPv4", "protocol": "any", "cidr": NOBODY}
+            nobody.update(port_min=None, port_max=None, remote_group_id=None)
+            connection.execute(sa.insert(table).values(**{column.name: nobody[column.name] for column in table.c}))
+    connection.execute(sa.delete(table).where(table.c.id == rule_id))
+    return int(group["id"])
+
+
+def instances_concerned(connection: sa.Connection, group: int) -> bool:
+    """Whether a host has to be told when this group's rules change: an instance on one is in it."""
+    link = instance_security_group
+    found = connection.execute(
+        sa.select(instance.c.id)
+        .join(link, link.c.instance_id == instance.c.id)
+        .where(link.c.group_id == group, instance.c.deleted == 0, instance.c.host.is_not(None))
+        .limit(1)
+    ).first()
+    return found is not None
+
+
+def _lock(connection: sa.Connection, project_id: str) -> None:
+    """Let no other transaction count and add records of this project meanwhile. SQLite's exclude each other anyway."""
+    connection.execute(sa.select(project.c.id).where(project.c.id == project_id).with_for_update())
+
+
+def _group(connection: sa.Connection, project_id: str, group_uuid: str) -> t.Any:
+    table = security_group
+    row = connection.execute(
+        sa.select(table).where(table.c.project_id == project_id, table.c.uuid == group_uuid)
+    ).first()
+    if row is None:
+        raise NotFoundError(f"Security group {group_uuid} does not exist")
+    return row
+
+
+def _check_free(connection: sa.Connection, project_id: str, name: str) -> None:
+    table = security_group
+    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == name)
+    if connection.execute(taken).first() is not None:
+        raise ConflictError(f"the project has a security group {name!r} already: names are unique here")
+
+
+def _rules(connection: sa.Connection, group: int) -> list[Record]:
+    """The records of a group's rules, each with the name `remote_group` by which rules are compared."""
+    remote = security_group.alias("remote")
+    query = (
+        sa.select(security_group_rule, remote.c.name.label("remote_group"))
+        .outerjoin(remote, remote.c.id == security_group_rule.c.remote_group_id)
+        .where(security_group_rule.c.group_id == group)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _record_open_egress(connection: sa.Connection, group: t.Any) -> list[Record]:
+    rules = open_egress(group._mapping)
+    columns = [column.name for column in security_group_rule.c]
+    connection.execute(
+        sa.insert(security_group_rule), [{column: rule[column] for column in columns} for rule in rules]
+    )
+    return [{**rule, "remote_group": None} for rule in rules]

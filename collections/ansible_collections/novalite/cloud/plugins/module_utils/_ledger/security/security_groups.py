@@ -1,0 +1,202 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `security_group`: groups of rules. What no ingress rule allows is denied; egress is open, as in Nova, until
+a group has an egress rule."""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._rules.records import Changes, check_text, checked_names
+from ..._rules.rules import Rule, identity, normalised, ordered, range_of
+from ..db import tables
+from ..db.engine import inserted_id
+from ..identity.quotas import check_quota
+from ..queries.lookups import project_by_name, security_groups_by_name
+from .firewalls import plan_for_groups
+
+DEFAULT_GROUP = "default"
+DEFAULT_DESCRIPTION = "The default group"
+
+_DEFAULT = sa.select(tables.security_group.c.id).where(
+    tables.security_group.c.project_id == sa.bindparam("project_id"), tables.security_group.c.name == DEFAULT_GROUP
+)
+
+Group = dict[str, t.Any]  # {"description", "rules": [...]}
+
+
+def ensure_default_group(connection: sa.Connection, project_id: str) -> int:
+    """The id of the project's group `default`, which is made, without rules, when it is missing. No quota bars it."""
+    found = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
+    return found if found is not None else insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+
+
+def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["security_groups"]` of the project named `params["project"]`.
+
+    `rules`, when given, replaces all rules of a group; their order does not matter, and a rule that stays keeps its
+    id. Raises NovaliteError for a rule that makes no sense, NotFoundError for an unknown remote_group, ConflictError
+    for the removal of a group that an instance or a rule of another group uses, QuotaError.
+    """
+    owner = project_by_name(connection, params["project"], lock=True)["id"]
+    items = params["security_groups"]
+    names = checked_names("security group", items, spaces=True)
+    there = _groups(connection, owner, names)
+    changes = Changes()
+    if params["state"] == "absent":
+        for name in names:
+            changes.note(name, there.get(name), None)
+        remove_groups(connection, owner, [name for name in names if name in there])
+        return changes.result("security_groups", [])
+    # all groups first, so that their rules can name each other
+    for item, name in zip(items, names):
+        described = None if item["description"] is None else check_text("description", item["description"])
+        if name not in there:
+            unsaid = DEFAULT_DESCRIPTION if name == DEFAULT_GROUP else ""
+            insert_group(connection, owner, name, unsaid if described is None else described)
+        elif described not in (None, there[name]["description"]):
+            table = tables.security_group
+            mine = sa.and_(table.c.project_id == owner, table.c.name == name)
+            connection.execute(sa.update(table).where(mine).values(description=described))
+    for item, name in zip(items, names):
+        if item["rules"] is not None:
+            _replace_rules(connection, owner, name, item["rules"])
+    now = _groups(connection, owner, names)
+    for name in names:
+        changes.note(name, there.get(name), now[name])
+    if changes.after:
+        table = tables.security_group
+        count = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == owner)
+        check_quota(connection, owner, "security_groups", connection.execute(count).scalar_one())
+    rows = security_groups_by_name(connection, names, owner)
+    result = changes.result(
+        "security_groups",
+        [{"id": row["id"], "uuid": row["uuid"], "name": row["name"], **now[row["name"]]} for row in rows],
+    )
+    if params.get("plan"):
+        # Also when nothing changed here: an earlier run may not have reached every host.
+        result["hosts"] = plan_for_groups(connection, [row["id"] for row in rows])
+    return result
+
+
+def insert_group(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
+    values = {"uuid": str(uuid.uuid4()), "project_id": project_id, "name": name, "description": description}
+    return inserted_id(connection.execute(sa.insert(tables.security_group).values(**values)))
+
+
+def _groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> dict[str, Group]:
+    """The groups that exist, with their rules in order, in two queries."""
+    table, rules = tables.security_group, tables.security_group_rule
+    mine = sa.and_(table.c.project_id == project_id, table.c.name.in_(names))
+    groups: dict[str, Group] = {
+        row.name: {"description": row.description, "rules": []}
+        for row in connection.execute(sa.select(table.c.name, table.c.description).where(mine))
+    }
+    for row in connection.execute(_rules_query().where(rules.c.group_id.in_(sa.select(table.c.id).where(mine)))):
+        rule = dict(row._mapping)
+        if rule["remote_group"] is None:
+            rule["cidr"] = range_of(rule)
+        groups[rule.pop("group")]["rules"].append({key: rule[key] for key in rule if key not in ("id", "group_id")})
+    for group in groups.values():
+        group["rules"] = ordered(group["rules"])
+    return groups
+
+
+def _rules_query() -> sa.Select[t.Any]:
+    rules = tables.security_group_rule
+    own, remote = tables.security_group.alias("own"), tables.security_group.alias("remote")
+    return (
+        sa.select(
+            rules.c.id,
+            rules.c.group_id,
+            own.c.name.label("group"),
+            rules.c.direction,
+            rules.c.ethertype,
+            rules.c.protocol,
+            rules.c.port_min,
+            rules.c.port_max,
+            rules.c.cidr,
+            remote.c.name.label("remote_group"),
+        )
+        .join(own, own.c.id == rules.c.group_id)
+        .outerjoin(remote, remote.c.id == rules.c.remote_group_id)
+    )
+
+
+def _replace_rules(
+    connection: sa.Connection, project_id: str, name: str, items: t.Sequence[t.Mapping[str, t.Any]]
+) -> None:
+    try:
+        wanted: dict[tuple[str, ...], Rule] = {identity(rule): rule for rule in map(normalised, items)}
+    except NovaliteError as error:
+        raise NovaliteError(f"security group {name!r}: {error}") from error
+    check_quota(connection, project_id, "security_group_rules", len(wanted), f"security group {name!r}")
+    sources = sorted({rule["remote_group"] for rule in wanted.values() if rule["remote_group"] is not None})
+    ids = {row["name"]: row["id"] for row in security_groups_by_name(connection, [name, *sources], project_id)}
+    table = tables.security_group_rule
+    rows = connection.execute(_rules_query().where(table.c.group_id == ids[name])).mappings()
+    there = {identity(row): row["id"] for row in rows}
+    gone = [there[key] for key in there if key not in wanted]
+    if gone:
+        connection.execute(sa.delete(table).where(table.c.id.in_(gone)))
+    new = [
+        {
+            "id": str(uuid.uuid4()),
+            "group_id": ids[name],
+            "remote_group_id": None if rule["remote_group"] is None else ids[rule["remote_group"]],
+            **{column: value for column, value in rule.items() if column != "remote_group"},
+        }
+        for key, rule in wanted.items()
+        if key not in there
+    ]
+    if new:
+        connection.execute(sa.insert(table), new)
+
+
+def remove_groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> None:
+    if DEFAULT_GROUP in names:
+        raise ConflictError("the security group 'default' cannot be removed: give it `rules: []` to empty it")
+    rows = security_groups_by_name(connection, names, project_id)
+    ids = [row["id"] for row in rows]
+    if not ids:
+        return
+    group, rules, uses = tables.security_group, tables.security_group_rule, tables.instance_security_group
+    instance = tables.instance
+    used = connection.execute(
+        sa.select(group.c.name, instance.c.name)
+        .select_from(uses)
+        .join(group, group.c.id == uses.c.group_id)
+        .join(instance, instance.c.id == uses.c.instance_id)
+        .where(uses.c.group_id.in_(ids), instance.c.deleted == 0)
+        .order_by(group.c.name, instance.c.name)
+    ).first()
+    if used is not None:
+        raise ConflictError(f"security group {used[0]!r} is in use by the instance {used[1]!r}: remove that first")
+    reserved = tables.tables_networking.port_security_group
+    held = connection.execute(
+        sa.select(group.c.name, reserved.c.vif_id)
+        .join(group, group.c.id == reserved.c.group_id)
+        .where(reserved.c.group_id.in_(ids))
+        .order_by(group.c.name, reserved.c.vif_id)
+    ).first()
+    if held is not None:
+        raise ConflictError(f"security group {held[0]!r} is in use by the port {held[1]}: remove that first")
+    named = connection.execute(
+        _rules_query().where(rules.c.remote_group_id.in_(ids), rules.c.group_id.not_in(ids))
+    ).mappings().first()
+    if named is not None:
+        raise ConflictError(
+            f"security group {named['remote_group']!r} is named by a rule of {named['group']!r}: remove that rule first"
+        )
+    # what is left are deleted instances, and rules among the groups that go
+    connection.execute(sa.delete(uses).where(uses.c.group_id.in_(ids)))
+    connection.execute(sa.delete(rules).where(rules.c.group_id.in_(ids)))
+    connection.execute(sa.delete(group).where(group.c.id.in_(ids)))

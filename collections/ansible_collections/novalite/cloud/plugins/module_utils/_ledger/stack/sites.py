@@ -1,0 +1,359 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `site_plan`: what stands between the ledger and a site's document.
+
+The records' own operations are run, and so is all that would be done with servers, inside of savepoints that are rolled
+back: the plan says what would happen, in the same words and by the same rules, and what the ledger would refuse is
+refused before anything was changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NotFoundError, NovaliteError
+from ..._stack import document, plan
+from ..._stack.document import SECTIONS, SHARED, Record, Server, Site
+from ..._stack.plan import ADD, CHANGE, REMOVE, REPLACE, Item
+from ..._stack.source import Where
+from ..catalog.flavors import flavor
+from ..catalog.images import image, prepare_image
+from ..catalog.keypairs import keypair
+from ..compute import server_changes
+from ..compute.server_states import server_state
+from ..compute.servers import server
+from ..identity.projects import project
+from ..identity.quotas import checked_quotas
+from ..network.networks import network
+from ..placement.server_groups import server_group
+from ..queries.volume_views import volumes_by
+from ..security.memberships import server_security_groups
+from ..security.security_groups import DEFAULT_GROUP, security_group
+from ..volumes.volume_requests import volume
+from . import site_marks
+from .site_marks import Made
+from .site_servers import checked, launched_with, live_servers, wanted
+
+OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
+    "flavor": flavor,
+    "image": image,
+    "network": network,
+    "keypair": keypair,
+    "security_group": security_group,
+    "server_group": server_group,
+    "volume": volume,
+}
+SECRET = ("admin_password", "files", "user_data")  # options of a server that no screen shall show
+REPORTED = ("site", "project", "pending", "summary", "plan", "refused", "unnamed")
+
+Params = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass
+class _Servers:
+    """What is to be done with servers, in the arguments of the modules that do it."""
+
+    items: list[Item] = dataclasses.field(default_factory=list)
+    launch: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    terminate: list[str] = dataclasses.field(default_factory=list)
+    join: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    leave: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    metadata: list[tuple[t.Any, dict[str, str]]] = dataclasses.field(default_factory=list)
+    refused: list[str] = dataclasses.field(default_factory=list)  # need a new instance, and may not have it
+    unnamed: list[str] = dataclasses.field(default_factory=list)  # the site's, which nobody asked to remove
+
+
+def prepare_site_plan(engine: sa.Engine, params: Params) -> dict[str, t.Any]:
+    """Read the document and measure its images, which can take minutes, before the ledger is locked."""
+    site = document.load(params.get("document"), params.get("path"))
+    if params.get("prune") is not None:
+        site = site._replace(prune=params["prune"])
+    measured: dict[tuple[bool, str], t.Any] = {}
+    if params["phase"] != "removals":
+        for public in (True, False):
+            records = [one for one in site.of("image") if one.public == public]
+            if records:
+                with _blamed(site, records):
+                    for item in _measured(engine, params, site.project, public, records):
+                        measured[public, item["name"]] = item["files"]
+    return {**params, "site": site, "measured": measured}
+
+
+def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """Operation `site_plan`: see the module's documentation for `params` and what is returned."""
+    site: Site = params["site"]
+    with connection.begin_nested() as recorded:
+        project_item, owner = _project(connection, site)
+        items = [project_item] if project_item else []
+        changed_groups: list[str] = []
+        servers = _Servers()
+        if params["phase"] == "removals":
+            removals = _remove_records(connection, site, owner, params)
+        else:
+            items += _make_records(connection, site, owner, params)
+            changed_groups = [one.name for one in items if (one.kind, one.action) == ("security_group", CHANGE)]
+            servers = _servers(connection, site, owner, params["replace"])
+            with connection.begin_nested() as rehearsal:
+                _rehearse(connection, site, servers, params)
+                removals = _remove_records(connection, site, owner, params)
+                rehearsal.rollback()
+            if params["phase"] == "plan":
+                recorded.rollback()
+            elif servers.refused:
+                first = next(one for one in site.servers if one.name == servers.refused[0])
+                raise site.error(f"{_refusal(servers.refused)}: that is done with replace=true only", first.where)
+            else:
+                for row, values in servers.metadata:
+                    server_changes.change_metadata(connection, row, values)
+    items += servers.items + removals
+    begun: list[str] = []
+    if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
+        named = {one.name for one in site.of("volume")} | {one.name for one in items if one.kind == "volume"}
+        waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
+        begun = [one["id"] for one in waiting]
+    return {**_result(site, params, items, servers, changed_groups, removals), "volumes": begun}
+
+
+def _result(
+    site: Site, params: Params, items: list[Item], servers: _Servers, changed_groups: list[str], removals: list[Item]
+) -> dict[str, t.Any]:
+    title = f"Site {site.name!r}, project {site.project!r}:"
+    lines = plan.table(items, title)
+    if servers.unnamed:
+        lines.append(
+            f"Kept, though the document does not name them any more (prune: true removes them): "
+            f"{', '.join(servers.unnamed)}"
+        )
+    if servers.refused:
+        lines.append(f"{_refusal(servers.refused)}: not done without -e replace=true")
+    groups = [one for one in site.of("security_group") if one.name in changed_groups]
+    result: dict[str, t.Any] = {
+        "changed": bool(items),
+        "site": site.name,
+        "project": site.project,
+        "pending": len(items),
+        "plan": [item.as_data() for item in items],
+        "summary": plan.summary(items),
+        "in_words": plan.in_words(plan.summary(items)),
+        "table": lines,
+        "refused": servers.refused,
+        "unnamed": servers.unnamed,
+        "records": sum(one.kind != "server" and one.action != REMOVE for one in items) + len(servers.metadata),
+        "removals": len(removals),
+        "launch": servers.launch,
+        "terminate": servers.terminate,
+        "security_groups": {
+            "security_groups": [{"name": one.name, **one.fields} for one in groups],
+            "join": servers.join,
+            "leave": servers.leave,
+        },
+        "has_secrets": any(entry.get(key) is not None for entry in servers.launch for key in SECRET),
+    }
+    result["report"] = {key: result[key] for key in REPORTED}
+    if items:
+        result["diff"] = {"prepared": "\n".join(lines) + "\n"}
+    return result
+
+
+def _refusal(names: t.Sequence[str]) -> str:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"{shown} would be deleted and launched anew, with an empty disk"
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def _project(connection: sa.Connection, site: Site) -> tuple[Item | None, str]:
+    """Make the project; its item, if anything changes, and its id."""
+    entry = {"name": site.project, "quotas": site.quotas}
+    try:
+        result = project(connection, {"projects": [entry], "state": "present"})
+    except NovaliteError as error:
+        raise site.error(str(error), ("project",)) from None
+    before, after = _sides(result, "projects", site.project)
+    said = {f"quotas.{key}": value for key, value in checked_quotas(site.quotas).items()}
+    return plan.record_item("project", site.project, said, before, after), result["projects"][0]["id"]
+
+
+def _make_records(connection: sa.Connection, site: Site, owner: str, params: Params) -> list[Item]:
+    """Bring the records to what the document says; what was made is written down as the site's."""
+    items, made = [], []
+    for kind in SECTIONS:
+        for public in (True, False):
+            records = [one for one in site.of(kind) if one.public == public]
+            if not records:
+                continue
+            fields = document.fields_of(kind)
+            entries = [{"name": one.name, **{key: one.fields.get(key) for key in fields}} for one in records]
+            if kind == "image":
+                entries = [{**entry, "files": params["measured"][public, entry["name"]]} for entry in entries]
+            with _blamed(site, records):
+                result = OPERATIONS[kind](connection, _arguments(site, kind, public, entries, "present"))
+            for one in records:
+                before, after = _sides(result, _plural(kind), one.name)
+                item = plan.record_item(kind, one.name, one.fields, before, after)
+                if item is not None:
+                    items.append(item)
+                    if item.action == ADD:
+                        made.append(Made(kind, "" if public else owner, one.name))
+    if made:
+        site_marks.remember(connection, site.name, made)
+    return items
+
+
+def _remove_records(connection: sa.Connection, site: Site, owner: str, params: Params) -> list[Item]:
+    """Remove what is marked as absent and, if that is asked for, what the site made and the document does not name."""
+    named = {Made(one.kind, "" if one.public else owner, one.name): one for one in site.records}
+    doomed = [made for made, one in named.items() if one.absent]
+    if site.prune:
+        mine = site_marks.made_by(connection, site.name, owner)
+        doomed += [one for one in mine if one not in named and one != Made("security_group", owner, DEFAULT_GROUP)]
+    items: list[Item] = []
+    for kind in reversed(SECTIONS):  # what refers to others goes before them
+        for public in (False, True):
+            going = [one for one in doomed if one.kind == kind and (one.owner == "") == public]
+            if not going:
+                continue
+            entries = [{"name": one.name} for one in going]
+            with _blamed(site, [named[one] for one in going if one in named]):
+                result = OPERATIONS[kind](connection, _arguments(site, kind, public, entries, "absent"))
+            for one in going:
+                before, after = _sides(result, _plural(kind), one.name)
+                item = plan.record_item(kind, one.name, {}, before, after)
+                if item is not None:
+                    items.append(item if one in named else dataclasses.replace(item, note="not named any more"))
+            site_marks.forget(connection, site.name, going)
+    return items
+
+
+def _measured(
+    engine: sa.Engine, params: Params, owner: str, public: bool, records: list[Record]
+) -> list[dict[str, t.Any]]:
+    fields = document.fields_of("image")
+    entries = [{"name": one.name, **{key: one.fields.get(key) for key in fields}} for one in records]
+    arguments = {"images": entries, "state": "present", "project": None if public else owner}
+    try:
+        found = prepare_image(engine, arguments)
+    except NotFoundError:  # the project is still to be made
+        found = prepare_image(engine, {**arguments, "project": None})
+    return t.cast("list[dict[str, t.Any]]", found["images"])
+
+
+def _arguments(
+    site: Site, kind: str, public: bool, entries: list[dict[str, t.Any]], state: str
+) -> dict[str, t.Any]:
+    owner = None if kind in SHARED and public else site.project
+    return {_plural(kind): entries, "state": state, "project": owner}
+
+
+def _plural(kind: str) -> str:
+    return f"{kind}s"  # the option that lists them in each module, and the key of its result
+
+
+def _sides(result: Params, kind: str, name: str) -> tuple[t.Any, t.Any]:
+    """The record before and after, as the operation's diff has it; both None if nothing changed."""
+    diff = result.get("diff")
+    return (diff["before"][kind].get(name), diff["after"][kind].get(name)) if diff else (None, None)
+
+
+@contextlib.contextmanager
+def _blamed(site: Site, things: t.Sequence[Record | Server]) -> t.Iterator[None]:
+    """Put the place in the document before an error: that of the record or server which it speaks of."""
+    try:
+        yield
+    except NovaliteError as error:
+        raise site.error(str(error), _spoken_of(str(error), things)) from None
+
+
+def _spoken_of(message: str, things: t.Sequence[Record | Server]) -> Where:
+    """The place of the thing whose name `message` quotes, or else of the first that names what it quotes."""
+    quoted = re.findall(r"'([^']+)'", message)
+    by_name = {one.name: one.where for one in reversed(things)}
+    for word in quoted:
+        if word in by_name:
+            return by_name[word]
+    for one in things:
+        for field, value in one.fields.items():
+            if any(word in quoted for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)):
+                return (*one.where, field)
+    return things[0].where[:1] if things else ()
+
+
+# --- servers --------------------------------------------------------------------------------------------------------
+
+
+def _servers(connection: sa.Connection, site: Site, owner: str, replace: bool) -> _Servers:
+    live = live_servers(connection, site, owner)
+    todo = _Servers()
+    going: list[Item] = []
+    for one in site.servers:
+        there = live.get(one.name)
+        if one.absent:
+            if there is not None:
+                going.append(Item(REMOVE, "server", one.name))
+                todo.terminate.append(there["uuid"])
+            continue
+        said = wanted(one, checked(site, one), there)
+        item = plan.server_item(one.name, said, there)
+        if item is None:
+            continue
+        todo.items.append(item)
+        if item.action == REPLACE:
+            if not replace:
+                todo.refused.append(one.name)
+                continue
+            todo.terminate.append(t.cast("dict[str, t.Any]", there)["uuid"])
+        if item.action == CHANGE:
+            _change_in_place(todo, one.name, said, t.cast("dict[str, t.Any]", there), item)
+        else:
+            todo.launch.append(launched_with(site, one))
+    named = {one.name for one in site.servers}
+    for name, there in live.items():
+        if name not in named and site.prune:
+            going.append(Item(REMOVE, "server", name, note="not named any more"))
+            todo.terminate.append(there["uuid"])
+        elif name not in named:
+            todo.unnamed.append(name)
+    todo.items += going
+    return todo
+
+
+def _change_in_place(
+    todo: _Servers, name: str, said: dict[str, t.Any], there: dict[str, t.Any], item: Item
+) -> None:
+    fields = {change.field.partition(".")[0] for change in item.changes}
+    if "metadata" in fields:
+        todo.metadata.append((there["row"], said["metadata"]))
+    if "security_groups" in fields:
+        now, then = set(there["security_groups"]), set(said["security_groups"])
+        if then - now:
+            todo.join.append({"name": name, "security_groups": sorted(then - now)})
+        if now - then:
+            todo.leave.append({"name": name, "security_groups": sorted(now - then)})
+
+
+def _rehearse(connection: sa.Connection, site: Site, servers: _Servers, params: Params) -> None:
+    """Do with the servers, in the ledger, what is going to be done. Raises NovaliteError with a place."""
+    with _blamed(site, site.servers):
+        for row, values in servers.metadata:
+            server_changes.change_metadata(connection, row, values)
+        if servers.terminate:
+            server(connection, {"uuids": servers.terminate, "state": "absent"})
+            server_state(connection, {"outcomes": [{"uuids": servers.terminate, "state": "deleted"}]})
+        for entries, state in ((servers.join, "present"), (servers.leave, "absent")):
+            if entries:
+                arguments = {"project": site.project, "servers": entries, "state": state, "exclusive": False}
+                server_security_groups(connection, arguments)
+        if servers.launch:
+            entries = [{**entry, "admin_password": None} for entry in servers.launch]
+            takeover = bool(params.get("takeover"))
+            server(connection, {"project": site.project, "servers": entries, "takeover": takeover})

@@ -1,0 +1,159 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Volumes that servers are made with: asked for, given, made with the guest, and theirs once it runs."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
+from ..catalog.volume_types import LOCAL_BACKENDS, types_by
+from ..db.tables import instance
+from ..db.tables_volumes import volume, volume_attachment
+from ..queries.views import image_of
+from ..queries.volume_views import volumes_by
+from . import volume_access, volume_attachments, volume_plans, volume_sources, volumes
+
+# what an instance keeps as its image that starts from a volume of which nobody knows an image
+NO_IMAGE: t.Mapping[str, t.Any] = {
+    "id": "", "name": "", "disk_format": "raw", "source": "", "checksum": f"sha256:{'0' * 64}", "size": 0,
+    "virtual_size": 0, "kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0,
+    "properties": {},
+}  # fmt: skip
+
+
+def resolved(
+    connection: sa.Connection, project_id: str, requests: t.Iterable[VolumeRequest], private_types: bool
+) -> tuple[VolumeRequest, ...]:
+    """The same with ids in place of names. Raises NotFoundError, also for a volume type that the project may not use
+    (`private_types`: any may be named)."""
+    found = []
+    for one in requests:
+        if one.type is not None:
+            volume_access.check(connection, one.type, project_id, private_types)
+        if one.source == VOLUME:
+            one = replace(one, of=volume_sources.volume_named(connection, project_id, one.of or "")["id"])
+        elif one.source == SNAPSHOT:
+            one = replace(one, of=volume_sources.snapshot_named(connection, project_id, one.of or "")["id"])
+        found.append(one)
+    return tuple(found)
+
+
+def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> dict[str, t.Any]:
+    """What an instance that starts from this existing volume keeps as its image: the kernel may be beside the disk.
+
+    Raises NotFoundError, and NovaliteError for a volume that nothing can start from.
+    """
+    if root.source == SNAPSHOT:
+        snapshot = volume_sources.snapshot_named(connection, project_id, root.of or "")
+        one = volume_sources.volume_of(connection, snapshot["volume_id"])
+    elif root.source == VOLUME:
+        one = volume_sources.volume_of(connection, root.of or "", project_id)
+    else:
+        return dict(NO_IMAGE)
+    if not one["bootable"]:
+        raise NovaliteError(f"Block Device {one['id']} is not bootable.")
+    return image_of(one["image"]) if one["image"] else dict(NO_IMAGE)
+
+
+def give(
+    connection: sa.Connection,
+    project_id: str,
+    instance_uuid: str,
+    requests: t.Sequence[VolumeRequest],
+    *,
+    image: t.Mapping[str, t.Any] | None = None,
+    zone: str | None = None,
+    host: str | None = None,
+    user_id: str | None = None,
+) -> None:
+    """Record the volumes of a server that was just recorded, and that they are its own.
+
+    `image` is the server's, `host` the compute host that it was asked for on. Raises ConflictError for volumes that
+    cannot be on one host, and what create_volume() and attach_new() raise.
+    """
+    places: dict[str, str] = {}
+    # the root disk first: it has its name in any case
+    for one in sorted(requests, key=lambda each: not each.boot):
+        if one.source == VOLUME:
+            row = volumes.one_volume(connection, one.of or "", project_id)
+        else:
+            params: dict[str, t.Any] = {"size_gb": one.size_gb, "type": one.type, "user_id": user_id, "deferred": True}
+            params["private_types"] = True  # resolved() has looked
+            params["availability_zone"] = zone
+            if one.source == IMAGE:
+                params["image"] = one.of or dict(image or {})
+            elif one.source == SNAPSHOT:
+                params["snapshot_id"] = one.of
+            row = volumes.create_volume(connection, project_id, params)
+        if row["host"] is not None:
+            places[row["host"]] = row["id"]
+        volume_attachments.attach_new(
+            connection,
+            instance_uuid,
+            row,
+            device=one.device,
+            boot_index=0 if one.boot else None,
+            tag=one.tag,
+            delete_on_termination=one.delete_on_termination,
+        )
+    if host is not None and places:
+        places.setdefault(host, "the host that was asked for")
+    if len(places) > 1:
+        said = ", ".join(f"{volume_id} on {name}" for name, volume_id in sorted(places.items()))
+        raise ConflictError(f"Block Device Mapping is Invalid: no compute host has all that the server needs: {said}")
+
+
+def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, moving: bool) -> None:
+    """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
+    `moving` nothing goes: what they have on a share is theirs on their new hosts."""
+    if kind == "build":
+        for one in volumes_by(connection, instances=plan["uuids"]):
+            if one["made_at"] is not None:
+                continue
+            plan["volumes"].append(volume_plans.to_be_made(connection, one))
+            # when the build fails: nobody else can have used them
+            plan["volumes_gone"].append(volume_plans.data_of(one))
+            for image in volume_plans.images_for(one):
+                known = next((each for each in plan["images"] if each["checksum"] == image["checksum"]), None)
+                if known is None:
+                    plan["images"].append(image)
+                elif known.get("max_virtual_size"):
+                    known["max_virtual_size"] = max(known["max_virtual_size"], image["max_virtual_size"])
+    elif kind == "remove" and not moving:
+        gone = volume_attachments.leaving_with(connection, plan["uuids"])
+        plan["volumes_gone"] = [volume_plans.data_of(one) for one in gone]
+
+
+def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """The guests of these run, with all of their volumes."""
+    now = int(time.time())
+    table = volume_attachment
+    mine = table.c.instance_uuid.in_(sorted(set(uuids)))
+    query = (
+        sa.select(table.c.id, table.c.volume_id, instance.c.host)
+        .join(instance, instance.c.uuid == table.c.instance_uuid)
+        .where(mine, table.c.attached_at.is_(None))
+    )
+    local = [one["id"] for one in _local(connection)]
+    for row in connection.execute(query).all():
+        connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
+        volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
+        connection.execute(
+            sa.update(volume)
+            .where(volume.c.id == row.volume_id, volume.c.host.is_(None), volume.c.type_id.in_(local))
+            .values(host=row.host)
+        )
+
+
+def _local(connection: sa.Connection) -> list[dict[str, t.Any]]:
+    return [one for one in types_by(connection) if one["backend"] in LOCAL_BACKENDS]

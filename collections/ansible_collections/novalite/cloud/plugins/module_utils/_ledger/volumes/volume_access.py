@@ -1,0 +1,73 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Who may use a volume type that is not for everybody; what is said of the image that a volume was made of."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError
+from ..catalog import volume_types
+from ..db.tables_images import volume_type_access
+from ..db.tables_volumes import volume
+
+VolumeType = dict[str, t.Any]
+
+
+def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> list[VolumeType]:
+    """The types that the project may use (with `everything`: all), by name. Reads only."""
+    mine = sa.select(volume_type_access.c.type_id).where(volume_type_access.c.project_id == project_id)
+    granted = set(connection.execute(mine).scalars())
+    rows = volume_types.types_by(connection)
+    return [row for row in rows if everything or row["is_public"] or row["id"] in granted]
+
+
+def type_seen(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
+    """One of them; `default` names the default one. Raises NotFoundError."""
+    wanted = volume_types.DEFAULT_ID if name_or_id == "default" else name_or_id
+    for row in types_seen(connection, project_id, everything):
+        if wanted in (row["id"], row["name"]):
+            return row
+    raise NotFoundError(f"Volume type {volume_types.check_shown(name_or_id)} could not be found.")
+
+
+def check(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> None:
+    """Raise NotFoundError unless the project may use the type."""
+    type_seen(connection, name_or_id, project_id, everything)
+
+
+def projects_of(connection: sa.Connection, type_id: str) -> list[str]:
+    query = sa.select(volume_type_access.c.project_id).where(volume_type_access.c.type_id == type_id)
+    return list(connection.execute(query.order_by(volume_type_access.c.project_id)).scalars())
+
+
+def add(connection: sa.Connection, of_type: VolumeType, project_id: str) -> None:
+    """Raises ConflictError for a type that is for everybody, and for a project that has it."""
+    if of_type["is_public"]:
+        raise ConflictError("Type access modification is not applicable to public volume type.")
+    if project_id in projects_of(connection, of_type["id"]):
+        raise ConflictError(f"Volume type access for {of_type['id']} / {project_id} combination already exists.")
+    connection.execute(sa.insert(volume_type_access).values(type_id=of_type["id"], project_id=project_id))
+
+
+def remove(connection: sa.Connection, of_type: VolumeType, project_id: str) -> None:
+    """Raises ConflictError for a type that is for everybody, NotFoundError for a project that has it not."""
+    if of_type["is_public"]:
+        raise ConflictError("Type access modification is not applicable to public volume type.")
+    if project_id not in projects_of(connection, of_type["id"]):
+        raise NotFoundError(f"Volume type access not found for {of_type['id']} / {project_id} combination.")
+    table = volume_type_access
+    connection.execute(
+        sa.delete(table).where(table.c.type_id == of_type["id"], table.c.project_id == project_id)
+    )
+
+
+def describe_image(connection: sa.Connection, volume_id: str, image: t.Mapping[str, t.Any]) -> None:
+    """Write what the volume knows of its image; nothing is done to either."""
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(image=dict(image)))

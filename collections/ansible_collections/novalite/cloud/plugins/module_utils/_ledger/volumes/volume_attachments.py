@@ -1,0 +1,303 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Where volumes are attached: what may begin, the name that the guest's disk gets, and how it ended.
+
+An attachment's row is there from the moment it was asked for, so that no name is given twice; `attached_at` says that
+the guest has it. As in Nova, attaching and detaching are no task states of the instance, but actions in its log.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._domain.devices import choose_device, own_devices
+from ..._errors import ConflictError, NotFoundError
+from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..db.tables import instance
+from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
+from ..queries import actions, adopted
+from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
+from .volumes import begin, one_volume, swap
+
+ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
+ATTACHABLE = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
+DETACHABLE = ("active", "paused", "stopped", "suspended", "resized")
+_HELD = ("attaching", "in-use", "detaching", "error_attaching", "error_detaching")
+
+
+def begin_attach(
+    connection: sa.Connection,
+    volume_id: str,
+    instance_uuid: str,
+    *,
+    project_id: str | None = None,
+    device: str | None = None,
+    tag: str | None = None,
+    delete_on_termination: bool = False,
+    readonly: bool = False,
+    request_id: str | None = None,
+    user_id: str | None = None,
+    ignore_lock: bool = False,
+) -> Attachment:
+    """Begin to attach a volume; the device name is given now, though the guest gets the disk later.
+
+    Raises NotFoundError for a volume or an instance that the project (None: anybody) does not have, ConflictError for
+    a volume that is not available or is on another compute host than the instance, for an instance in a state that
+    does not allow it, and for a device name in use.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    server = _instance(connection, instance_uuid, project_id)
+    if row["project_id"] != server.project_id:
+        raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
+    _refuse_wrong_state(server, ATTACH, ATTACHABLE, ignore_lock)
+    adopted.refuse(connection, [instance_uuid], ATTACH)
+    _refuse_elsewhere(row, server.host)
+    bound = {"host": server.host} if row["host"] is None and row["backend"] in LOCAL_BACKENDS else {}
+    if any(one["instance_uuid"] == instance_uuid for one in row["attachments"]):
+        raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
+    begin(connection, row, "attach", ("available",), "attaching", **bound)
+    made = _insert(
+        connection, server, row, device=device, tag=tag, delete_on_termination=delete_on_termination, readonly=readonly
+    )
+    details = {instance_uuid: {"volume_id": volume_id, "device": made["device"]}}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, ATTACH, details, asked, user_id=user_id, project_id=server.project_id)
+    return made
+
+
+def finish_attach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
+    """Record how it ended; without `error` the guest has it. A volume that nothing was made of has no host again."""
+    found = attachments_by(connection, ids=[attachment_id])
+    if not found or found[0]["attached_at"] is not None:
+        return False
+    one = found[0]
+    now = int(time.time())
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    if error is None:
+        swap(connection, one["volume_id"], ("attaching", "error_attaching", "creating"), "in-use", made=True)
+        connection.execute(
+            sa.update(volume_attachment).where(volume_attachment.c.id == attachment_id).values(attached_at=now)
+        )
+    else:
+        connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
+        swap(connection, one["volume_id"], ("attaching",), "available", error)
+        unbind(connection, [one["volume_id"]])
+    actions.finish(connection, ATTACH, [(one["instance_uuid"], one["host"], message)], now=now)
+    return True
+
+
+def begin_detach(
+    connection: sa.Connection,
+    volume_id: str,
+    instance_uuid: str | None = None,
+    *,
+    project_id: str | None = None,
+    request_id: str | None = None,
+    user_id: str | None = None,
+    ignore_lock: bool = False,
+    force: bool = False,
+) -> Attachment:
+    """Begin to detach a volume from an instance (None: the only one that has it). `force`: whatever its status was
+    made, if nothing is under way.
+
+    Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    theirs = [one for one in row["attachments"] if instance_uuid in (None, one["instance_uuid"])]
+    if not theirs:
+        raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
+    one = theirs[0]
+    server = _instance(connection, one["instance_uuid"], None)
+    _refuse_wrong_state(server, DETACH, DETACHABLE, ignore_lock)
+    if one["boot_index"] == 0:
+        raise ConflictError("Cannot detach a root device volume")
+    allowed = {"in-use", "error_attaching", "error_detaching"}
+    if force:
+        allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
+    begin(connection, row, "detach", allowed, "detaching")
+    details = {server.uuid: {"volume_id": volume_id, "device": one["device"]}}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, DETACH, details, asked, user_id=user_id, project_id=server.project_id)
+    return one
+
+
+def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
+    """Record how it ended; after an `error` the guest still has it, as in Nova."""
+    found = attachments_by(connection, ids=[attachment_id])
+    if not found:
+        return False
+    one = found[0]
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    if error is None:
+        connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
+        swap(connection, one["volume_id"], ("detaching",), "available")
+    else:
+        swap(connection, one["volume_id"], ("detaching",), "in-use", error)
+    actions.finish(connection, DETACH, [(one["instance_uuid"], one["host"], message)])
+    return True
+
+
+def update_attachment(
+    connection: sa.Connection, attachment_id: str, *, delete_on_termination: bool
+) -> None:
+    """Whether the volume goes with its instance."""
+    connection.execute(
+        sa.update(volume_attachment)
+        .where(volume_attachment.c.id == attachment_id)
+        .values(delete_on_termination=delete_on_termination)
+    )
+
+
+def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
+    """The job that attached or detached these is dead: nobody knows whether their guests have them.
+
+    The attachment stays, in error, and can be detached: that is done again from the start. Returns what it changed.
+    """
+    changed = []
+    for volume_id in sorted(set(volume_ids)):
+        attached = attachments_by(connection, volumes=[volume_id])
+        for before, after, action in (
+            ("attaching", "error_attaching", ATTACH), ("detaching", "error_detaching", DETACH)
+        ):  # fmt: skip
+            if swap(connection, volume_id, (before,), after if attached else "available", reason):
+                ended = [(one["instance_uuid"], one["host"], actions.one_line(reason)) for one in attached]
+                actions.finish(connection, action, ended)
+                changed.append(volume_id)
+    return changed
+
+
+def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
+    """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
+    of an instance that is on no host, for nobody would remove that."""
+    gone = attachments_by(connection, instances=uuids)
+    doomed = {one["volume_id"]: one["host"] for one in gone if one["delete_on_termination"]}
+    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(doomed)))
+    found = volumes_by(connection, ids=set(doomed) - set(connection.execute(kept).scalars()))
+    return [one for one in found if one["made_at"] is None or doomed[one["id"]] is not None]
+
+
+def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """These instances are gone, and with them the volumes that were to go with them; the others are free again.
+
+    The hosts removed the data of those that went when they removed the instance.
+    """
+    wanted = sorted(set(uuids))
+    gone = attachments_by(connection, instances=wanted)
+    if not gone:
+        return
+    doomed = {one["id"] for one in leaving_with(connection, wanted)}
+    connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(wanted)))
+    connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(doomed))))
+    for volume_id in sorted({one["volume_id"] for one in gone} - doomed):
+        made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
+        # one that was to be made of something by a build that never came to it has nothing to offer
+        lost = made.made_at is None and made.image is not None
+        swap(connection, volume_id, ("creating", *_HELD), "error" if lost else "available")
+        unbind(connection, [volume_id])
+
+
+def unbind(connection: sa.Connection, volume_ids: t.Iterable[str]) -> None:
+    """Volumes of which nothing is anywhere yet belong to no host."""
+    connection.execute(
+        sa.update(volume)
+        .where(
+            volume.c.id.in_(sorted(set(volume_ids))),
+            volume.c.made_at.is_(None),
+            volume.c.snapshot_id.is_(None),  # a copy is to be where its original is
+            volume.c.source_volume_id.is_(None),
+        )
+        .values(host=None)
+    )
+
+
+def attach_new(
+    connection: sa.Connection,
+    instance_uuid: str,
+    row: Volume,
+    *,
+    device: str | None = None,
+    boot_index: int | None = None,
+    tag: str | None = None,
+    delete_on_termination: bool = False,
+) -> Attachment:
+    """Give a volume (available, or just recorded) to an instance that is to be built. Its build attaches it."""
+    server = _instance(connection, instance_uuid, None)
+    if row["status"] != "creating":
+        begin(connection, row, "attach", ("available",), "attaching")
+    return _insert(
+        connection, server, row, device=device, tag=tag, delete_on_termination=delete_on_termination,
+        boot_index=boot_index,
+    )  # fmt: skip
+
+
+def _insert(
+    connection: sa.Connection,
+    server: t.Any,
+    row: Volume,
+    *,
+    device: str | None,
+    tag: str | None,
+    delete_on_termination: bool,
+    readonly: bool = False,
+    boot_index: int | None = None,
+) -> Attachment:
+    own = own_devices({"flavor": server.flavor, "config_drive": server.config_drive})
+    others = sa.select(volume_attachment.c.device).where(volume_attachment.c.instance_uuid == server.uuid)
+    taken = {*own, *(name.rpartition("/")[2] for name in connection.execute(others).scalars())}
+    name = next(iter(own)) if boot_index == 0 else choose_device(taken, device)
+    made = {
+        "id": str(uuid.uuid4()),
+        "volume_id": row["id"],
+        "instance_uuid": server.uuid,
+        "device": f"/dev/{name}",
+        "boot_index": boot_index,
+        "tag": tag,
+        "delete_on_termination": delete_on_termination,
+        "readonly": readonly or row["readonly"],
+        "created_at": int(time.time()),
+    }
+    connection.execute(sa.insert(volume_attachment).values(**made))
+    return attachments_by(connection, ids=[made["id"]])[0]
+
+
+def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | None) -> t.Any:
+    query = sa.select(instance).where(instance.c.uuid == instance_uuid, instance.c.deleted == 0)
+    if project_id is not None:
+        query = query.where(instance.c.project_id == project_id)
+    # one after the other: two of them at once would choose the same device name
+    row = connection.execute(query.with_for_update(key_share=True)).first()
+    if row is None:
+        raise NotFoundError(f"Instance {check_shown(instance_uuid)} could not be found.")
+    return row
+
+
+def _refuse_wrong_state(server: t.Any, action: str, allowed: t.Collection[str], ignore_lock: bool) -> None:
+    if server.locked and not ignore_lock:
+        raise ConflictError(f"Instance {server.uuid} is locked")
+    if server.task_state is not None:
+        raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in task_state {server.task_state}")
+    if server.vm_state not in allowed:
+        raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in vm_state {server.vm_state}")
+    if server.host is None:
+        raise ConflictError(f"Instance {server.uuid} is not ready")
+
+
+def _refuse_elsewhere(row: Volume, host: str) -> None:
+    if row["host"] not in (None, host):
+        raise ConflictError(
+            f"Invalid volume: volume {row['id']} is in the storage of the compute host {row['host']}, and the instance "
+            f"is on {host}: attach it to an instance there, or use a volume type with shared storage."
+        )
+    allowed = row["options"].get("hosts")
+    if allowed is not None and host not in allowed:
+        raise ConflictError(
+            f"Invalid volume: volume type {row['type']} is on {', '.join(allowed)}, and the instance is on {host}."
+        )

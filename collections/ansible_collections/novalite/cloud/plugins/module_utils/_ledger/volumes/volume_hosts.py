@@ -1,0 +1,83 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which compute host has a volume, or does what is to be done to one that is shared."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError
+from ..catalog import volume_types
+from ..db.tables import compute_host
+from ..db.tables_volumes import volume
+from ..queries.lookups import check_compute_hosts
+
+
+def choose(
+    connection: sa.Connection,
+    of_type: t.Mapping[str, t.Any],
+    zone: str | None = None,
+    host: str | None = None,
+    limit_to: t.Collection[str] | None = None,
+) -> str:
+    """The compute host for a new volume: `host` if it may be, else of `limit_to` (None: of all) the one with the fewest
+    GiB of volumes.
+
+    Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
+    """
+    allowed = of_type["options"].get("hosts")
+    if host is not None:
+        check_compute_hosts(connection, [host])
+        if allowed is not None and host not in allowed:
+            raise ConflictError(f"volume type {of_type['name']} is not on the compute host {host}, only on "
+                                f"{', '.join(allowed)}")
+        return host
+    taken = (
+        sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0))
+        .where(volume.c.host == compute_host.c.name)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(compute_host.c.name)
+        .where(compute_host.c.up, compute_host.c.enabled)
+        .order_by(taken, compute_host.c.name)
+    )
+    if allowed is not None:
+        query = query.where(compute_host.c.name.in_(allowed))
+    if limit_to is not None:
+        query = query.where(compute_host.c.name.in_(sorted(set(limit_to))))
+    if zone is not None:
+        known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
+        if connection.execute(known).first() is None:
+            raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
+        query = query.where(compute_host.c.zone == zone)
+    found = connection.execute(query.limit(1)).scalar()
+    if found is None:
+        where = f" in zone {zone}" if zone is not None else ""
+        where += f" among {', '.join(limit_to) or 'none'}" if limit_to is not None else ""
+        raise ConflictError(f"no compute host that is up has room for volumes of type {of_type['name']}{where}")
+    return str(found)
+
+
+def worker(
+    connection: sa.Connection, one: t.Mapping[str, t.Any], limit_to: t.Collection[str] | None = None
+) -> str | None:
+    """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
+    `limit_to`).
+
+    None for one that nothing was made of: nothing is anywhere.
+    """
+    if one["host"] is not None:
+        return str(one["host"])
+    attached = [str(each["host"]) for each in one.get("attachments") or [] if each["host"] is not None]
+    if attached:
+        return attached[0]
+    if one["backend"] in volume_types.LOCAL_BACKENDS:
+        return None
+    return choose(connection, {"name": one["type"], "options": one["options"]}, limit_to=limit_to)

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What the compute hosts have to do for volumes, attachments and snapshots that were begun: module arguments, as data.
+
+The status of each says what: there is no other memory of it, so that a run that was cut off can be done again.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._domain.guest import render_volume, volume_of
+from ..._host import STATE_DIR
+from ..db.tables import compute_host, instance
+from ..queries.views import domain_name
+from ..queries.volume_views import Snapshot, Volume, attachments_by, snapshots_by, volumes_by
+from .volume_hosts import worker
+
+Plan = dict[str, t.Any]
+
+# status -> what is under way, as finish() of volume_requests.py knows it
+VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}
+SNAPSHOT_WORK = {"creating": "snapshot_create", "deleting": "snapshot_delete"}
+ATTACHMENT_WORK = {"attaching": "attach", "detaching": "detach"}
+
+
+def plan(
+    connection: sa.Connection,
+    *,
+    volumes: t.Sequence[Volume] = (),
+    snapshots: t.Sequence[Snapshot] = (),
+    attachments: t.Iterable[str] = (),
+    state_dir: str = STATE_DIR,
+    limit_to: t.Collection[str] | None = None,
+) -> tuple[dict[str, Plan], list[dict[str, str]]]:
+    """`({host: plan}, [{"id", "does"} that no host has anything to do for])`.
+
+    `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
+    `images`, `volumes`, `snapshots`, `gone`, `attach` and `detach`: the arguments of image_cache, of volume_disk (three
+    times) and of volume_attach (twice); and `work`, [{"id", "does"}].
+    """
+    hosts: dict[str, Plan] = {}
+    nowhere: list[dict[str, str]] = []
+
+    def at(host: str | None, does: str, one_id: str) -> Plan | None:
+        if host is None:
+            nowhere.append({"id": one_id, "does": does})
+            return None
+        empty: Plan = {key: [] for key in ("images", "volumes", "snapshots", "gone", "attach", "detach", "work")}
+        found = hosts.setdefault(host, empty)
+        found["work"].append({"id": one_id, "does": does})
+        return found
+
+    for one in volumes:
+        does = VOLUME_WORK.get(one["status"])
+        if does is None:
+            continue
+        nothing = does == "delete" and one["made_at"] is None and one["host"] is None
+        mine = at(None if nothing else worker(connection, one, limit_to), does, one["id"])
+        if mine is None:
+            continue
+        if does == "delete":
+            # those that go with it go first: their rows hold the volume's
+            for snapshot in snapshots_by(connection, volumes=[one["id"]]):
+                if snapshot["status"] == "deleting":
+                    mine["gone"].append({**data_of(snapshot), "kind": "snapshot"})
+                    mine["work"].insert(0, {"id": snapshot["id"], "does": "snapshot_delete"})
+            mine["gone"].append(data_of(one))
+        else:
+            mine["images"] += images_for(one)
+            mine["volumes"].append(to_be_made(connection, one))
+    for snapshot in snapshots:
+        does = SNAPSHOT_WORK.get(snapshot["status"])
+        if does is None:
+            continue
+        of = volumes_by(connection, ids=[snapshot["volume_id"]])[0]
+        mine = at(worker(connection, of, limit_to), does, snapshot["id"])
+        if mine is None:
+            continue
+        data = {**data_of(snapshot), "kind": "snapshot"}
+        if does == "snapshot_delete":
+            mine["gone"].append(data)
+            continue
+        if of["made_at"] is None:
+            mine["volumes"].append(to_be_made(connection, of))
+        mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
+    wanted = sorted(set(attachments))
+    for one in volumes_by(connection, ids=_volumes_of(connection, wanted)):
+        for attachment in one["attachments"]:
+            does = ATTACHMENT_WORK.get(one["status"])
+            if attachment["id"] not in wanted or does is None:
+                continue
+            mine = at(attachment["host"], does, attachment["id"])
+            if mine is None:
+                continue
+            mine[does].append(plug(connection, one, attachment, state_dir))
+            if does == "attach":
+                mine["volumes"].append(to_be_made(connection, one))
+    return hosts, nowhere
+
+
+def data_of(one: t.Mapping[str, t.Any]) -> Plan:
+    """What volume_disk has to know of any volume or snapshot."""
+    return {
+        **{key: one[key] for key in ("id", "backend", "options", "format", "size_gb")},
+        "kind": "snapshot" if "volume_id" in one else "volume",
+    }
+
+
+def to_be_made(connection: sa.Connection, one: Volume) -> Plan:
+    """The volume with its size; made, of what it is to be made of, if it was not before."""
+    found = {**data_of(one), "instance_uuid": holder_of(one), "create": one["made_at"] is None, "source": None}
+    found["size_gb"] = one["new_size_gb"] or one["size_gb"]
+    if one["made_at"] is not None or one["status"] != "creating":  # one that waited for its instance is blank
+        return found
+    if one["snapshot_id"] is not None:
+        of: t.Sequence[t.Mapping[str, t.Any]] = snapshots_by(connection, ids=[one["snapshot_id"]])
+        return {**found, "source": data_of(of[0]) if of else None}
+    if one["source_volume_id"] is not None:
+        of = [each for each in volumes_by(connection, ids=[one["source_volume_id"]]) if each["made_at"] is not None]
+        return {**found, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
+    if one["image"] is not None:
+        return {**found, "source": {"checksum": one["image"]["checksum"]}}
+    return found
+
+
+def images_for(one: Volume) -> list[Plan]:
+    """What has to be in the host's cache before the volume can be made."""
+    image = one["image"]
+    copied = one["snapshot_id"] is not None or one["source_volume_id"] is not None
+    if image is None or copied or one["made_at"] is not None or one["status"] != "creating":
+        return []
+    return [
+        {
+            **{key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")},
+            "kind": "disk",
+            "max_virtual_size": one["size_gb"] << 30,
+        }
+    ]
+
+
+def holder_of(one: t.Mapping[str, t.Any]) -> str | None:
+    """The instance whose guest may have the volume open."""
+    return next((each["instance_uuid"] for each in one["attachments"] if each["attached_at"] is not None), None)
+
+
+def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.Any], state_dir: str) -> Plan:
+    """What volume_attach has to know."""
+    row = connection.execute(
+        sa.select(instance.c.id, instance.c.adopted, compute_host.c.facts)
+        .outerjoin(compute_host, compute_host.c.name == instance.c.host)
+        .where(instance.c.uuid == attachment["instance_uuid"])
+    ).one()
+    facts = {"disk_cache": "none", **(row.facts or {})}
+    return {
+        "id": attachment["id"],
+        "volume_id": one["id"],
+        "instance_uuid": attachment["instance_uuid"],
+        "name": domain_name(row.id, row.adopted),
+        "device": attachment["device"].rpartition("/")[2],
+        "xml": render_volume(volume_of({**one, **attachment}, state_dir), facts),
+    }
+
+
+def _volumes_of(connection: sa.Connection, attachments: t.Sequence[str]) -> list[str]:
+    return [one["volume_id"] for one in attachments_by(connection, ids=attachments)]

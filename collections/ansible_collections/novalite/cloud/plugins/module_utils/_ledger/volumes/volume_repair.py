@@ -1,0 +1,94 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Volumes and snapshots that nobody goes on with, and volumes whose data is gone from their host."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables_jobs import job
+from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
+from . import volume_attachments, volume_snapshots, volumes
+
+_MOVING = ("attaching", "detaching")
+
+Change = tuple[str, str, str, dict[str, t.Any], dict[str, t.Any]]  # kind, name, reason, before, after
+
+
+def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Change]:
+    """Give an end to what was begun on volumes and snapshots, was silent for `timeout` seconds, and has no job."""
+    waited_for = _in_jobs(connection)
+    silent = [
+        (kind, table, row)
+        for kind, table in (("volume", volume), ("volume_snapshot", volume_snapshot))
+        for row in connection.execute(_silent(table, now - timeout))
+        if row.id not in waited_for
+    ]
+    found: list[Change] = []
+    for kind, table, row in silent:
+        reason = f"it is {row.status}, and nobody goes on: no sign of life for {now - row.updated_at} s"
+        if kind == "volume_snapshot":
+            changed = volume_snapshots.settle(connection, [row.id], reason)
+        elif row.status not in _MOVING:
+            changed = volumes.settle(connection, [row.id], reason)
+        elif _has_attachment(connection, row.id):  # without, a client has reserved it, and may take its time
+            changed = volume_attachments.settle(connection, [row.id], reason)
+        else:
+            changed = []
+        if changed:
+            after = connection.execute(sa.select(table.c.status).where(table.c.id == row.id)).scalar_one()
+            found.append((kind, f"{row.name} ({row.id})", reason, {"status": row.status}, {"status": after}))
+    return found
+
+
+def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], since: int) -> list[tuple[str, str]]:
+    """Make volumes of this host errors whose files are not among `files` (ids); returns (name, status before)."""
+    rows = connection.execute(
+        sa.select(volume.c.id, volume.c.name, volume.c.status)
+        .join(volume_type, volume_type.c.id == volume.c.type_id)
+        .where(
+            volume_type.c.backend == "file",
+            volume.c.host == host,
+            volume.c.made_at.is_not(None),
+            volume.c.status.in_(["available", "in-use", "reserved", "error_extending", "error_attaching"]),
+            volume.c.updated_at < since,
+            volume.c.id.not_in(sorted(files)),
+        )
+        .order_by(volume.c.id)
+    ).all()
+    reason = f"its data is gone from {host}"
+    return [
+        (row.name, row.status) for row in rows if volumes.swap(connection, row.id, (row.status,), "error", reason)
+    ]
+
+
+def _silent(table: sa.Table, then: int) -> sa.Select[t.Any]:
+    statuses = [*volumes.ERRORS, *(_MOVING if table is volume else ())]
+    columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
+    return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)
+
+
+def _has_attachment(connection: sa.Connection, volume_id: str) -> bool:
+    query = sa.select(volume_attachment.c.id).where(volume_attachment.c.volume_id == volume_id).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _in_jobs(connection: sa.Connection) -> set[str]:
+    """Volumes and snapshots that a job of the API waits for, or works at."""
+    found: set[str] = set()
+    rows = connection.execute(
+        sa.select(job.c.variables).where(job.c.kind.like("volume_%"), job.c.state.in_(["queued", "running"]))
+    )
+    for variables in rows.scalars():
+        for name in ("volumes", "snapshots"):
+            found.update(variables.get(name) or ())
+        attachments = variables.get("attachments") or ()
+        query = sa.select(volume_attachment.c.volume_id).where(volume_attachment.c.id.in_(list(attachments)))
+        found.update(connection.execute(query).scalars())
+    return found

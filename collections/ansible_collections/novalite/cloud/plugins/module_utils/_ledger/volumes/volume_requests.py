@@ -1,0 +1,265 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operations `volume` and `volume_action`: what volumes there shall be, what is to be done to them, and how it went.
+
+What playbooks name by names begins here; what they name by ids was begun by the API, and only goes on.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._host import STATE_DIR
+from ..._rules.records import Changes, checked_names, given
+from ..catalog import volume_types
+from ..db.tables import instance
+from ..queries import lookups
+from ..queries.volume_views import Volume, snapshots_by, volumes_by
+from . import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
+
+Params = t.Mapping[str, t.Any]
+
+_SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "readonly")
+
+
+def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """Operation `volume`: see the module's documentation. `begun` is what the hosts have still to do."""
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)["id"]
+    types = [_type(connection, one) for one in params.get("types") or []]
+    items = params.get("volumes")
+    if items is None:
+        return {**Changes().result("volumes", volumes_by(connection, project_id=owner)), "begun": [],
+                "changed": any(types)}
+    names = checked_names("volume", items)
+    there = {one["name"]: one for one in volumes_by(connection, names=names, project_id=owner)}
+    changes = Changes()
+    begun = []
+    for item, name in zip(items, names):
+        before = there.get(name)
+        if params.get("state") == "absent":
+            after = _absent(connection, before)
+        elif before is None:
+            after = volumes.create_volume(
+                connection, owner, {**_creation(connection, owner, item, name), "limit_to": params.get("limit_to")}
+            )
+        else:
+            after = _changed(connection, before, item)
+        changes.note(name, _shown(before), None if params.get("state") == "absent" else _shown(after))
+        if after is not None and after["status"] in volume_plans.VOLUME_WORK:
+            begun.append(after["id"])
+    result = changes.result("volumes", volumes_by(connection, names=names, project_id=owner))
+    result["changed"] = result["changed"] or any(types)
+    return {**result, "begun": begun}
+
+
+def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """Operation `volume_action`: see the module's documentation."""
+    if params.get("outcomes") is not None:
+        return _record(connection, params)
+    absent = (params.get("state") or "present") == "absent"
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
+    ids = list(params.get("volumes") or [])
+    attached, changed, skipped = [], False, []
+    for item in params.get("attachments") or []:
+        if isinstance(item, str):
+            attached.append(item)
+            continue
+        begin = _detach if absent else _attach
+        found = begin(connection, owner, item, bool(params.get("takeover")))
+        changed = changed or found is not None
+        if found is None:
+            skipped.append({"id": str(item.get("volume")), "reason": "it is so already"})
+        else:
+            attached.append(found)
+    copied = []
+    for item in params.get("snapshots") or []:
+        if isinstance(item, str):
+            copied.append(item)
+            continue
+        found = _snapshot(connection, owner, item, absent, params.get("limit_to"))
+        changed = changed or found is not None
+        copied += [found] if found is not None else []
+    hosts, nowhere = volume_plans.plan(
+        connection,
+        volumes=volumes_by(connection, ids=ids),
+        snapshots=snapshots_by(connection, ids=copied),
+        attachments=attached,
+        state_dir=params.get("state_dir") or STATE_DIR,
+        limit_to=params.get("limit_to"),
+    )
+    for one in nowhere:
+        changed = _FINISH[one["does"]](connection, one["id"], error=None) or changed
+    under_way = {one["id"] for plan in hosts.values() for one in plan["work"]} | {one["id"] for one in nowhere}
+    still = [one for one in [*ids, *attached, *copied] if one not in under_way]
+    skipped += [{"id": one, "reason": "nothing of it is under way"} for one in still]
+    result: dict[str, t.Any] = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
+    if changed:
+        done = [one for each in hosts.values() for one in each["work"]]
+        result["diff"] = {"before": {}, "after": {one["id"]: one["does"] for one in done}}
+    return result
+
+
+# --- declared -------------------------------------------------------------------------------------------------------
+
+
+def _type(connection: sa.Connection, item: Params) -> bool:
+    """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
+    found = volume_types.types_by(connection, names=[item["name"]])
+    if not found:
+        volume_types.create_type(connection, item)
+        return True
+    there = found[0]
+    backend = item.get("backend") or "file"
+    wanted = volume_types.checked_options(item["name"], backend, item.get("options") or {})
+    if (there["backend"], there["options"]) != (backend, wanted):
+        raise ConflictError(
+            f"volume type {item['name']!r} is on {there['backend']} with {there['options']}: make another type"
+        )
+    return False
+
+
+def _creation(connection: sa.Connection, owner: str, item: Params, name: str) -> dict[str, t.Any]:
+    params = {**item, "handle": name, "size_gb": item.get("size")}
+    if item.get("image"):
+        params["image"] = lookups.image_by_name(connection, item["image"], owner)
+    if item.get("snapshot"):
+        params["snapshot_id"] = volume_sources.snapshot_named(connection, owner, item["snapshot"])["id"]
+    if item.get("source_volume"):
+        params["source_volume_id"] = volume_sources.volume_named(connection, owner, item["source_volume"])["id"]
+    return {**params, "name": None, "private_types": True}  # whoever runs playbooks may name any
+
+
+def _changed(connection: sa.Connection, before: Volume, item: Params) -> Volume:
+    """What the user said and is otherwise, is changed; a volume is never made smaller, nor moved."""
+    name = item["name"]
+    for key, what in (("type", "type"), ("host", "host")):
+        if item.get(key) is not None and item[key] != before[what]:
+            raise ConflictError(f"volume {name!r} has the {what} {before[what]}, not {item[key]}: make another one")
+    size = item.get("size")
+    if size is not None and size < before["size_gb"]:
+        raise NovaliteError(f"volume {name!r} has {before['size_gb']} GiB: a volume cannot be made smaller ({size})")
+    said = given(item, ("description", "metadata", "bootable", "readonly"))
+    wanted = {key: value for key, value in said.items() if before[key] != value}
+    after = volumes.update_volume(connection, before["id"], wanted) if wanted else before
+    if size is not None and size > (before["new_size_gb"] or before["size_gb"]):
+        after = volumes.begin_extend(connection, before["id"], size)
+    return after
+
+
+def _absent(connection: sa.Connection, before: Volume | None) -> Volume | None:
+    if before is None:
+        return None
+    if before["status"] == "deleting":  # a run that was cut off: it goes on
+        return before
+    return volumes.begin_delete(connection, before["id"])
+
+
+def _shown(one: Volume | None) -> dict[str, t.Any] | None:
+    if one is None:
+        return None
+    shown = {key: one[key] for key in _SHOWN}
+    return {"size": one["new_size_gb"] or one["size_gb"], **shown}
+
+
+# --- by name --------------------------------------------------------------------------------------------------------
+
+
+def _server(connection: sa.Connection, owner: str, name: str) -> str:
+    mine = sa.and_(instance.c.project_id == owner, instance.c.deleted == 0)
+    found = connection.execute(
+        sa.select(instance.c.uuid).where(mine, sa.or_(instance.c.name == name, instance.c.uuid == name))
+    ).scalar()
+    if found is None:
+        names = connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.id)).scalars()
+        raise lookups.unknown("server", name, names)
+    return str(found)
+
+
+def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+    """The id of the attachment that is under way; None where the server has the volume."""
+    one = volume_sources.volume_named(connection, owner, item["volume"])
+    server = _server(connection, owner, item.get("server") or "")
+    for there in one["attachments"]:
+        if there["instance_uuid"] != server:
+            continue
+        if one["status"] == "attaching" and takeover:
+            return str(there["id"])
+        if one["status"] in ("in-use", "extending"):
+            return None
+    found = volume_attachments.begin_attach(
+        connection,
+        one["id"],
+        server,
+        device=item.get("device"),
+        readonly=bool(item.get("readonly")),
+        delete_on_termination=bool(item.get("delete_on_termination")),
+    )
+    return str(found["id"])
+
+
+def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+    one = volume_sources.volume_named(connection, owner, item["volume"])
+    server = _server(connection, owner, item["server"]) if item.get("server") else None
+    theirs = [there for there in one["attachments"] if server in (None, there["instance_uuid"])]
+    if not theirs:
+        return None
+    if one["status"] == "detaching" and takeover:
+        return str(theirs[0]["id"])
+    return str(volume_attachments.begin_detach(connection, one["id"], server)["id"])
+
+
+def _snapshot(
+    connection: sa.Connection, owner: str, item: Params, absent: bool, limit_to: t.Collection[str] | None
+) -> str | None:
+    there = snapshots_by(connection, names=[item["name"]], project_id=owner)
+    if absent:
+        if there and there[0]["status"] != "deleting":
+            volume_snapshots.begin_delete_snapshot(connection, there[0]["id"])
+        return str(there[0]["id"]) if there else None
+    if there:
+        return None if there[0]["status"] == "available" else str(there[0]["id"])
+    if not item.get("volume"):
+        raise NovaliteError(f"snapshot {item['name']!r} does not exist yet: name the volume that it is to be of")
+    of = volume_sources.volume_named(connection, owner, item["volume"])
+    params = {"volume_id": of["id"], "handle": item["name"], "description": item.get("description"), "force": True}
+    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to})["id"])
+
+
+# --- how it went ----------------------------------------------------------------------------------------------------
+
+_Finish = t.Callable[..., bool]
+_FINISH: dict[str, _Finish] = {
+    "create": volumes.finish_create,
+    "delete": volumes.finish_delete,
+    "extend": volumes.finish_extend,
+    "attach": volume_attachments.finish_attach,
+    "detach": volume_attachments.finish_detach,
+    "snapshot_create": volume_snapshots.finish_snapshot,
+    "snapshot_delete": volume_snapshots.finish_delete_snapshot,
+}
+
+
+def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+    """`plans` ({host: plan}) were carried out, `outcomes` say how: what no outcome is about was not done."""
+    said = {one["host"]: one for one in params["outcomes"]}
+    errors, changed = [], False
+    for host, plan in (params.get("plans") or {}).items():
+        outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
+        results = {one["id"]: one["error"] for one in outcome.get("results") or []}
+        for one in plan["attach"]:
+            if results.get(one["volume_id"], "") is None:  # its data is there, whatever became of the rest
+                volumes.made(connection, one["volume_id"])
+        for work in plan["work"]:
+            error = outcome.get("error") or f"host {host} did not say what became of it"
+            error = results.get(work["id"], error)
+            changed = _FINISH[work["does"]](connection, work["id"], error=error) or changed
+            if error is not None:
+                errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})
+    return {"changed": changed, "hosts": {}, "skipped": [], "errors": errors}

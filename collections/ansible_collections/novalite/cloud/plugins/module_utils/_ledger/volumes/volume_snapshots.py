@@ -1,0 +1,171 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Snapshots of volumes: whole copies beside the volume, in its format, so that neither needs the other's file."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError
+from ..._rules.records import check_text
+from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..db.tables_volumes import volume, volume_snapshot
+from ..queries import actions, lookups
+from ..queries.volume_views import Snapshot, Volume, snapshots_by
+from . import volume_hosts, volumes
+from .volumes import check_quota, checked_metadata, handle, one_volume, refuse_twice
+
+ERRORS = {"creating": "error", "deleting": "error_deleting"}
+
+
+def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mapping[str, t.Any]) -> Snapshot:
+    """Record a new snapshot, `creating`; a job `volume_snapshot_create` is to take it.
+
+    `params`: `volume_id`, `name` (what is shown), `handle` (what playbooks call it), `description`, `metadata`,
+    `user_id`, `force` (also while an instance has the volume: as if its power had failed), `limit_to` (the compute
+    hosts of which one makes a volume of which nothing was made yet; None: all). Raises NotFoundError,
+    ConflictError for a volume that is not at rest, QuotaError.
+    """
+    lookups.lock_project(connection, project_id)
+    row = one_volume(connection, params["volume_id"], project_id)
+    allowed = ("available", "in-use") if params.get("force") else ("available",)
+    if row["status"] not in allowed:
+        raise ConflictError(
+            f"Invalid volume: Volume {row['id']} status must be {' or '.join(allowed)} to take a snapshot, but current "
+            f"status is: {row['status']}."
+        )
+    if row["host"] is None and row["backend"] in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
+        of_type = {"name": row["type"], "options": row["options"]}
+        host = volume_hosts.choose(connection, of_type, row["availability_zone"], limit_to=params.get("limit_to"))
+        connection.execute(sa.update(volume).where(volume.c.id == row["id"]).values(host=host))
+    now = int(time.time())
+    own_id, name = str(uuid.uuid4()), params.get("name") or None
+    if name is not None:
+        check_text("snapshot name", name)
+    own = params.get("handle") or handle(connection, volume_snapshot, project_id, name, "snapshot", own_id)
+    refuse_twice(connection, volume_snapshot, project_id, own, "snapshot")
+    connection.execute(
+        sa.insert(volume_snapshot).values(
+            id=own_id,
+            volume_id=row["id"],
+            project_id=project_id,
+            user_id=params.get("user_id"),
+            name=own,
+            display_name=name,
+            description=params.get("description"),
+            size_gb=row["size_gb"],
+            status="creating",
+            metadata=checked_metadata(params.get("metadata") or {}),
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    check_quota(connection, project_id, row["size_gb"], snapshot=True)
+    return one_snapshot(connection, own_id)
+
+
+def finish_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
+    """Record how it ended. The volume has data then, if it had none before."""
+    done = _swap(connection, snapshot_id, "creating", "available" if error is None else "error", error)
+    if done and error is None:
+        of = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.id == snapshot_id).scalar_subquery()
+        connection.execute(
+            sa.update(volume).where(volume.c.id == of, volume.c.made_at.is_(None)).values(made_at=int(time.time()))
+        )
+    return done
+
+
+def begin_delete_snapshot(
+    connection: sa.Connection, snapshot_id: str, *, project_id: str | None = None, force: bool = False
+) -> Snapshot:
+    """Begin to delete a snapshot; what was made of it stays. Raises ConflictError while something is being made."""
+    row = one_snapshot(connection, snapshot_id, project_id)
+    copying = sa.select(volume.c.id).where(volume.c.snapshot_id == snapshot_id, volume.c.status == "creating")
+    if connection.execute(copying.limit(1)).first() is not None:
+        raise ConflictError(f"Invalid snapshot: Snapshot {snapshot_id} is in use: a volume is being made of it.")
+    allowed = {"available", "error", "error_deleting"} | ({row["status"]} if force else set())
+    swapped = connection.execute(
+        sa.update(volume_snapshot)
+        .where(
+            volume_snapshot.c.id == snapshot_id,
+            volume_snapshot.c.status == row["status"],
+            volume_snapshot.c.status.in_(sorted(allowed)),
+        )
+        .values(status="deleting", fault=None, updated_at=int(time.time()))
+    ).rowcount
+    if not swapped:
+        raise ConflictError(
+            f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row['status']}."
+        )
+    return one_snapshot(connection, snapshot_id)
+
+
+def begin_delete_all(
+    connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
+) -> Volume:
+    """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
+    row = volumes.one_volume(connection, volume_id, project_id)
+    for one in snapshots_by(connection, volumes=[row["id"]]):
+        if one["status"] != "deleting":
+            begin_delete_snapshot(connection, one["id"], force=force)
+    return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)
+
+
+def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
+    """Record how it ended: without `error` the row goes."""
+    if error is not None:
+        return _swap(connection, snapshot_id, "deleting", "error_deleting", error)
+    mine = sa.and_(volume_snapshot.c.id == snapshot_id, volume_snapshot.c.status == "deleting")
+    return bool(connection.execute(sa.delete(volume_snapshot).where(mine)).rowcount)
+
+
+def update_snapshot(
+    connection: sa.Connection, snapshot_id: str, changes: t.Mapping[str, t.Any], *, project_id: str | None = None
+) -> Snapshot:
+    """Change what is only shown: `name`, `description`, `metadata`; and `status`, for an administrator."""
+    row = one_snapshot(connection, snapshot_id, project_id)
+    values = {key: changes[key] for key in ("description", "status") if key in changes}
+    if "name" in changes:
+        values["display_name"] = check_text("snapshot name", changes["name"] or "")
+    if "metadata" in changes:
+        values["metadata"] = checked_metadata(changes["metadata"])
+    if values:
+        values["updated_at"] = int(time.time())
+        connection.execute(sa.update(volume_snapshot).where(volume_snapshot.c.id == row["id"]).values(**values))
+    return one_snapshot(connection, snapshot_id)
+
+
+def one_snapshot(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
+    """The snapshot of this id, if the project (None: anybody) has it. Raises NotFoundError."""
+    found = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
+    if not found:
+        raise NotFoundError(f"Snapshot {check_shown(snapshot_id)} could not be found.")
+    return found[0]
+
+
+def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str) -> list[str]:
+    """Give an end to what is still under way on these snapshots, for its job is dead. Returns what it changed."""
+    return [
+        one["id"]
+        for one in snapshots_by(connection, ids=snapshot_ids)
+        if one["status"] in ERRORS and _swap(connection, one["id"], one["status"], ERRORS[one["status"]], reason)
+    ]
+
+
+def _swap(connection: sa.Connection, snapshot_id: str, before: str, after: str, error: str | None) -> bool:
+    now = int(time.time())
+    fault = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
+    swapped = connection.execute(
+        sa.update(volume_snapshot)
+        .where(volume_snapshot.c.id == snapshot_id, volume_snapshot.c.status == before)
+        .values(status=after, fault=fault, updated_at=now)
+    )
+    return bool(swapped.rowcount)

@@ -1,0 +1,392 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What may be done to a volume, when, and what becomes of it: Cinder's table of states.
+
+As with an instance's actions, what begins is a compare-and-swap of the status, and what ends is one back. A blank
+volume needs no host until it is attached for the first time: it is made where its first instance is, so that nobody
+has to guess, and is available at once. What is made of an image, a snapshot or another volume is made by a job.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError, VolumeQuotaError
+from ..._rules.records import check_range, check_text
+from ..catalog import volume_types
+from ..db.tables_volumes import volume, volume_snapshot
+from ..identity import quotas
+from ..queries import actions, lookups
+from ..queries.volume_views import Volume, used, volumes_by
+from . import volume_sources
+
+# what a status that belongs to something under way becomes when that died
+ERRORS = {
+    "creating": "error",
+    "downloading": "error",
+    "deleting": "error_deleting",
+    "extending": "error_extending",
+}
+MAX_METADATA = 128
+EXTEND = "extend_volume"  # Nova's name of the action
+
+Params = t.Mapping[str, t.Any]
+
+
+def create_volume(connection: sa.Connection, project_id: str, params: Params) -> Volume:
+    """Record a new volume. `creating` means that a job `volume_create` has to make it; else it is available.
+
+    `params`: `size_gb` (GiB; may be left out where it is made of something), `name` (what is shown, any text, or
+    none), `handle` (what playbooks call it, unique in the project; made of the name without), `type` (name or id),
+    one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
+    compute host that has to have it), `limit_to` (those of which it may be chosen; None: all), `description`,
+    `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot
+    from volume); `private_types`: a type that is not the project's
+    may be named, as administrators may.
+
+    Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
+    is too small or a combination that makes no sense.
+    """
+    lookups.lock_project(connection, project_id)
+    now = int(time.time())
+    source = volume_sources.source_of(connection, project_id, params)
+    of_type = volume_sources.type_of(connection, project_id, params, source)
+    size = volume_sources.size_of(params, source)
+    host = volume_sources.host_of(connection, of_type, params, source)
+    waits = source["kind"] is not None or host is not None or bool(params.get("deferred"))
+    volume_id = str(uuid.uuid4())
+    name = params.get("name") or None
+    if name is not None:
+        check_text("volume name", name)
+    row = {
+        "id": volume_id,
+        "project_id": project_id,
+        "user_id": params.get("user_id"),
+        "name": params.get("handle") or handle(connection, volume, project_id, name, "volume", volume_id),
+        "display_name": name,
+        "description": params.get("description"),
+        "size_gb": size,
+        "type_id": of_type["id"],
+        "format": source["format"] or volume_types.format_of(of_type),
+        "host": host,
+        "availability_zone": params.get("availability_zone"),
+        "status": "creating" if waits else "available",
+        "bootable": bool(params.get("bootable")) or source["bootable"],
+        "readonly": bool(params.get("readonly")),
+        "multiattach": False,
+        "image": source["image"],
+        "source_volume_id": params.get("source_volume_id"),
+        "snapshot_id": params.get("snapshot_id"),
+        "metadata": checked_metadata(params.get("metadata") or {}),
+        "created_at": now,
+        "updated_at": now,
+    }
+    refuse_twice(connection, volume, project_id, row["name"], "volume")
+    connection.execute(sa.insert(volume).values(**row))
+    check_quota(connection, project_id, size)
+    return one_volume(connection, volume_id)
+
+
+def finish_create(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
+    """Record how its making ended; whether this changed anything."""
+    after = "available" if error is None else "error"
+    return swap(connection, volume_id, ("creating", "downloading"), after, error, made=error is None)
+
+
+def made(connection: sa.Connection, volume_id: str) -> None:
+    """Its host has data for it, empty as that may be."""
+    unmade = sa.and_(volume.c.id == volume_id, volume.c.made_at.is_(None))
+    connection.execute(sa.update(volume).where(unmade).values(made_at=int(time.time())))
+
+
+def begin_delete(
+    connection: sa.Connection,
+    volume_id: str,
+    *,
+    project_id: str | None = None,
+    force: bool = False,
+    cascade: bool = False,
+) -> Volume:
+    """Begin to delete a volume. With `force` (an administrator) one that hangs somewhere as well, if nothing has it.
+
+    `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
+
+    Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    if row["attachments"]:
+        raise ConflictError(
+            f"Invalid volume: Volume {volume_id} is attached to the instance {row['attachments'][0]['instance_uuid']}: "
+            "detach it first."
+        )
+    if not cascade and _has_snapshots(connection, volume_id):
+        raise ConflictError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
+    _refuse_copies_under_way(connection, volume_id)
+    allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
+    begin(connection, row, "delete", tuple({*allowed, row["status"]}) if force else allowed, "deleting")
+    return one_volume(connection, volume_id)
+
+
+def finish_delete(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
+    """Record how its deletion ended: without `error` the row goes."""
+    if error is None and _has_snapshots(connection, volume_id):
+        error = "some of its snapshots could not be deleted"
+    if error is not None:
+        return swap(connection, volume_id, ("deleting",), "error_deleting", error)
+    gone = connection.execute(sa.delete(volume).where(volume.c.id == volume_id, volume.c.status == "deleting"))
+    return bool(gone.rowcount)
+
+
+def _has_snapshots(connection: sa.Connection, volume_id: str) -> bool:
+    query = sa.select(volume_snapshot.c.id).where(volume_snapshot.c.volume_id == volume_id).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def begin_extend(
+    connection: sa.Connection,
+    volume_id: str,
+    size_gb: int,
+    *,
+    project_id: str | None = None,
+    online: bool = True,
+    request_id: str | None = None,
+    user_id: str | None = None,
+) -> Volume:
+    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them. An instance that has it shows it
+    among its actions.
+
+    `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
+    and NovaliteError for a size that is no larger.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    lookups.lock_project(connection, row["project_id"])
+    check_range("volume size", size_gb, 1)
+    if size_gb <= row["size_gb"]:
+        raise NovaliteError(
+            f"Invalid input received: New size for extend must be greater than current size. (current: "
+            f"{row['size_gb']}, extended: {size_gb})."
+        )
+    begin(connection, row, "extend", ("available", "in-use") if online else ("available",), "extending")
+    values: dict[str, t.Any] = {"new_size_gb": size_gb}
+    if row["made_at"] is None and not row["attachments"]:  # nothing is anywhere
+        values = {"size_gb": size_gb, "status": "available"}
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
+    details = {one["instance_uuid"]: {"volume_id": volume_id} for one in row["attachments"]}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row["project_id"])
+    check_quota(connection, row["project_id"], size_gb)
+    return one_volume(connection, volume_id)
+
+
+def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
+    """Record how it ended: in-use again where an instance has it."""
+    found = volumes_by(connection, ids=[volume_id])
+    if not found or found[0]["status"] != "extending":
+        return False
+    row = found[0]
+    rest = "in-use" if row["attachments"] else "available"
+    if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
+        return False
+    size = row["size_gb"] if error is not None else row["new_size_gb"] or row["size_gb"]
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(size_gb=size, new_size_gb=None))
+    _tell_instances(connection, row, error)
+    return True
+
+
+def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
+    """End the action of those that have a volume which was being extended."""
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    told = [(one["instance_uuid"], one["host"], message) for one in row["attachments"]]
+    actions.finish(connection, EXTEND, told)
+
+
+def update_volume(
+    connection: sa.Connection, volume_id: str, changes: Params, *, project_id: str | None = None
+) -> Volume:
+    """Change what is only shown or meant: `name` (shown), `description`, `metadata`, `bootable`, `readonly`."""
+    row = one_volume(connection, volume_id, project_id)
+    values = {key: changes[key] for key in ("description", "bootable", "readonly") if key in changes}
+    if "name" in changes:
+        values["display_name"] = check_text("volume name", changes["name"] or "")
+    if "metadata" in changes:
+        values["metadata"] = checked_metadata(changes["metadata"])
+    if values.get("readonly") not in (None, row["readonly"]) and row["attachments"]:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
+    if values:
+        connection.execute(
+            sa.update(volume).where(volume.c.id == volume_id).values(**values, updated_at=int(time.time()))
+        )
+    return one_volume(connection, volume_id)
+
+
+def retype(
+    connection: sa.Connection, volume_id: str, of_type: t.Mapping[str, t.Any], *, project_id: str | None = None
+) -> Volume:
+    """Let a volume be of another type that stores it where it is, or of any while it is nowhere yet.
+
+    Raises ConflictError where its data would have to move, and for a volume that is of the type, or not at rest.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    if row["type_id"] == of_type["id"]:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is of the type {of_type['name']} already.")
+    nowhere = row["made_at"] is None and row["host"] is None
+    if not nowhere and (row["backend"], row["options"]) != (of_type["backend"], of_type["options"]):
+        raise ConflictError(
+            f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
+            f"{of_type['name']}."
+        )
+    if row["status"] not in ("available", "in-use"):
+        raise ConflictError(
+            f"Invalid volume: Volume {volume_id} status must be available or in-use to retype it, but current status "
+            f"is: {row['status']}."
+        )
+    if of_type["id"] == volume_types.DEFAULT_ID:
+        volume_types.ensure_default(connection)
+    values: dict[str, t.Any] = {"type_id": of_type["id"], "updated_at": int(time.time())}
+    if nowhere:
+        values["format"] = volume_types.format_of(of_type)
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
+    return one_volume(connection, volume_id)
+
+
+def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
+    """What an administrator says it is (os-reset_status); nothing is done to it."""
+    row = one_volume(connection, volume_id)
+    connection.execute(
+        sa.update(volume)
+        .where(volume.c.id == row["id"])
+        .values(status=status, new_size_gb=None, updated_at=int(time.time()))
+    )
+    return one_volume(connection, volume_id)
+
+
+def reserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
+    """available -> attaching, before anybody knows where to (os-reserve). Raises ConflictError."""
+    row = one_volume(connection, volume_id, project_id)
+    begin(connection, row, "reserve", ("available",), "attaching")
+    return one_volume(connection, volume_id)
+
+
+def unreserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
+    """The way back from reserve(); a volume that an instance is really getting stays."""
+    row = one_volume(connection, volume_id, project_id)
+    if not row["attachments"]:
+        swap(connection, volume_id, ("attaching",), "available")
+    return one_volume(connection, volume_id)
+
+
+def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
+    """Give an end to what is still under way on these volumes, for its job is dead. Returns those that this changed."""
+    changed = []
+    for one in volumes_by(connection, ids=volume_ids):
+        after = ERRORS.get(one["status"])
+        if after is not None and swap(connection, one["id"], (one["status"],), after, reason):
+            connection.execute(sa.update(volume).where(volume.c.id == one["id"]).values(new_size_gb=None))
+            if one["status"] == "extending":
+                _tell_instances(connection, one, reason)
+            changed.append(one["id"])
+    return changed
+
+
+# --- Shared with attachments and snapshots --------------------------------------------------------------------------
+
+
+def one_volume(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
+    """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
+    return volume_sources.volume_of(connection, volume_id, project_id)
+
+
+def begin(
+    connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str, **values: t.Any
+) -> None:
+    """Swap the status of the volume from one of `allowed` to `status`. Raises ConflictError in Cinder's words."""
+    swapped = connection.execute(
+        sa.update(volume)
+        .where(volume.c.id == row["id"], volume.c.status.in_(sorted(allowed)), volume.c.status == row["status"])
+        .values(status=status, fault=None, updated_at=int(time.time()), **values)
+    ).rowcount
+    if not swapped:
+        raise ConflictError(
+            f"Invalid volume: Volume {row['id']} status must be {' or '.join(sorted(allowed))} to {what} it, but "
+            f"current status is: {row['status']}."
+        )
+
+
+def swap(
+    connection: sa.Connection,
+    volume_id: str,
+    before: t.Collection[str],
+    after: str,
+    error: str | None = None,
+    made: bool = False,
+) -> bool:
+    """The end of something: the status becomes `after`, if it is one of `before` still."""
+    now = int(time.time())
+    values: dict[str, t.Any] = {"status": after, "updated_at": now}
+    values["fault"] = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
+    if made:
+        values["made_at"] = sa.func.coalesce(volume.c.made_at, now)
+    swapped = connection.execute(
+        sa.update(volume).where(volume.c.id == volume_id, volume.c.status.in_(sorted(before))).values(**values)
+    )
+    return bool(swapped.rowcount)
+
+
+def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapshot: bool = False) -> None:
+    """Raise QuotaError if the project has more than it may, what was just written included, in Cinder's words."""
+    limits, taken = quotas.quota_limits(connection, project_id), used(connection, project_id)
+    largest = limits["per_volume_gigabytes"]
+    if not snapshot and 0 <= largest < size_gb:
+        raise VolumeQuotaError(f"Requested volume size {size_gb}G is larger than maximum allowed limit {largest}G.")
+    what = "snapshots" if snapshot else "volumes"
+    if 0 <= limits[what] < taken[what]:
+        raise VolumeQuotaError(
+            f"{what[:-1].capitalize()}LimitExceeded: Maximum number of {what} allowed ({limits[what]}) exceeded for "
+            f"quota '{what}'."
+        )
+    if 0 <= limits["gigabytes"] < taken["gigabytes"]:
+        raise VolumeQuotaError(
+            f"VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested "
+            f"{size_gb}G, quota is {limits['gigabytes']}G and {taken['gigabytes'] - size_gb}G has been consumed."
+        )
+
+
+def checked_metadata(metadata: Params) -> dict[str, str]:
+    """Keys and values as texts. Raises NovaliteError for what cannot be stored."""
+    if len(metadata) > MAX_METADATA:
+        raise NovaliteError(f"{len(metadata)} metadata items, and {MAX_METADATA} is the limit")
+    found = {check_text("metadata key", str(key)): str(value) for key, value in metadata.items()}
+    for key, value in found.items():
+        if not key or len(value) > 255:
+            raise NovaliteError(f"metadata {key!r}: give a key and a value of at most 255 characters")
+    return found
+
+
+def handle(
+    connection: sa.Connection, table: sa.Table, project_id: str, name: str | None, prefix: str, own_id: str
+) -> str:
+    """What playbooks call something that the API was asked for: its name if that is free, else one with its id."""
+    wanted = name or f"{prefix}-{own_id[:8]}"
+    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == wanted)
+    return wanted if connection.execute(taken).first() is None else f"{wanted[:200]}-{own_id}"
+
+
+def refuse_twice(connection: sa.Connection, table: sa.Table, project_id: str, name: str, kind: str) -> None:
+    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == name)
+    if connection.execute(taken).first() is not None:
+        raise ConflictError(f"the project has a {kind} {name!r} already: give it another name")
+
+
+def _refuse_copies_under_way(connection: sa.Connection, volume_id: str) -> None:
+    copying = sa.select(volume.c.id).where(volume.c.source_volume_id == volume_id, volume.c.status == "creating")
+    other = connection.execute(copying.limit(1)).scalar()
+    if other is not None:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is being copied to {other}: wait for that.")

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The door that every controller module shares: arguments in, one transaction over the ledger, a result out.
+
+Two edges use it. A task runs the action plug-in of the module's name (plugin_utils/_ledger_action.py), inside the
+controller's process. The module file itself (`run_module`) is for running it by hand, and for the tools that read its
+arguments and documentation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ._errors import NovaliteError
+
+Params = t.Mapping[str, t.Any]
+Operation = t.Callable[[t.Any, Params], "dict[str, t.Any]"]
+
+LEDGER_ARGUMENTS: dict[str, t.Any] = {
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
+
+# Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
+# imported by tools that have no SQLAlchemy.
+OPERATIONS = {
+    "aggregate": "placement.aggregates",
+    "balance_plan": "placement.capacity",
+    "capacity_info": "placement.capacity",
+    "cloud_info": "placement.overview",
+    "compute_host": "placement.compute_hosts",
+    "compute_service": "placement.compute_services",
+    "firewall_plan": "security.firewalls",
+    "difference_report": "drift.difference_reports",
+    "fixed_ip": "network.addresses",
+    "flavor": "catalog.flavors",
+    "floating_ip": "network.floating_ips",
+    "floating_pool": "network.floating_pools",
+    "host_differences": "drift.differences",
+    "host_record": "compute.slices",
+    "image": "catalog.images",
+    "keypair": "catalog.keypairs",
+    "ledger": "db.upkeep",
+    "ledger_rebuild": "drift.rebuild",
+    "ledger_repair": "drift.repair",
+    "leftovers": "drift.leftovers",
+    "network": "network.networks",
+    "power_state": "compute.power_states",
+    "project": "identity.projects",
+    "reachability": "security.reachability",
+    "scheduler": "placement.claims",
+    "security_group": "security.security_groups",
+    "security_group_info": "security.reachability",
+    "server": "compute.servers",
+    "server_access": "compute.access",
+    "server_adopt": "adoption.adoption",
+    "server_action": "compute.action_requests",
+    "server_group": "placement.server_groups",
+    "server_info": "compute.servers",
+    "server_move": "migration.move_requests",
+    "server_interface": "compute.interface_requests",
+    "server_plan": "compute.plans",
+    "server_security_groups": "security.memberships",
+    "server_state": "compute.server_states",
+    "site_plan": "stack.sites",
+    "user": "identity.user_records",
+    "volume": "volumes.volume_requests",
+    "volume_action": "volumes.volume_requests",
+}
+
+
+def operation_of(name: str) -> Operation:
+    """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy."""
+    room = importlib.import_module(f"{__package__}._ledger.{OPERATIONS[name]}")
+    return t.cast(Operation, getattr(room, name))
+
+
+def plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A deep copy of `value` in JSON's types alone.
+
+    Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
+    drivers here, and Ansible there, do not take. And where a playbook uses a variable twice, both places hold the same
+    dictionary, which Ansible's validation fills in, in place, and then refuses the second time.
+    """
+    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
+
+
+def run_operation(
+    operation: Operation,
+    params: Params,
+    check_mode: bool,
+    judge: t.Callable[[t.Mapping[str, t.Any]], None] | None = None,
+) -> dict[str, t.Any]:
+    """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
+
+    `judge` is shown the result before it is committed; what it raises takes everything back.
+
+    What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
+    that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
+    (params, check_mode), and is left to open the ledger.
+    """
+    if getattr(operation, "opens_by_itself", False):
+        return plain(t.cast(t.Any, operation)(plain(params), check_mode))
+    from ._ledger.db.engine import open_ledger, transaction
+
+    prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
+    engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+    try:
+        params = plain(params) if prepare is None else prepare(engine, plain(params))
+        with transaction(engine, check_mode) as connection:
+            result = plain(operation(connection, params))
+            if judge is not None:
+                judge(result)
+            return result
+    finally:
+        engine.dispose()
+
+
+def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> None:
+    """`main()` of the controller module `name`. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
+    module = AnsibleModule(argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules)
+    try:
+        operation = operation_of(name)
+    except ImportError as error:
+        module.fail_json(msg=missing_required_lib(error.name or "SQLAlchemy"))
+    try:
+        result = run_operation(operation, module.params, module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    if not module._diff:
+        result.pop("diff", None)
+    module.exit_json(**result)

@@ -1,0 +1,314 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What each compute host has to be given for a set of instances: the arguments of every host module, as data.
+
+Computed once, on the controller, so that a playbook only hands a key of the plan to the module of the same name and
+no decision is left to Jinja. The same plan serves building and taking away.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._addressing.macs import LINK_LOCAL, eui64
+from .._domain.guest import disk_backend, tap_device
+from .._errors import NovaliteError
+from .._firewall.rules import expanded
+from .._guest import image_properties
+from .._guest.config_drive import config_drive
+from .._guest.interfaces import interfaces_of
+from . import networks
+
+Instance = t.Mapping[str, t.Any]
+Plan = dict[str, t.Any]
+Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
+
+GIB = 1 << 30
+PREALLOCATION = "novalite:preallocation"  # extra spec of a flavor: none (the default) or space
+
+
+def plan_by_host(
+    instances: t.Iterable[Instance],
+    facts: t.Mapping[str, t.Mapping[str, t.Any]],
+    render: Renderer,
+    wires: networks.Wires | None = None,
+) -> dict[str, Plan]:
+    """`{host: plan}` for `instances`, all of which have a host.
+
+    `facts` maps a host to its compute_host facts, `render(instance, facts of its host)` makes the domain XML,
+    `wires` says for each VXLAN network (by its id) which hosts it spans, and the tunnel end of each.
+    """
+    by_host: dict[str, list[Instance]] = {}
+    for instance in instances:
+        by_host.setdefault(instance["host"], []).append(instance)
+    return {
+        host: host_plan(members, facts.get(host, {}), render, wires or {}) for host, members in sorted(by_host.items())
+    }
+
+
+def host_plan(
+    instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer, wires: networks.Wires
+) -> Plan:
+    """The plan of one host: each key holds the list that the host module of that name takes.
+
+    An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
+    One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
+    """
+    own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
+    return {
+        "names": [instance["name"] for instance in instances],
+        "uuids": [instance["uuid"] for instance in instances],
+        "bridges": networks.bridges(instances, wires),
+        "dhcp_networks": networks.dhcp_networks(instances),
+        "routers": networks.routers(instances),
+        "metadata_networks": networks.metadata_networks(instances),
+        "images": _images(instances),
+        # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
+        "volumes": [],
+        "volumes_gone": [],
+        "disks": [_disk(instance) for instance in instances],
+        # what goes, or runs already, is told nothing
+        "injections": [
+            _injection(one) for one in instances
+            if one.get("guest") is not None and _to_be_injected(one)
+        ],
+        "config_drives": [
+            {**config_drive(one, one["guest"]), **({"rescue": True} if one.get("rescue") else {})}
+            for one in instances
+            if one.get("guest") is not None and _to_have_config_drive(one)
+        ],
+        "secret": any(any((one.get("guest") or {}).values()) for one in instances),
+        "filters": [] if own_chains else [_filter(instance) for instance in instances],
+        "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
+        "firewall_zones": _firewall_zones(instances),
+        "firewall_serving": _firewall_serving(instances),
+        "security_groups": _security_groups(instances),
+        "domains": [
+            {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
+            for instance in instances
+        ],
+        "guests": networks.guests(instances),
+    }
+
+
+def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any]) -> Plan:
+    """The part of host_plan() that the module `firewall` takes: its options by name."""
+    own_chains = facts.get("antispoof") == "chains"
+    return {
+        "instances": [_firewall_instance(instance, own_chains) for instance in instances],
+        "security_groups": _security_groups(instances),
+        "zones": _firewall_zones(instances),
+        "bridges": sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances)}),
+        "serving": _firewall_serving(instances),
+    }
+
+
+def _images(instances: t.Iterable[Instance]) -> list[Plan]:
+    images: dict[str, Plan] = {}
+    for instance in instances:
+        for file in image_files(instance["image"], 0 if instance.get("rescue") else instance["flavor"]["root_gb"]):
+            if file["kind"] == "disk" and boot_volume(instance) is not None:
+                continue
+            known = images.setdefault(file["checksum"], file)
+            if file["kind"] == "disk":
+                # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
+                limits = [one.get("max_virtual_size", 0) for one in (known, file)]
+                known["max_virtual_size"] = max(limits) if all(limits) else 0
+    return list(images.values())
+
+
+def image_files(image: t.Mapping[str, t.Any], root_gb: int = 0) -> list[Plan]:
+    """The files of an image record, as image_cache takes them; for a root disk of `root_gb` GiB (0: of any size)."""
+    disk = {
+        "checksum": image["checksum"],
+        "source": image["source"],
+        "size": image["size"],
+        "kind": "disk",
+        "disk_format": image["disk_format"],
+        "virtual_size": image["virtual_size"],
+        "max_virtual_size": root_gb * GIB,
+    }
+    boot = [
+        {**{key: image[kind][key] for key in ("checksum", "source", "size")}, "kind": kind}
+        for kind in ("kernel", "ramdisk")
+        if image[kind]
+    ]
+    return [disk, *boot]
+
+
+def _disk(instance: Instance) -> Plan:
+    image, flavor = instance["image"], instance["flavor"]
+    files = {
+        "uuid": instance["uuid"],
+        "base": image["checksum"],
+        "kernel": image["kernel"]["checksum"] if image["kernel"] else None,
+        "ramdisk": image["ramdisk"]["checksum"] if image["ramdisk"] else None,
+    }
+    if instance.get("rescue"):
+        return {**files, "rescue": True}
+    return {
+        **files,
+        "root": boot_volume(instance) is None,
+        "virtual_size_gb": flavor["root_gb"],
+        "backend": disk_backend(flavor),
+        "preallocation": (flavor.get("extra_specs") or {}).get(PREALLOCATION, "none"),
+        "ephemeral_gb": flavor.get("ephemeral_gb", 0),
+        "swap_mb": flavor.get("swap_mb", 0),
+    }
+
+
+def boot_volume(instance: Instance) -> t.Mapping[str, t.Any] | None:
+    """The volume that an instance starts from, instead of a disk of its own; one that is rescued has one."""
+    if instance.get("rescue"):
+        return None
+    return next((one for one in instance.get("volumes") or () if one["boot_index"] == 0), None)
+
+
+def _to_be_injected(instance: Instance) -> bool:
+    """Whether the host writes into the root disk, for which its kernel mounts it.
+
+    Only where the operator says so of the image, and only into a fresh copy of that: a guest may have written anything
+    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/fresh.py).
+    """
+    image, root = instance["image"], boot_volume(instance)
+    if root is not None and (root["made_at"] is not None or root.get("copied") or root["image"] != image["id"]):
+        return False
+    return image_properties.host_mount(image) and image_properties.partition(image) is not None
+
+
+def _to_have_config_drive(instance: Instance) -> bool:
+    """Whether a config drive is written now.
+
+    Of those that are being rescued, only where hosts may not mount the rescue's image: else their own ones stay.
+    """
+    if instance.get("rescue"):
+        return not image_properties.host_mount(instance["image"])
+    return bool(instance["config_drive"])
+
+
+def _injection(instance: Instance) -> Plan:
+    root = boot_volume(instance)
+    told = instance["guest"]
+    return {
+        "uuid": instance["uuid"],
+        **({"disk": "disk.rescue"} if instance.get("rescue") else {}),
+        "keys": [instance["key"]["public_key"]] if instance["key"] else [],
+        "user": image_properties.admin_user(instance["image"]),
+        "hostname": instance["hostname"],
+        "partition": image_properties.partition(instance["image"]),
+        "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
+        "network": _guest_network(instance),
+        "password_hash": told.get("password_hash"),
+        "password_optional": bool(told.get("password_optional")),
+        "volume": root and {
+            "id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}
+        },
+    }
+
+
+def _guest_network(instance: Instance) -> Plan | None:
+    """What the guest must be told of its network: nothing, where DHCP tells it all.
+
+    Otherwise all of its interfaces, for what is written replaces the guest's own configuration.
+    """
+    if all(nic["network"]["dhcp"] for nic in instance["nics"]):
+        return None
+    return {"nics": interfaces_of(instance)}
+
+
+def _filter(instance: Instance) -> Plan:
+    references = ["nova-base"]
+    if any(nic["ipv6"] for nic in instance["nics"]):
+        references.append("nova-ipv6")
+    pairs = [pair for nic in instance["nics"] for pair in _pairs(nic)]
+    return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
+
+
+def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
+    """What a guest may send besides its own addresses, and be judged for by its groups: never what everybody on the
+    network talks to, which would be judged by this instance's groups then."""
+    return [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": cidr}
+        for pair in nic.get("allowed_address_pairs") or ()
+        for cidr in _without_common(nic, pair["ip_address"])
+    ]
+
+
+def _port(nic: t.Mapping[str, t.Any]) -> Plan:
+    """What a guest may send through one interface; IPv6 only where it has an address of that kind, as for filters."""
+    own = [nic["ip"]] if nic["ip"] else []
+    if nic["ipv6"]:
+        own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]
+    return {"device": tap_device(nic["id"]), "mac": nic["mac"], "addresses": own, "allowed_pairs": _pairs(nic)}
+
+
+def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
+    nics = instance["nics"]
+    addresses: list[str] = []
+    scoped: dict[str, list[str]] = {}
+    pairs = []
+    for nic in nics:
+        isolated = nic["network"].get("isolated")
+        # A guest answers at its link-local address even on a network without IPv6, and without a chain of its own that
+        # address would be open to everybody on the bridge.
+        own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
+        (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
+        bridge = nic["network"]["bridge"] if isolated else None
+        pairs += [{"bridge": bridge, "cidr": pair["cidr"]} for pair in _pairs(nic)]
+    return {
+        "id": instance["id"],
+        "addresses": addresses,
+        "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
+        "allowed_pairs": pairs,
+        "devices": [tap_device(nic["id"]) for nic in nics],
+        "ports": [_port(nic) for nic in nics] if own_chains else [],
+        "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
+        "ra_servers": _ra_servers(nics),
+        "security_groups": [group["id"] for group in instance["security_groups"]],
+    }
+
+
+def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
+    """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
+    routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
+    return sorted({one for one in routers if one}) if all(routers) else []
+
+
+def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:
+    """The addresses of an allowed address pair but for the network's gateways, DHCP server, first and last address.
+
+    A pair that no host can judge (too many addresses) allows nothing, rather than making every plan of its host fail.
+    """
+    network = nic["network"]
+    around = ipaddress.ip_network(network["cidr"])
+    common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
+    try:
+        addresses = expanded(cidr)
+    except NovaliteError:
+        return []
+    return [cidr] if common.isdisjoint(addresses) else [address for address in addresses if address not in common]
+
+
+def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
+    """A conntrack zone for each isolated network: two of them may carry flows between the same addresses."""
+    zones = {
+        nic["network"]["bridge"]: (nic["network"]["id"] - 1) % 65535 + 1
+        for _instance, nic in networks.nics(instances)
+        if nic["network"].get("isolated")
+    }
+    return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
+
+
+def _firewall_serving(instances: t.Iterable[Instance]) -> list[str]:
+    """The bridges on which the host itself is the guests' DHCP and name server."""
+    return sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances) if nic["network"]["dhcp"]})
+
+
+def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:
+    groups = {group["id"]: group for instance in instances for group in instance["security_groups"]}
+    return [{"id": number, "rules": groups[number]["rules"]} for number in sorted(groups)]

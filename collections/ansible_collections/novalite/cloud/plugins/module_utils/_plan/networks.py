@@ -1,0 +1,203 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The network parts of a host's plan: what the modules bridge, dhcp, router and metadata_proxy take."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._addressing.ipv6 import host_ipv6
+from .._addressing.macs import LINK_LOCAL
+from .._firewall import reach
+from .._guest import image_properties
+
+Instance = t.Mapping[str, t.Any]
+Network = t.Mapping[str, t.Any]
+Nic = t.Mapping[str, t.Any]
+Plan = dict[str, t.Any]
+Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
+
+
+def namespace_of(network: Network) -> str | None:
+    """Where a host has its own side of the network; None for its own namespace, Nova's way."""
+    return f"nova-{network['bridge']}" if network["isolated"] else None
+
+
+def router_link_local(address: str) -> str:
+    """The link-local address under which the host that has `address` (IPv4) on a network is its guests' router."""
+    return host_ipv6(LINK_LOCAL, address)
+
+
+def ra_server(nic: Nic) -> str | None:
+    """The router of an interface on a network with IPv6, as dhcp() has it: this host, unless another one is named."""
+    network = nic["network"]
+    if network["gateway_v6"] is None and network["dhcp"] and nic["dhcp_server"]:
+        return router_link_local(nic["dhcp_server"])
+    return None
+
+
+def dhcp_servers(nic: Nic) -> list[str]:
+    """Where answers of the DHCP server of an interface come from, IPv6 ones from its link-local address."""
+    address = nic["dhcp_server"]
+    if not nic["network"]["dhcp"] or not address:
+        return []
+    return [address, router_link_local(address)] if nic["network"]["cidr_v6"] else [address]
+
+
+def bridges(instances: t.Iterable[Instance], wires: Wires) -> list[Plan]:
+    """Each bridge of these instances of one host."""
+    found: dict[str, Plan] = {}
+    for instance, nic in nics(instances):
+        network = nic["network"]
+        found[network["bridge"]] = bridge(network, instance["host"], nic["dhcp_server"], wires)
+    return [found[name] for name in sorted(found)]
+
+
+def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Plan:
+    """The bridge of a network on a host that has `address` in it."""
+    addresses = []
+    if address:
+        addresses.append(f"{address}/{ipaddress.ip_network(network['cidr']).prefixlen}")
+        if network["cidr_v6"]:
+            addresses += [f"{host_ipv6(network['cidr_v6'], address)}/64", f"{router_link_local(address)}/64"]
+    vxlan = None
+    if network["vni"] is not None:
+        ends = wires.get(network["id"], {})
+        vxlan = {
+            "vni": network["vni"],
+            "local": ends.get(host),  # unknown where it is only to be taken away
+            "remotes": sorted(end for name, end in ends.items() if end and name != host),
+        }
+    return {
+        "name": network["bridge"],
+        "interface": None if vxlan else network["bridge_interface"],
+        "addresses": addresses,
+        "vlan": network["vlan"],
+        "vxlan": vxlan,
+        "namespace": namespace_of(network),
+        "mtu": network["mtu"],
+    }
+
+
+def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
+    """The DHCP servers of one host, with these instances as their hosts."""
+    found: dict[str, Plan] = {}
+    for instance, nic in nics(instances):
+        network = nic["network"]
+        if network["dhcp"]:
+            entry = found.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
+            entry["hosts"].append(
+                {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            )
+    return [found[name] for name in sorted(found)]
+
+
+def dhcp(network: Network, address: str | None) -> Plan:
+    """The DHCP server of a network on a host that has `address` in it, without hosts."""
+    has_v6 = network["cidr_v6"] and address
+    return {
+        "name": network["name"],
+        "bridge": network["bridge"],
+        "namespace": namespace_of(network),
+        "listen": address,
+        "cidr": network["cidr"],
+        "gateway": network["gateway"] or address,
+        "dns": network["dns"],
+        "ntp": network["ntp"],
+        "domain": network["domain"],
+        "mtu": network["mtu"],
+        "lease_seconds": network["lease_seconds"],
+        "cidr_v6": network["cidr_v6"],
+        "ipv6_mode": network["ipv6_mode"],
+        "listen_v6": host_ipv6(network["cidr_v6"], t.cast(str, address)) if has_v6 else None,
+        # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
+        "router_v6": not network["isolated"] and network["gateway_v6"] is None,
+        "hosts": [],
+        **({"routes": network["routes"]} if network.get("routes") else {}),
+    }
+
+
+def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:
+    """What the module `router` is told of a network on a host with `address` in it."""
+    return {
+        "network": network["name"],
+        "bridge": network["bridge"],
+        "namespace": namespace_of(network),
+        "cidr": network["cidr"],
+        "address": address,
+        "snat": network["snat"],
+        "floating": sorted(floating, key=lambda one: ipaddress.ip_address(one["floating"])),
+    }
+
+
+def routers(instances: t.Iterable[Instance]) -> list[Plan]:
+    """The routers that these instances of one host need, with their own floating IPs."""
+    networks: dict[str, tuple[Network, str | None]] = {}
+    floating: dict[str, list[Plan]] = {}
+    for _instance, nic in nics(instances):
+        network = nic["network"]
+        networks[network["bridge"]] = (network, nic["dhcp_server"])
+        floating.setdefault(network["bridge"], []).extend(
+            {"fixed": nic["ip"], "floating": one["address"], "interface": one["interface"]}
+            for one in nic.get("floating_ips") or ()
+        )
+    return [
+        router(network, address, floating[name])
+        for name, (network, address) in sorted(networks.items())
+        if routed(network, floating[name])
+    ]
+
+
+def routed(network: Network, floating: t.Collection[t.Any]) -> bool:
+    """Whether a host has anything to route for the network: otherwise it costs its launches nothing."""
+    return bool(network["isolated"] or network["snat"] or floating)
+
+
+def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
+    """Where guests ask for their metadata. The network's UUID tells apart those that may use the same addresses."""
+    found = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
+    return [
+        {"bridge": name, "namespace": namespace_of(found[name]), "network": found[name]["uuid"]}
+        for name in sorted(found)
+    ]
+
+
+def guests(instances: t.Iterable[Instance]) -> list[Plan]:
+    """Where each instance is waited for: at its first address, from inside its network's namespace, or through its
+    domain. `hindrance` says that none of its security groups lets its compute host reach its ssh server."""
+    return [
+        {
+            "name": instance["name"],
+            "address": nic and nic["ip"],
+            "namespace": nic and namespace_of(nic["network"]),
+            "domain": instance["domain_name"],
+            "agent": image_properties.guest_agent(instance["image"]),
+            "hindrance": nic and _no_way_to_ssh(instance, nic),
+        }
+        for instance in instances
+        for nic in [next(iter(instance["nics"]), None)]
+    ]
+
+
+def _no_way_to_ssh(instance: Instance, nic: t.Mapping[str, t.Any]) -> str | None:
+    """What keeps the compute host, at its address in the network, from TCP port 22 of the instance; None when a rule
+    lets it in, and where the host has no address of its own there, so that nobody knows which one it would take."""
+    if not (nic["ip"] and nic["dhcp_server"]):
+        return None
+    host = reach.Address(nic["dhcp_server"], nic["network"]["id"])
+    refusal = reach.ingress_refusal(instance["name"], instance["security_groups"], host, reach.Talk("tcp", 22))
+    return refusal and (
+        f"{refusal}, for its compute host at {host.text}: add a rule with security_groups.yml; may.yml tells what "
+        "rules let in"
+    )
+
+
+def nics(instances: t.Iterable[Instance]) -> t.Iterator[tuple[Instance, t.Mapping[str, t.Any]]]:
+    for instance in instances:
+        for nic in instance["nics"]:
+            yield instance, nic

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What only the guest is told: user data, files, its administrator's password, by config drive or not.
+
+All of it may be secret. It is in no view of an instance, and no error here shows any of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ctypes
+import functools
+import secrets
+import string
+import typing as t
+from dataclasses import dataclass
+
+from .._command import run
+from .._errors import NovaliteError, QuotaError
+from .._guest.image_properties import config_drive_is_mandatory, host_mount
+
+MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
+MAX_FILES = 100  # in one request, whatever the quotas say
+MAX_PASSWORD = 512  # bytes; crypt(5) implementations refuse more
+CRYPT_DATA = 256 * 1024  # bytes of crypt_r's working memory: libxcrypt takes 32 KiB of it, glibc took 128
+_SALT = string.ascii_letters + string.digits + "./"
+# Nova's quotas: injected_files, injected_file_path_length, injected_file_content_bytes
+FILES_QUOTA, PATH_QUOTA, CONTENT_QUOTA = (
+    "injected_files",
+    "injected_file_path_length",
+    "injected_file_content_bytes",
+)
+OPTIONS = ("user_data", "config_drive", "files", "admin_password", "password_hash")
+
+
+@dataclass(frozen=True, repr=False)
+class GuestRequest:
+    """`user_data` is base64; `files` are `{"path", "content"}` with base64 content; None: nothing was said."""
+
+    user_data: str | None = None
+    config_drive: bool | None = None
+    files: tuple[tuple[str, str], ...] | None = None
+    password_hash: str | None = None
+    password_optional: bool = False  # a guest that has no place for it is launched all the same
+
+    @property
+    def file_records(self) -> list[dict[str, str]] | None:
+        return None if self.files is None else [{"path": path, "content": content} for path, content in self.files]
+
+
+def checked(name: str, entry: t.Mapping[str, t.Any]) -> GuestRequest:
+    """The part of a server's request that concerns its guest. Raises NovaliteError."""
+    if entry.get("admin_password") is not None:
+        raise NovaliteError(f"admin_password of '{name}' was not hashed")  # with_hashes() was left out: ours to mend
+    config_drive = entry.get("config_drive")
+    if config_drive is not None and not isinstance(config_drive, bool):
+        raise NovaliteError(f"config_drive of '{name}': say true or false")
+    return GuestRequest(
+        user_data=_user_data(name, entry.get("user_data")),
+        config_drive=config_drive,
+        files=_files(name, entry.get("files")),
+        password_hash=entry.get("password_hash"),
+        password_optional=bool(entry.get("password_optional")),
+    )
+
+
+def with_hashes(servers: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """The entries with `password_hash` in the place of `admin_password`; nothing further on knows the password.
+
+    Called outside of the ledger's transaction: a hash is slow on purpose. Servers of one entry share it.
+    """
+    entries = []
+    for entry in servers:
+        entry = dict(entry)
+        password = entry.pop("admin_password", None)
+        entry["password_hash"] = None if password is None else hashed(str(entry.get("name"))[:70], password)
+        entries.append(entry)
+    return entries
+
+
+def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> None:
+    """Refuse more, or larger, files than the project's quotas allow. -1 is unlimited."""
+    files = guest.files or ()
+    amounts = [(FILES_QUOTA, len(files))]
+    amounts += [(PATH_QUOTA, len(path.encode())) for path, _content in files]
+    amounts += [(CONTENT_QUOTA, len(base64.b64decode(content))) for _path, content in files]
+    for resource, amount in amounts:
+        limit = limits.get(resource, -1)
+        if 0 <= limit < amount:
+            raise QuotaError(f"files of '{name}': {resource} is {amount}, at most {limit} are allowed")
+
+
+def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any], from_volume: bool = False) -> bool:
+    """Whether the server gets a config drive: it asks for one, its image insists, or no host may write into its disk.
+    One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
+    written into it (nor does Nova)."""
+    asked = from_volume if guest.config_drive is None else guest.config_drive
+    return asked or (config_drive_is_mandatory(image) if from_volume else needs_config_drive(image))
+
+
+def needs_config_drive(image: t.Mapping[str, t.Any]) -> bool:
+    """Whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
+    return config_drive_is_mandatory(image) or not host_mount(image)
+
+
+def asked_config_drive(guest: GuestRequest, row: t.Any) -> bool | None:
+    """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
+    if guest.config_drive is None:
+        return None
+    return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
+
+
+def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
+    """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
+    return any(
+        asked is not None and asked != stored
+        for asked, stored in (
+            (guest.user_data, row.user_data),
+            (asked_config_drive(guest, row), row.config_drive),
+            (guest.file_records, row.files),
+        )
+    )
+
+
+def _user_data(name: str, value: t.Any) -> str | None:
+    """As base64. Text is encoded; what is base64 already stays: nothing that cloud-init reads ("#!", "#cloud-config",
+    "Content-Type:") is made of base64's characters alone."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise NovaliteError(f"user_data of '{name}': give a text")
+    packed = "".join(value.split())
+    try:
+        base64.b64decode(packed.encode(), validate=True)
+    except (binascii.Error, ValueError):
+        packed = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
+    if len(packed) > MAX_USER_DATA:
+        raise NovaliteError(f"user_data of '{name}' has {len(packed)} bytes in base64: at most {MAX_USER_DATA} fit")
+    return packed
+
+
+def _files(name: str, value: t.Any) -> tuple[tuple[str, str], ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > MAX_FILES:
+        raise NovaliteError(f"files of '{name}': give a list of at most {MAX_FILES}")
+    files = tuple(_file(name, item) for item in value)
+    if len({path for path, _content in files}) != len(files):
+        raise NovaliteError(f"files of '{name}': one path is named twice")
+    return files
+
+
+def _file(name: str, item: t.Any) -> tuple[str, str]:
+    path = item.get("path") if isinstance(item, dict) else None
+    content = item.get("content") if isinstance(item, dict) else None
+    if not isinstance(path, str) or not isinstance(content, str):
+        raise NovaliteError(f"files of '{name}': give each a path and a content")
+    # CVE-2012-3360; the host resolves the path inside of the guest once more
+    if not path.startswith("/") or not path.isprintable() or ".." in path.split("/") or not path.strip("/"):
+        raise NovaliteError(f"files of '{name}': a path must be absolute, without '..' and control characters")
+    if item.get("encoding") == "base64":
+        try:
+            raw = base64.b64decode("".join(content.split()).encode(), validate=True)
+        except (binascii.Error, ValueError):
+            raise NovaliteError(f"files of '{name}': the content of {path[:70]} is not base64") from None
+    else:
+        raw = content.encode("utf-8", "surrogatepass")
+    return path, base64.b64encode(raw).decode()
+
+
+def hashed(name: str, password: t.Any, generated: bool = False) -> str:
+    """The crypt(5) hash of the administrator's password of the server `name`.
+
+    A password that was generated is random enough to need no more rounds than the least. Raises NovaliteError.
+    """
+    if not isinstance(password, str) or not password or not password.isprintable():
+        raise NovaliteError(f"admin_password of '{name}': give a text without control characters")
+    if len(password.encode()) > MAX_PASSWORD:
+        raise NovaliteError(f"admin_password of '{name}': at most {MAX_PASSWORD} bytes")
+    if generated and (library := _libcrypt()) is not None:
+        salt = "".join(secrets.choice(_SALT) for _char in range(16))
+        memory = ctypes.create_string_buffer(CRYPT_DATA)
+        found = library.crypt_r(password.encode(), f"$6$rounds=1000${salt}".encode(), memory)
+        if found is not None and found.startswith(b"$6$"):
+            return str(found.decode())
+    return run(["openssl", "passwd", "-6", "-stdin"], stdin=f"{password}\n").stdout.strip()
+
+
+@functools.lru_cache(maxsize=1)
+def _libcrypt() -> t.Any:
+    """The C library's crypt, which every login uses; None where it is not to be had. A process each would take longer
+    than all the rest of a request."""
+    try:
+        library = ctypes.CDLL("libcrypt.so.1")
+    except OSError:
+        return None
+    library.crypt_r.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p]
+    library.crypt_r.restype = ctypes.c_char_p
+    return library

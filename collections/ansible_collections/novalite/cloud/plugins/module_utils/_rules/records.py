@@ -1,0 +1,83 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What all operations over named records share: names that are fit to store, and the report of what changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .._errors import NovaliteError
+
+NAME_LENGTH = 255
+LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
+
+
+@dataclasses.dataclass
+class Changes:
+    """What a call changed, by name; a side that lacks a name says that the record did not, or does not, exist."""
+
+    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+
+    def note(self, name: str, before: t.Any, after: t.Any) -> bool:
+        """Take down one record, None where it does not exist; return whether the two differ."""
+        if before == after:
+            return False
+        if before is not None:
+            self.before[name] = before
+        if after is not None:
+            self.after[name] = after
+        return True
+
+    def result(self, kind: str, records: t.Iterable[t.Any]) -> dict[str, t.Any]:
+        """The operation's result: `changed`, the records under `kind`, and `diff` when something changed."""
+        changed = bool(self.before or self.after)
+        result: dict[str, t.Any] = {"changed": changed, kind: [dict(record) for record in records]}
+        if changed:
+            result["diff"] = {"before": {kind: self.before}, "after": {kind: self.after}}
+        return result
+
+
+def checked_names(
+    kind: str, items: t.Sequence[t.Mapping[str, t.Any]], length: int = NAME_LENGTH, spaces: bool = False
+) -> list[str]:
+    """The names of `items`, in order. Raises NovaliteError for a name that cannot be stored or comes twice.
+
+    With `spaces` a name may begin and end with some, as OpenStack's clients give them.
+    """
+    names = []
+    for item in items:
+        name = check_text(f"{kind} name", item["name"], length)
+        if not name.strip() or (name != name.strip() and not spaces):
+            raise NovaliteError(f"{kind} name {name!r} is empty or begins or ends with a space: give it a plain name")
+        names.append(name)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NovaliteError(f"{kind} {twice[0]!r} is listed twice: list each name once")
+    return names
+
+
+def check_text(what: str, text: str, length: int = NAME_LENGTH) -> str:
+    """`text` itself, if it is one line of at most `length` printable characters. Raises NovaliteError."""
+    if len(text) > length:
+        raise NovaliteError(f"{what} {text[:20]!r}... has {len(text)} characters: {length} is the limit")
+    if not text.isprintable():
+        raise NovaliteError(f"{what} {text[:60]!r} holds a control character: use one line of plain text")
+    return text
+
+
+def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
+    """`value` itself, if it lies in low..high. Raises NovaliteError."""
+    if not low <= value <= high:
+        raise NovaliteError(f"{what} {value} is out of range: it must lie between {low} and {high}")
+    return value
+
+
+def given(item: t.Mapping[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:
+    """What the user said about `keys`: an option that was left out is None, and changes nothing."""
+    return {key: item[key] for key in keys if item.get(key) is not None}

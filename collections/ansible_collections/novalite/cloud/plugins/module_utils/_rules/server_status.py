@@ -1,0 +1,83 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which status a server shows for its state, and which states a status stands for (nova/api/openstack/common.py)."""
+
+from __future__ import annotations
+
+import typing as t
+
+# vm_state -> {task_state: status}; "default" for any other task
+_STATUS: dict[str, dict[str, str]] = {
+    "active": {
+        "default": "ACTIVE",
+        "rebooting": "REBOOT",
+        "reboot_pending": "REBOOT",
+        "reboot_started": "REBOOT",
+        "rebooting_hard": "HARD_REBOOT",
+        "reboot_pending_hard": "HARD_REBOOT",
+        "reboot_started_hard": "HARD_REBOOT",
+        "updating_password": "PASSWORD",
+        "rebuilding": "REBUILD",
+        "rebuild_block_device_mapping": "REBUILD",
+        "rebuild_spawning": "REBUILD",
+        "migrating": "MIGRATING",
+        "resize_prep": "RESIZE",
+        "resize_migrating": "RESIZE",
+        "resize_migrated": "RESIZE",
+        "resize_finish": "RESIZE",
+    },
+    "building": {"default": "BUILD"},
+    "stopped": {
+        "default": "SHUTOFF",
+        "resize_prep": "RESIZE",
+        "resize_migrating": "RESIZE",
+        "resize_migrated": "RESIZE",
+        "resize_finish": "RESIZE",
+        "rebooting_hard": "HARD_REBOOT",
+        "rebuilding": "REBUILD",
+    },
+    "resized": {"default": "VERIFY_RESIZE", "resize_reverting": "REVERT_RESIZE"},
+    "paused": {"default": "PAUSED", "rebooting_hard": "HARD_REBOOT", "migrating": "MIGRATING"},
+    "suspended": {"default": "SUSPENDED", "rebooting_hard": "HARD_REBOOT"},
+    "rescued": {"default": "RESCUE"},
+    "error": {"default": "ERROR", "rebuilding": "REBUILD", "rebooting_hard": "HARD_REBOOT"},
+    "deleted": {"default": "DELETED"},
+    "soft-delete": {"default": "SOFT_DELETED"},
+    "shelved": {"default": "SHELVED"},
+    "shelved_offloaded": {"default": "SHELVED_OFFLOADED"},
+}
+
+
+def status_of(vm_state: str, task_state: str | None) -> str:
+    states = _STATUS.get(vm_state)
+    if states is None:
+        return "UNKNOWN"
+    return states.get(task_state or "default", states["default"])
+
+
+class States(t.NamedTuple):
+    """The states behind statuses, as server_listing.Query takes them."""
+
+    states: list[tuple[str, tuple[str | None, ...] | None]]
+    not_task_states: dict[str, tuple[str, ...]]
+
+
+def states_of(statuses: t.Iterable[str]) -> States:
+    """Of statuses in any case; one that there is none of stands for no state."""
+    wanted = {status.upper() for status in statuses}
+    states: list[tuple[str, tuple[str | None, ...] | None]] = []
+    others: dict[str, tuple[str, ...]] = {}
+    for vm_state, of_vm in _STATUS.items():
+        tasks = tuple(task for task, status in of_vm.items() if task != "default" and status in wanted)
+        if of_vm["default"] in wanted:
+            states.append((vm_state, None))
+            others[vm_state] = tuple(
+                task for task, status in of_vm.items() if task != "default" and status not in wanted
+            )
+        elif tasks:
+            states.append((vm_state, tasks))
+    return States(states, others)

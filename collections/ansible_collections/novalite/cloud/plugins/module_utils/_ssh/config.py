@@ -1,0 +1,128 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The way to a guest over ssh: through its compute host, as one ssh_config that every ssh tool understands.
+
+A guest on an isolated network is reached from the network's namespace alone, which sshd's own forwarding does not
+enter. There a few lines of Python do, on the host, where Ansible needs it anyway; whoever logs in there and is not root
+has one program to enter it by, which sudo may run without a password.
+"""
+
+from __future__ import annotations
+
+import collections
+import shlex
+import typing as t
+
+from .._errors import NovaliteError
+from .._guest import image_properties
+from .._plan.networks import namespace_of
+from .._relay import TO_ADDRESS
+
+JUMP_VARIABLES = (
+    "ansible_host",
+    "ansible_port",
+    "ansible_user",
+    "ansible_ssh_private_key_file",
+    "ansible_ssh_common_args",
+)
+
+REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
+
+
+def jump_options(hostvars: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """ssh_config options to reach a compute host, from the variables by which Ansible reaches it.
+
+    Takes JUMP_VARIABLES; of `ansible_ssh_common_args` the `-o` options.
+    """
+    options = {"HostName": str(hostvars["ansible_host"])} if hostvars.get("ansible_host") else {}
+    for name, variable in (
+        ("Port", "ansible_port"),
+        ("User", "ansible_user"),
+        ("IdentityFile", "ansible_ssh_private_key_file"),
+    ):
+        if hostvars.get(variable):
+            options[name] = str(hostvars[variable])
+    words = iter(shlex.split(str(hostvars.get("ansible_ssh_common_args") or "")))
+    for word in words:
+        if word.startswith("-o"):
+            name, _equals, value = (word[2:] or next(words, "")).partition("=")
+            # Ansible's own connection sharing belongs to Ansible's runs
+            if value and not name.lower().startswith("control"):
+                options[name] = value
+    return options
+
+
+def render(
+    instances: t.Iterable[t.Mapping[str, t.Any]],
+    hypervisors: t.Mapping[str, t.Mapping[str, t.Any]],
+    known_hosts: str,
+    identity_file: str | None,
+    path: str,
+) -> str:
+    """The whole ssh_config: a block for each compute host in use and one for each active instance with an address.
+
+    `path` is where the file will be. A guest is known by its UUID, not by its address: the next guest at that address
+    has another host key.
+    """
+    reachable = [one for one in instances if one["host"] and one["nics"] and one["nics"][0]["ip"]]
+    lines = ["# Written by novalite at every launch and termination."]
+    for host in sorted({one["host"] for one in reachable}):
+        lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
+    names = collections.Counter(one["name"] for one in reachable)
+    addresses = collections.Counter(one["nics"][0]["ip"] for one in reachable)
+    for one in sorted(reachable, key=lambda one: (one["name"], one["uuid"])):
+        nic = one["nics"][0]
+        try:
+            user = image_properties.login_user(one["image"])
+        except NovaliteError:
+            continue  # it was registered before such names were refused: the others keep their ways in
+        aliases = [one["uuid"]]
+        if addresses[nic["ip"]] == 1:  # isolated networks may use the same
+            aliases.append(nic["ip"])
+        if names[one["name"]] == 1 and one["name"] not in hypervisors:
+            aliases.insert(0, one["name"])
+        options = {
+            "HostName": nic["ip"],
+            "User": user,
+            **_way(one["host"], namespace_of(nic["network"]), path),
+            "HostKeyAlias": one["uuid"],
+            "UserKnownHostsFile": known_hosts,
+            "StrictHostKeyChecking": "accept-new",
+            "LogLevel": "ERROR",  # the first login is no warning
+        }
+        if identity_file:
+            options |= {"IdentityFile": identity_file, "IdentitiesOnly": "yes"}
+        lines += ["", f"Host {' '.join(aliases)}", *_options(options)]
+    return "\n".join(lines) + "\n"
+
+
+def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
+    if namespace is None:
+        return {"ProxyJump": host}
+    relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", TO_ADDRESS])
+    # The shell of whoever logs in there knows whether it may enter a namespace itself.
+    remote = f'[ "$(id -u)" = 0 ] && exec {relay} "$@"; exec sudo -n {shlex.join([REACH, namespace])} "$@"'
+    # %h and %p are ssh's to fill in; any other percent sign is itself.
+    words = [word.replace("%", "%%") for word in ("ssh", "-F", path, host, remote)]
+    return {"ProxyCommand": shlex.join([*words[:-1], f"set -- %h %p; {words[-1]}"])}
+
+
+def console_command(host: str, domain: str, path: str) -> str:
+    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it.
+
+    Where the login is not root, sudo may ask for its password, on this terminal.
+    """
+    remote = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s virsh -c qemu:///system console --force {domain}'
+    return shlex.join(["ssh", "-t", "-F", path, host, remote])
+
+
+def _options(options: t.Mapping[str, str]) -> list[str]:
+    return [
+        # a command is taken to the end of its line as it is
+        f'    {name} "{value}"' if " " in value and name != "ProxyCommand" else f"    {name} {value}"
+        for name, value in options.items()
+    ]

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Instances as hosts of an Ansible inventory: names, groups, variables, the way in. Pure: dicts in, dicts out."""
+
+from __future__ import annotations
+
+import collections
+import re
+import shlex
+import typing as t
+
+from .._errors import NovaliteError
+from .._guest import image_properties
+from .._plan.networks import namespace_of
+
+GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
+# names that mean something else to Ansible, in a pattern or as a host
+RESERVED = frozenset({"all", "ungrouped", "localhost"})
+Guest = dict[str, t.Any]
+
+
+def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
+    """What the inventory tells of an instance: no user data, no key, no place where an image was fetched from.
+
+    It is what a cache may keep, so it is JSON's types alone.
+    """
+    try:
+        user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
+    except NovaliteError:
+        user = None  # it was registered before such names were refused
+    return {
+        "uuid": instance["uuid"],
+        "name": instance["name"],
+        "hostname": instance["hostname"],
+        "domain_name": instance["domain_name"],
+        "project": instance["project"]["name"],
+        "zone": zone,
+        "host": instance["host"],
+        "vm_state": instance["vm_state"],
+        "task_state": instance["task_state"],
+        "flavor": {key: instance["flavor"].get(key) for key in ("name", "vcpus", "memory_mb", "root_gb")},
+        "image": {"id": instance["image"].get("id"), "name": instance["image"].get("name")},
+        "admin_user": user,
+        "key_name": instance["key"]["name"] if instance["key"] else None,
+        "metadata": dict(instance["metadata"]),
+        "security_groups": [group["name"] for group in instance["security_groups"]],
+        "networks": [
+            {
+                "name": nic["network"]["name"],
+                "ip": nic["ip"],
+                "ipv6": nic["ipv6"],
+                "mac": nic["mac"],
+                "floating_ips": [one["address"] for one in nic["floating_ips"]],
+                "isolated": namespace_of(nic["network"]) is not None,
+            }
+            for nic in instance["nics"]
+        ],
+        "created_at": instance["created_at"],
+        "launched_at": instance["launched_at"],
+    }
+
+
+def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name") -> list[str]:
+    """The inventory hostname of each guest: its name, or its UUID where the name means something else already.
+
+    `taken` are the names that are none of a guest: the compute hosts, and what other inventories brought. Whoever may
+    choose the names of instances must not be able to slip one in under a name that a playbook uses for another host.
+    """
+    if by == "uuid":
+        return [one["uuid"] for one in guests]
+    count = collections.Counter(one["name"] for one in guests)
+    barred = RESERVED | set(taken) | {one["uuid"] for one in guests}
+    return [one["name"] if count[one["name"]] == 1 and one["name"] not in barred else one["uuid"] for one in guests]
+
+
+def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
+    """The groups of a guest, safe as names: `project_demo`, `metadata_role_web`, `security_group_default`, ..."""
+    found = []
+    for kind in by:
+        values: list[t.Any]
+        if kind == "metadata":
+            values = [f"{key}_{value}" for key, value in sorted(one["metadata"].items())]
+        elif kind == "security_group":
+            values = one["security_groups"]
+        elif kind == "network":
+            values = [network["name"] for network in one["networks"]]
+        else:
+            values = [one[kind]]
+        found += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
+    return list(dict.fromkeys(found))
+
+
+def safe(name: str) -> str:
+    """`name` with an underscore for every character that Ansible takes in no group's name."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _says_user(image: t.Mapping[str, t.Any]) -> bool:
+    return "os_admin_user" in (image.get("properties") or {})
+
+
+def variables(one: Guest) -> dict[str, t.Any]:
+    """The guest's own variables, `novalite_<key>`."""
+    return {f"novalite_{key}": value for key, value in one.items() if key != "admin_user"}
+
+
+class Way(t.NamedTuple):
+    """How guests are reached: `ssh_config` is the file that `server_access` keeps, None where there is none."""
+
+    floating: bool = False
+    jump: bool = True
+    ssh_config: str | None = None
+    user: str = "root"
+    identity_file: str | None = None
+
+
+def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str, t.Any]:
+    """The variables by which Ansible's ssh connection finds the guest.
+
+    `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
+    guests by their UUIDs alone. A floating IP is reached directly.
+    """
+    found: dict[str, t.Any] = {
+        "ansible_user": one["admin_user"] or way.user,
+        # A connection that is kept open belongs to this guest, not to the one that gets its address next.
+        "ansible_control_path": f"%(directory)s/novalite-{one['uuid'].replace('-', '')[:16]}-%%r-%%p",
+    }
+    if way.identity_file:
+        found["ansible_ssh_private_key_file"] = way.identity_file
+    floating = [address for network in one["networks"] for address in network["floating_ips"]]
+    if way.floating and floating:
+        found["ansible_host"] = floating[0]
+        return found
+    first = one["networks"][0] if one["networks"] else None
+    address = first and (first["ip"] or first["ipv6"])
+    if first is None or address is None:
+        # Nobody's: ssh must not try the name, which may be some other machine's in the DNS.
+        found["ansible_host"] = one["uuid"]
+        return found
+    found["ansible_host"] = address
+    if not way.jump:
+        return found
+    if way.ssh_config:
+        found["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
+        if address in shared or first["ip"] is None:
+            found["ansible_host"] = one["uuid"]
+    elif one["host"]:
+        found["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={one['host']}"])
+    return found

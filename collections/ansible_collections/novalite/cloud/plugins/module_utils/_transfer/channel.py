@@ -1,0 +1,250 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A way from one compute host to another for the length of one move, and for nothing else.
+
+The source makes a key that never leaves it; the destination lets it in for one purpose: to unpack files into one
+directory, or to reach the sockets of a live migration. The key says itself when it ends, so that one which a killed run
+left behind opens nothing the next day. Everything goes through the ssh daemon that Ansible itself comes by: no port is
+opened, and host keys are told by Ansible instead of being trusted at first sight. Where Ansible does not log in as
+root, neither does the source: its key opens a gate of root's own (gate.py), as the user by whom Ansible comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import glob
+import os
+import pwd
+import re
+import shlex
+import shutil
+import socket
+import sys
+import time
+import typing as t
+
+from .._command import run
+from .._disk import layout
+from .._errors import NovaliteError
+from .._guest import authorized_keys
+from .._host import write_atomically
+from .._relay import TO_PATH
+from . import gate
+
+# Where AppArmor and SELinux let a confined QEMU make sockets at all; a socket's path has at most 107 bytes.
+RUN_DIR = "/run/libvirt/qemu/novalite"
+INCOMING = "incoming"  # in the state directory: what is on its way, by instance
+LIFETIME = 12 * 3600  # seconds
+PREFIX = "novalite-move-"
+FILES, TUNNEL = "files", "tunnel"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_PUBLIC_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/]+={0,2}\Z")
+_HOST_KEY = re.compile(r"(ssh-|ecdsa-)[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}\Z")
+_LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\Z")
+ROOT = "root"
+QEMU_USERS = ("libvirt-qemu", "qemu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Door:
+    """How a source reaches a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
+
+    address: str
+    host_keys: tuple[str, ...]
+    login: str = ROOT
+
+
+def doors(
+    moves: t.Sequence[t.Mapping[str, t.Any]], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
+) -> dict[str, Door]:
+    """The doors of the moves' destinations, by their names. Raises NovaliteError."""
+    found = {}
+    for move in moves:
+        host = move["to_host"]
+        if not host_keys.get(host):
+            raise NovaliteError(f"instance {move['uuid']}: host {host} has let nobody in for the move")
+        found[host] = Door(move["to_address"], tuple(host_keys[host]), logins.get(host) or ROOT)
+    return found
+
+
+def directory_of(move: str) -> str:
+    """Where a host keeps what belongs to one move."""
+    if not _ID.match(move):
+        raise NovaliteError(f"'{move}' is not the id of a move")
+    return os.path.join(RUN_DIR, move)
+
+
+def staging_of(state_dir: str, uuid: str) -> str:
+    """Where the files of an instance arrive."""
+    return os.path.join(state_dir, INCOMING, os.path.basename(layout.instance_dir(state_dir, uuid)))
+
+
+def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
+    """On the source: a key for each move. Returns the public keys by the moves' ids."""
+    found = {}
+    for move in moves:
+        directory = directory_of(move["id"])
+        _make_run_dir()
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+        key = os.path.join(directory, "key")
+        if not os.path.exists(f"{key}.pub"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(key)
+            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key])
+        with open(f"{key}.pub", encoding="ascii") as handle:
+            found[move["id"]] = " ".join(handle.read().split()[:2])
+    return found
+
+
+def accept(
+    moves: t.Sequence[t.Mapping[str, t.Any]], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
+) -> list[str]:
+    """On the destination: let these keys in, each for its own move. Returns this host's own keys.
+
+    `login` is who may log in here.
+    """
+    layout.prepare_state_dir(state_dir)
+    lines = {}
+    for move in moves:
+        key = keys.get(move["id"], "")
+        if not _PUBLIC_KEY.match(key):
+            raise NovaliteError(f"instance {move['uuid']}: its source has no key for the move")
+        mark = f"{PREFIX}{move['id']}"
+        lines[mark] = f"{_options(move, purpose, state_dir)} {key} {mark}"
+        if purpose == FILES:
+            staging = staging_of(state_dir, move["uuid"])
+            os.makedirs(os.path.dirname(staging), mode=0o700, exist_ok=True)
+            shutil.rmtree(staging, ignore_errors=True)
+            os.mkdir(staging, 0o700)
+        else:
+            _qemus_own(directory_of(move["id"]))
+        if login != ROOT:
+            _make_run_dir()
+            private = [path[: -len(".pub")] for path in _host_key_files()]
+            gate.open_gate(_gate_of(move), login, lines[mark], purpose == TUNNEL, private)
+            lines[mark] = f"{_to_gate(move)} {key} {mark}"
+    authorized_keys.change(login, lambda kept: [*(line for line in kept if _mark(line) not in lines), *lines.values()])
+    return host_keys()
+
+
+def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str, login: str = ROOT) -> bool:
+    """On either host: let nobody in any more, and leave nothing. Returns whether there was anything."""
+    going = {f"{PREFIX}{move['id']}" for move in moves}
+    changed = False
+    for user in dict.fromkeys((ROOT, login)):  # root, too: the login may have been another one when the move began
+        changed |= authorized_keys.change(user, lambda kept: [line for line in kept if _mark(line) not in going])
+    for move in moves:
+        changed |= gate.close_gate(_gate_of(move))
+        for directory in (directory_of(move["id"]), staging_of(state_dir, move["uuid"])):
+            if os.path.isdir(directory):
+                shutil.rmtree(directory)
+                changed = True
+    return changed
+
+
+def ssh(move: str, door: Door) -> list[str]:
+    """On the source: the beginning of the command that reaches the destination of this move."""
+    directory = directory_of(move)
+    for key in door.host_keys:
+        if not _HOST_KEY.match(key):
+            raise NovaliteError(f"'{key[:40]}' is no host key")
+    if not _LOGIN.match(door.login):
+        raise NovaliteError(f"'{door.login[:70]}' is no user's name")
+    known = os.path.join(directory, "known_hosts")
+    write_atomically(known, "".join(f"destination {key}\n" for key in door.host_keys), 0o600)
+    options = {
+        "IdentitiesOnly": "yes",
+        "IdentityAgent": "none",
+        "BatchMode": "yes",
+        "UserKnownHostsFile": known,
+        "GlobalKnownHostsFile": "/dev/null",
+        "HostKeyAlias": "destination",
+        "StrictHostKeyChecking": "yes",
+        "ControlPath": "none",
+        "ConnectTimeout": "30",
+        "ServerAliveInterval": "15",
+        "ExitOnForwardFailure": "yes",
+    }
+    argv = ["ssh", "-F", "/dev/null", "-T", "-i", os.path.join(directory, "key")]
+    for name, value in options.items():
+        argv += ["-o", f"{name}={value}"]
+    outer = [*argv, "-l", door.login, door.address]
+    if door.login == ROOT:
+        return outer
+    command = shlex.join(outer).replace("%", "%%")  # ssh fills in what follows a percent sign
+    return [*argv, "-o", f"ProxyCommand={command}", "-l", ROOT, "destination"]
+
+
+def host_keys() -> list[str]:
+    """The public keys that this host's ssh daemon shows."""
+    found = []
+    for path in _host_key_files():
+        with open(path, encoding="ascii", errors="replace") as handle:
+            found.append(" ".join(handle.read().split()[:2]))
+    if not found:
+        raise NovaliteError(f"{socket.gethostname()} has no /etc/ssh/ssh_host_*_key.pub: how would it be known?")
+    return [key for key in found if _HOST_KEY.match(key)]
+
+
+def _host_key_files() -> list[str]:
+    return sorted(glob.glob("/etc/ssh/ssh_host_*_key.pub"))
+
+
+def _gate_of(move: t.Mapping[str, t.Any]) -> str:
+    return f"{directory_of(move['id'])}.gate"
+
+
+def _to_gate(move: t.Mapping[str, t.Any]) -> str:
+    """What the login's key may do: nothing but to carry what the source and this host's root have to say."""
+    relay = f"exec {sys.executable} -IS -c '{TO_PATH}' {gate.path_of(_gate_of(move))}"
+    return f'{_restricted()},command="{relay}"'
+
+
+def _restricted() -> str:
+    until = time.strftime("%Y%m%d%H%M", time.localtime(time.time() + LIFETIME))
+    return f'restrict,expiry-time="{until}"'
+
+
+def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
+    options = [_restricted()]
+    if purpose == FILES:
+        staging = staging_of(state_dir, move["uuid"])
+        if '"' in staging or any(character.isspace() for character in staging):
+            raise NovaliteError(f"{staging!r} has a character that no state directory should have")
+        # whatever the other side asks for, this is what is run
+        options.append(f'command="tar --extract --sparse --no-same-owner --file=- --directory={staging}"')
+    else:
+        # To libvirtd's socket and QEMU's two. sshd cannot be told which, and a permitopen for ports would forbid all
+        # sockets; but who reaches libvirtd may do everything anyway.
+        options += ["port-forwarding", 'permitlisten="127.0.0.1:1"', 'command="/bin/false"']
+    return ",".join(options)
+
+
+def _make_run_dir() -> None:
+    os.makedirs(RUN_DIR, exist_ok=True)
+    os.chmod(RUN_DIR, layout.SEARCHABLE)  # whatever the umask; QEMU passes through
+
+
+def _qemus_own(directory: str) -> None:
+    """A directory in which QEMU may make its sockets."""
+    _make_run_dir()
+    shutil.rmtree(directory, ignore_errors=True)
+    os.mkdir(directory, 0o700)
+    for name in QEMU_USERS:
+        with contextlib.suppress(KeyError):
+            user = pwd.getpwnam(name)
+            os.chown(directory, user.pw_uid, user.pw_gid)
+            return
+    raise NovaliteError(f"this host has none of the users {', '.join(QEMU_USERS)} that QEMU runs as")
+
+
+def _mark(line: str) -> str | None:
+    """The mark of a line of ours; None for everybody else's."""
+    words = line.split()
+    return words[-1] if words and words[-1].startswith(PREFIX) else None

@@ -1,0 +1,237 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The files of an instance that moves: sent whole, looked at when they arrive, and made larger for a larger flavor.
+
+The disks of a guest that gets another size on its own host are kept beside the new ones until it is confirmed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import struct
+import typing as t
+
+from .._command import pipe
+from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
+from .._disk import fresh, layout
+from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
+from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
+from .._disk.records import Record, read_records, write_records
+from .._disk.sparse import copy_file
+from .._errors import NovaliteError
+from .._host import in_threads, locked
+from . import channel
+
+GIB = 1 << 30
+TRANSFER_TIMEOUT = 4 * 3600.0  # seconds
+CONSOLE = "console.log"
+DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
+RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
+FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, CONSOLE)
+# of a guest that runs, QEMU itself carries the rest over
+BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
+_QCOW2 = struct.Struct(">4sIQIIQ")
+_EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
+
+Move = t.Mapping[str, t.Any]
+
+
+def send(
+    moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
+) -> None:
+    """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
+
+    `doors` are those of the destinations, by their names. Raises NovaliteError.
+    """
+
+    def one(move: Move) -> None:
+        directory = layout.instance_dir(state_dir, move["uuid"])
+        names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
+        if not names and running:
+            return
+        if not names:
+            raise NovaliteError(f"instance {move['uuid']} has no files in {directory}")
+        tar = ["tar", "--create", "--sparse", "--file=-", "--owner=0", "--group=0", "--numeric-owner"]
+        # the console log of a guest that runs grows meanwhile, which is no harm
+        tar += ["--warning=no-file-changed", f"--directory={directory}", "--", *names]
+        ssh = channel.ssh(move["id"], doors[move["to_host"]])
+        pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT)
+
+    in_threads(one, moves, workers=4)
+
+
+def receive(
+    moves: t.Sequence[Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False
+) -> list[str]:
+    """Put what has arrived in its place, once it is seen to be what it should be. Returns the UUIDs. Raises
+    NovaliteError."""
+    for move in moves:
+        staging = channel.staging_of(state_dir, move["uuid"])
+        _check_files(staging, move["uuid"])
+        if not running:
+            _check_disks(staging, disks[move["uuid"]], state_dir)
+    with locked(LOCK, timeout=LOCK_TIMEOUT):
+        for move in moves:
+            staging = channel.staging_of(state_dir, move["uuid"])
+            directory = layout.instance_dir(state_dir, move["uuid"])
+            if running:
+                layout.make_searchable(directory)
+                for name in os.listdir(staging):
+                    os.replace(os.path.join(staging, name), os.path.join(directory, name))
+                continue
+            os.chmod(staging, layout.SEARCHABLE)
+            # of an attempt that was cut off: the ledger says that the instance is not here yet
+            shutil.rmtree(directory, ignore_errors=True)
+            os.rename(staging, directory)
+    return [move["uuid"] for move in moves]
+
+
+def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
+    """Make the disks as large as they shall be; smaller they never get. A swap disk of another size is made anew, by
+    the module `disk`. Returns what was changed, as "uuid/file"."""
+    changed = []
+    for disk in disks:
+        directory = layout.instance_dir(state_dir, disk.uuid)
+        records = read_records(directory)
+        wanted = {layout.DISK: disk.virtual_size_gb * GIB, layout.EPHEMERAL: disk.ephemeral_gb * GIB}
+        for name, size in wanted.items():
+            path = os.path.join(directory, name)
+            if name not in records or not size or not os.path.exists(path):
+                continue
+            if _virtual_size(path, records[name].format) < size:
+                run_bounded(
+                    ["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)],
+                    limits=Limits(file_size=ANY_SIZE), timeout=600,
+                )  # fmt: skip
+                changed.append(f"{disk.uuid}/{name}")
+        swap = os.path.join(directory, layout.SWAP)
+        if layout.SWAP in records and os.path.exists(swap):
+            size = blank_size(blank_name(SWAP, disk.swap_mb)) if disk.swap_mb else 0
+            if _virtual_size(swap, records[layout.SWAP].format) != size:
+                os.unlink(swap)
+                write_records(directory, {name: one for name, one in records.items() if name != layout.SWAP})
+                changed.append(f"{disk.uuid}/{layout.SWAP}")
+    return changed
+
+
+def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
+    """Copy the disks of these instances, which do not run, for a revert. Returns the UUIDs."""
+
+    def one(uuid: str) -> str:
+        directory = layout.instance_dir(state_dir, uuid)
+        for name in RESIZED:
+            path = os.path.join(directory, name)
+            if os.path.exists(path):
+                part = f"{path}{layout.KEPT}.part"
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part)
+                copy_file(path, part, 0o600)
+                os.rename(part, f"{path}{layout.KEPT}")
+        return uuid
+
+    return in_threads(one, list(uuids), workers=4)
+
+
+def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
+    """Bring back what keep() kept. One that has nothing kept is as it was. Returns the UUIDs that this changed."""
+    changed = []
+    for uuid in uuids:
+        directory = layout.instance_dir(state_dir, uuid)
+        kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
+        if kept:
+            for name in RESIZED:  # a disk that the other size had, and this one has not
+                if name not in kept:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(os.path.join(directory, name))
+            for name in kept:
+                os.replace(os.path.join(directory, name + layout.KEPT), os.path.join(directory, name))
+            changed.append(uuid)
+    return changed
+
+
+def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = None) -> list[str]:
+    """Remove what keep() kept, or had made before `made_before` (seconds since the epoch): a resize may have begun
+    since somebody saw that nobody needs it. Returns the UUIDs that this changed."""
+    changed = []
+    for uuid in uuids:
+        directory = layout.instance_dir(state_dir, uuid)
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(directory):
+                path = os.path.join(directory, name)
+                if not name.endswith((layout.KEPT, f"{layout.KEPT}.part")):
+                    continue
+                if made_before is None or os.stat(path).st_mtime < made_before:
+                    os.unlink(path)
+                    changed.append(uuid)
+    return sorted(set(changed))
+
+
+def _check_files(staging: str, uuid: str) -> None:
+    """Another host is no reason to trust what came: plain files with our names, nothing else."""
+    for name in (fresh.FRESH, fresh.FRESH_RESCUE):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
+    for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if entry.name not in FILES or not stat.S_ISREG(mode):
+            raise NovaliteError(f"instance {uuid}: its source sent {entry.name[:40]!r}, which no instance has")
+        os.chmod(entry.path, 0o644 if entry.name in (layout.KERNEL, layout.RAMDISK) else 0o600)
+
+
+def _check_disks(staging: str, disk: Disk, state_dir: str) -> None:
+    records = read_records(staging)
+    if disk.root != (layout.DISK in records):
+        what = "no disk" if disk.root else "a disk, but it starts from a volume"
+        raise NovaliteError(f"instance {disk.uuid}: its source sent {what}")
+    names = {layout.DISK: layout.cache_key(disk.base or "")} if disk.root else {}
+    for name, record in records.items():
+        path = os.path.join(staging, name)
+        if not os.path.exists(path):
+            raise NovaliteError(f"instance {disk.uuid}: its source sent no {name}")
+        if record.format != disk.backend:
+            raise NovaliteError(f"instance {disk.uuid}: its {name} is {record.format}, not {disk.backend}")
+        if record.format == "qcow2":
+            _check_overlay(path, record, names.get(name), disk.uuid, state_dir)
+
+
+def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state_dir: str) -> None:
+    """The disk stands on the file of this host's cache that it stood on, and on nothing else. Empty ones are made."""
+    name = record.base or ""
+    if base is None and name.startswith((EPHEMERAL, SWAP)):
+        ensure_blank(name, state_dir)
+    elif name != base:
+        raise NovaliteError(f"instance {uuid}: its {os.path.basename(path)} stands on {name[:70]!r}, not on {base}")
+    there = os.path.abspath(state_dir)
+    wanted = layout.base_path(there, name)
+    with open(path, "rb") as handle:
+        head = handle.read(104)
+        if len(head) < 104:
+            raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file")
+        magic, version, offset, size, _bits, _virtual = _QCOW2.unpack_from(head)
+        features = struct.unpack_from(">Q", head, 72)[0] if version >= 3 else 0
+        handle.seek(offset)
+        backing = os.fsdecode(handle.read(min(size, 1023)))
+    if magic != b"QFI\xfb" or features & _EXTERNAL_DATA:
+        raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file of ours")
+    if backing == layout.former_path(there, name):
+        layout.link_former(there, name)  # made on a host that had it under that name; the disk is left as it is
+    elif backing != wanted:
+        raise NovaliteError(
+            f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {wanted} here: give both "
+            "hosts the same state directory"
+        )
+
+
+def _virtual_size(path: str, disk_format: str) -> int:
+    if disk_format == "raw":
+        return os.stat(path).st_size
+    answer = run_confined(["qemu-img", "info", "--output=json", "-f", disk_format, path], reads=[path]).stdout
+    return int(json.loads(answer)["virtual-size"])

@@ -1,0 +1,147 @@
+"""The ssh_config, read back by ssh itself."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils import _ssh
+from ansible_collections.novalite.cloud.plugins.module_utils._relay import TO_ADDRESS
+from ansible_collections.novalite.cloud.plugins.module_utils._ssh.config import REACH, jump_options, render
+
+REACH_FILE = pathlib.Path(next(iter(_ssh.__path__))).parents[2] / "roles/compute_node/files/novalite-reach"
+
+HYPERVISORS = {
+    "hv1": {
+        "ansible_host": "192.0.2.11",
+        "ansible_port": 2222,
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": "/keys/lab",
+        "ansible_ssh_common_args": "-o UserKnownHostsFile=/lab/known -oStrictHostKeyChecking=yes -o ControlPath=/run/x",
+    }
+}
+
+
+def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> dict[str, t.Any]:
+    nic = {"ip": ip, "network": {"bridge": "br100", "isolated": False}}
+    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [nic], "image": {"properties": {}}}
+
+
+def effective(path: pathlib.Path, host: str) -> dict[str, str]:
+    """What `ssh` itself makes of the file for `host`."""
+    done = subprocess.run(["ssh", "-G", "-F", str(path), host], capture_output=True, text=True, check=True)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def test_jump_options_follow_the_inventory() -> None:
+    assert jump_options(HYPERVISORS["hv1"]) == {
+        "HostName": "192.0.2.11",
+        "Port": "2222",
+        "User": "root",
+        "IdentityFile": "/keys/lab",
+        "UserKnownHostsFile": "/lab/known",
+        "StrictHostKeyChecking": "yes",
+    }
+
+
+@pytest.mark.parametrize("alias", ["web", "u-1", "10.20.0.5"])
+def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path: pathlib.Path, alias: str) -> None:
+    path = tmp_path / "ssh_config"
+    path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test", str(path)))
+    options = effective(path, alias)
+    assert options["hostname"] == "10.20.0.5"
+    assert options["proxyjump"] == "hv1"
+    assert options["hostkeyalias"] == "u-1"
+    assert options["userknownhostsfile"] == "/home with space/known_hosts"
+    assert options["identityfile"] == "/keys/test"
+    assert options["user"] == "root"
+    assert effective(path, "hv1")["port"] == "2222"
+
+
+def test_one_tenants_user_name_leaves_the_others_their_ways_in(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "ssh_config"
+    hostile = {**guest("evil", "u-2", "10.20.0.6"), "image": {"properties": {"os_admin_user": 'a"b'}}}
+    path.write_text(render([hostile, guest("web", "u-1")], HYPERVISORS, "/k", None, str(path)))
+    assert effective(path, "web")["hostname"] == "10.20.0.5"
+    assert "evil" not in path.read_text()
+
+
+def test_a_name_that_two_projects_use_is_no_alias() -> None:
+    text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None, "/c")
+    assert "Host u-1 10.20.0.5\n" in text
+    assert "Host u-2 10.20.0.6\n" in text
+    assert "IdentityFile" not in text.split("Host u-1")[1]
+
+
+def test_an_instance_without_host_or_address_is_left_out() -> None:
+    homeless = {**guest("a", "u-1"), "host": None}
+    bare = {**guest("b", "u-2"), "nics": []}
+    assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None, "/c")
+
+
+@pytest.mark.parametrize("uid", [0, 2000])
+def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: pathlib.Path, uid: int) -> None:
+    """What ssh would run, with stand-ins for ssh and what root alone may do: it carries both ways to the end."""
+    path = tmp_path / "a path" / "ssh_config"
+    path.parent.mkdir()
+    one = guest("web", "u-1", "127.0.0.1")
+    one["nics"][0]["network"] = {"bridge": "br10000", "isolated": True}
+    path.write_text(render([one], HYPERVISORS, "/k", None, str(path)))
+    options = effective(path, "web")
+    assert "proxyjump" not in options
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    for name, text in (
+        ("ssh", f'test "$1 $2 $3" = "-F {path} hv1" && exec sh -c "$4"'),
+        ("id", f"echo {uid}"),
+        ("ip", f'test {uid} = 0 && test "$1 $2 $3" = "netns exec nova-br10000" && shift 3 && exec "$@"'),
+        ("sudo", f'test "$1 $2 $3" = "-n {REACH} nova-br10000" && exec python3 -c "{TO_ADDRESS}" "$4" "$5"'),
+    ):
+        (bin_dir / name).write_text(f"#!/bin/sh\n{text}\n")
+        (bin_dir / name).chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = options["proxycommand"].replace("%h", "127.0.0.1").replace("%p", str(server.getsockname()[1]))
+        relay = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
+        )
+        server.settimeout(10)
+        connection, _address = server.accept()
+        sent = bytes(range(256)) * 4096
+        answer = sent[::-1]
+
+        def serve() -> None:
+            with connection, connection.makefile("rb") as stream:
+                received.append(stream.read())
+                connection.sendall(answer)
+
+        received: list[bytes] = []
+        thread = threading.Thread(target=serve)
+        thread.start()
+        out, _err = relay.communicate(sent, timeout=20)
+        thread.join()
+    assert (received, out, relay.returncode) == ([sent], answer, 0)
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["nova-br1", "10.20.0.5"], ["../../proc/1/ns/net", "10.20.0.5", "22"], ["default", "10.20.0.5", "22"],
+    ["nova-br1", "example.org", "22"], ["nova-br1", "10.20.0.5", "ssh"], ["nova-br1", "10.20.0.5", "22", "more"],
+])  # fmt: skip
+def test_what_sudo_may_run_enters_nothing_but_guests_networks(arguments: list[str]) -> None:
+    command = [sys.executable, "-IS", str(REACH_FILE), *arguments]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("novalite-reach: ") and refused.stderr.count("\n") == 1
+
+
+def test_an_address_that_two_networks_use_is_no_alias() -> None:
+    text = render([guest("a", "u-1"), guest("b", "u-2")], HYPERVISORS, "/k", None, "/c")
+    assert "Host a u-1\n" in text
+    assert "Host b u-2\n" in text
