@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import typing as t
 
 import pytest
 import sqlalchemy as sa
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import moves
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -18,6 +22,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.leftovers import leftovers
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
+
+ROLES = pathlib.Path(__file__).parents[4] / "collections/ansible_collections/novalite/cloud/roles"
 
 NOTHING: dict[str, list[t.Any]] = {
     "domains": [],
@@ -134,3 +140,16 @@ def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, w
     result = compare(cloud, "hv2", NOTHING)
     assert result["changed"] and result["diff"]["before"] == {"host_addresses": ["private"]}
     assert cloud.rows(held) == []
+
+
+def test_the_role_takes_the_plan(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    """All steps of a trip have their arguments worked out, those that are left out, too."""
+    loader = DataLoader()
+    (task,) = loader.load_from_file(str(ROLES / "reclaim/tasks/main.yml"), trusted_as_template=True)
+    variables = {
+        **loader.load_from_file(str(ROLES / "reclaim/defaults/main.yml"), trusted_as_template=True),
+        "reclaim_plan": compare(cloud, "hv1", traces(web))["plan"],
+    }
+    steps = Templar(loader, variables=variables).template(task["novalite.cloud.host_steps"]["steps"])
+    taken = json.loads(json.dumps(steps))  # which works out all of it
+    assert "disk" in [step["module"] for step in taken if step.get("when", True)]
