@@ -53,8 +53,9 @@ def _sum(done: c.Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:
     summed: dict[str, t.Any] = {"changed": any(result["changed"] for result in results), "steps": list(done)}
     if warnings := [warning for result in results for warning in result.get("warnings", ())]:
         summed["warnings"] = warnings
-    if diffs := [result["diff"] for result in results if result.get("diff")]:
-        summed["diff"] = diffs
+    diffs = [result["diff"] for result in results if result.get("diff")]
+    if diffs:  # a module may have several: Ansible shows a list of them, but none within a list
+        summed["diff"] = [part for diff in diffs for part in (diff if isinstance(diff, list) else [diff])]
     return summed
 
 

@@ -1,0 +1,24 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The differences of a trip's steps, as `--diff` shows them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.plugins.callback.default import CallbackModule
+
+from ansible_collections.novalite.cloud.plugins.action import host_steps
+
+
+def step(diff: t.Any) -> dict[str, t.Any]:
+    return {"name": "A step", "module": "domain", "result": {"changed": bool(diff), "diff": diff}}
+
+
+def test_all_differences_of_all_steps_are_shown() -> None:
+    several = [{"before": "", "after": "<domain/>\n"}, {"before": "", "after": "<filter/>\n"}]
+    result = host_steps._sum([step({"before": {}, "after": {"br100": "there"}}), step([]), step(several)])
+    shown = CallbackModule()._get_diff(result["diff"])
+    assert all(text in shown for text in ("br100", "<domain/>", "<filter/>"))
