@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import pathlib
 import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, profiles
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
@@ -167,6 +168,21 @@ def test_absent_removes_what_there_is_and_is_idempotent(host: Host) -> None:
     assert actions(outcomes) == ["remove", "remove", "none"]
     assert host.states() == {"instance-00000003": RUNNING}
     assert actions(lifecycle.ensure_absent(host, [spec(1), spec(2)])) == ["none", "none"]
+
+
+def test_the_profile_that_libvirt_leaves_goes_with_the_guest(
+    host: Host, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "DIRECTORY", str(tmp_path))
+    ours = [tmp_path / f"libvirt-{spec(number)['uuid']}{suffix}" for number in (1, 2) for suffix in ("", ".files")]
+    others = [tmp_path / f"libvirt-{spec(3)['uuid']}", tmp_path / "TEMPLATE.qemu"]
+    for path in ours + others:
+        path.touch()
+    lifecycle.ensure_running(host, [spec(1)])
+    lifecycle.ensure_absent(host, [spec(1), spec(2)], check_mode=True)
+    assert set(tmp_path.iterdir()) == {*ours, *others}
+    lifecycle.ensure_absent(host, [spec(1), spec(2)])  # the second one ran elsewhere in the end
+    assert set(tmp_path.iterdir()) == {*others}
 
 
 def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host) -> None:

@@ -16,7 +16,7 @@ import typing as t
 from .._disk.fresh import forget_fresh
 from .._errors import ConflictError, NovaliteError
 from .._host import in_threads
-from . import compare
+from . import compare, profiles
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
@@ -139,12 +139,15 @@ def ensure_defined(connection: t.Any, domains: t.Sequence[DomainSpec], check_mod
 
 
 def ensure_absent(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False) -> list[Outcome]:
-    """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine."""
+    """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine.
+
+    What libvirt leaves of one goes, too, also where the guest ended elsewhere: it was migrated there.
+    """
     outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
     todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]
     for outcome in todo:
         outcome.action, outcome.state = "remove", MISSING
-    if check_mode or not todo:
+    if check_mode:
         return outcomes
 
     def remove(outcome: Outcome) -> NovaliteError | None:
@@ -159,6 +162,8 @@ def ensure_absent(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode
     failures = [str(failure) for failure in in_threads(remove, todo, WORKERS) if failure is not None]
     if failures:
         raise NovaliteError("; ".join(failures))
+    for outcome in outcomes:
+        profiles.forget(outcome.uuid)
     return outcomes
 
 

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The AppArmor profile that libvirt writes for a domain. It unloads it with the guest's end, but leaves the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid as uuids
+
+DIRECTORY = "/etc/apparmor.d/libvirt"
+
+
+def forget(uuid: str) -> None:
+    """Remove the profile of the domain with this UUID, which is gone. Where there is no AppArmor, there is none."""
+    for suffix in ("", ".files"):
+        with contextlib.suppress(OSError):  # no such file; or not root, and then it stays and harms nobody
+            os.unlink(os.path.join(DIRECTORY, f"libvirt-{uuids.UUID(uuid)}{suffix}"))
