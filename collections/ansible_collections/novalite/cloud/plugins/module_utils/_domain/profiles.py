@@ -17,6 +17,7 @@ DIRECTORY = "/etc/apparmor.d/libvirt"
 
 def forget(uuid: str) -> None:
     """Remove the profile of the domain with this UUID, which is gone. Where there is no AppArmor, there is none."""
-    for suffix in ("", ".files"):
+    profile = os.path.join(DIRECTORY, f"libvirt-{uuids.UUID(uuid)}")
+    for path in (profile, f"{profile}.files"):
         with contextlib.suppress(OSError):  # no such file; or not root, and then it stays and harms nobody
-            os.unlink(os.path.join(DIRECTORY, f"libvirt-{uuids.UUID(uuid)}{suffix}"))
+            os.unlink(path)

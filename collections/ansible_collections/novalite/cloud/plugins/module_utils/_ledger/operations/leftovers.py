@@ -82,6 +82,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
             {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
         ],
         "disks": [{"uuid": disk} for disk in found["disks"] if disk in known and disk not in held],
+        "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
     }
     released = [] if unknown else _release(connection, host, served)
     result: dict[str, t.Any] = {
