@@ -10,6 +10,7 @@ import collections
 import multiprocessing
 import random
 import signal
+import threading
 import time
 import typing as t
 import uuid
@@ -23,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     compute_host,
     instance,
     instance_action,
+    project,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import (
     compute_host as record_hosts,
@@ -31,6 +33,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
+from tests.unit._ledger.conftest import on_postgresql
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -195,3 +199,33 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
         again = scheduler(connection, {"instances": failed, "all_or_nothing": False})
         assert len(again["instances"]) == min(len(failed), CAPACITY - after["active"])
     check_claims(cluster)
+
+
+@on_postgresql
+def test_two_operations_that_wait_for_each_other_both_succeed(ledger: sa.Engine, ledger_url: str) -> None:
+    with transaction(ledger) as connection:
+        connection.execute(sa.insert(project).values(id="e" * 32, name="other", created_at=0))
+    ids = ["d" * 32, "e" * 32]
+    both_hold_a_row = threading.Barrier(2)
+    began: list[list[str]] = []
+
+    def touch(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        began.append(list(params["ids"]))
+        for number, project_id in enumerate(params["ids"]):
+            row = sa.update(project).where(project.c.id == project_id)
+            connection.execute(row.values(created_at=project.c.created_at + 1))
+            if number == 0 and len(began) <= 2:
+                both_hold_a_row.wait(30)
+        return {"changed": True}
+
+    def run(order: list[str]) -> None:
+        run_operation(touch, {"ids": order, "ledger_url": ledger_url}, False)
+
+    threads = [threading.Thread(target=run, args=(order,), daemon=True) for order in (ids, ids[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(began) > 2  # the database took one of them back
+    with transaction(ledger) as connection:
+        assert connection.execute(sa.select(project.c.created_at)).scalars().all() == [2, 2]

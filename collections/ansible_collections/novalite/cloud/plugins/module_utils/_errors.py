@@ -29,6 +29,10 @@ class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 
 
+class UndoneError(ConflictError):
+    """The database took a transaction back in favour of another one: the same once more may succeed."""
+
+
 class ForbiddenError(NovaliteError):
     """Who asks is known, and may not."""
 

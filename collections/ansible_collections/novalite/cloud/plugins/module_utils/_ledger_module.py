@@ -15,15 +15,20 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import sys
+import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ._errors import NovaliteError
+from ._errors import NovaliteError, UndoneError
 
 Params = t.Mapping[str, t.Any]
 Operation = t.Callable[[t.Any, Params], "dict[str, t.Any]"]
+
+# How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
+ATTEMPTS = 5
 
 LEDGER_ARGUMENTS: dict[str, t.Any] = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
 
@@ -55,7 +60,8 @@ def run_operation(
 ) -> dict[str, t.Any]:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
 
-    `judge` is shown the result before it is committed; what it raises takes everything back.
+    `judge` is shown the result before it is committed; what it raises takes everything back. What the database takes
+    back is tried again, up to ATTEMPTS times, from the same `params`.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
     that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
@@ -68,12 +74,21 @@ def run_operation(
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
     try:
-        params = plain(params) if prepare is None else prepare(engine, plain(params))
-        with transaction(engine, check_mode) as connection:
-            result = plain(operation(connection, params))
-            if judge is not None:
-                judge(result)
-            return result
+        for attempt in range(1, ATTEMPTS + 1):
+            # anew each time: an operation may change what it is given
+            prepared = plain(params) if prepare is None else prepare(engine, plain(params))
+            try:
+                with transaction(engine, check_mode) as connection:
+                    result = plain(operation(connection, prepared))
+                    if judge is not None:
+                        judge(result)
+                return result
+            except UndoneError:
+                if attempt == ATTEMPTS:
+                    raise
+                # whoever begins again at once takes its first rows before the other run, woken up just now, gets them
+                time.sleep(random.uniform(0.05, 0.2 * attempt))
+        raise AssertionError("unreachable")
     finally:
         engine.dispose()
 

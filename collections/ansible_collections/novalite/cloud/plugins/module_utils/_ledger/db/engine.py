@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import StaticPool
 
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import ConflictError, NovaliteError, UndoneError
 from ..._host import STATE_DIR, locked
 
 # What others name of SQLAlchemy, who do not import it. DataError: of a value that the database does not take.
@@ -128,7 +128,8 @@ def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Co
     """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
 
     On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
-    change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s.
+    change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s, UndoneError
+    when PostgreSQL took the transaction back: two that wait for each other, or one that saw what another one changed.
     """
     with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
         yield connection
@@ -360,7 +361,7 @@ def clear_errors(shown: str) -> t.Iterator[None]:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         state = getattr(getattr(error, "orig", None), "sqlstate", None)
         if state in UNDONE:
-            raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+            raise UndoneError(f"another run changed the same records meanwhile ({reason}); run again") from error
         if state == LOCK_NOT_AVAILABLE or "locked" in reason:
             raise ConflictError(
                 f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
