@@ -61,7 +61,8 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
 
 
 def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The request, with the ids of images that its filter `image-id` calls by their names, as find() does."""
+    """The request, with the ids of images that its filter `image-id` calls by their names, as find() does: what reads
+    as an id is one, whatever somebody calls an image of his."""
     conditions = asked.get("Filter", [])
     if not any(condition["Name"] == "image-id" for condition in conditions):
         return dict(asked)
@@ -69,8 +70,9 @@ def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any])
     known: dict[str, str] = {}
     for row in rows:
         names = (row["id"],) if row["nearness"] is None else (row["id"], row["name"], row["handle"])
-        for name in filter(None, names):
-            known.setdefault(name, image_id(row))
+        for name in names:
+            if name and not ids.is_id(KIND, name):
+                known.setdefault(name, image_id(row))
 
     def expanded(condition: Record) -> Record:
         if condition["Name"] != "image-id":

@@ -419,6 +419,14 @@ def test_filters(door: Door, demo: Client) -> None:
     assert [status["InstanceId"] for status in statuses] == both
 
 
+def test_what_reads_as_an_images_id_is_no_name(demo: Client) -> None:
+    name = "ami-0123456789abcdef0"
+    number = demo.register_image(Name=name, ImageLocation="amazon/ami-tiny")["ImageId"]
+    instance = run(demo, ImageId=number)["InstanceId"]
+    assert names(demo.describe_instances(Filters=[{"Name": "image-id", "Values": [number]}])) == [instance]
+    assert names(demo.describe_instances(Filters=[{"Name": "image-id", "Values": [name]}])) == []
+
+
 def test_pages(demo: Client) -> None:
     demo.run_instances(**{**RUN, "MinCount": 7, "MaxCount": 7})
     pages = list(demo.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 5}))

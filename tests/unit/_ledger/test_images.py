@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files, image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.image import image
@@ -218,3 +218,14 @@ def test_an_image_of_a_project_is_its_own_and_counts(run: Run, ledger: sa.Engine
     assert run("image", images=[{"name": "a"}], state="absent", project="demo")["changed"]
     assert not run("image", images=[{"name": "a"}], state="absent", project="demo")["changed"]
     assert run("image", images=[{"name": "a"}], state="absent")["changed"]
+
+
+def test_the_id_of_a_removed_image_is_not_used_again(run: Run, ledger: sa.Engine) -> None:
+    """Whoever could, would have others launch his image by the id that they know (OSSN-0075)."""
+    item = {"name": "a", "source": URL, "disk_format": "qcow2", "checksum": HASH}
+    image_id = run("image", images=[item])["images"][0]["id"]
+    run("image", images=[{"name": "a"}], state="absent")
+    with reading(ledger) as connection, pytest.raises(ConflictError, match=f"Image ID {image_id} already exists"):
+        image_records.check_id(connection, image_id)
+    run("image", images=[item])
+    run("image", images=[{"name": "a"}], state="absent")

@@ -127,11 +127,21 @@ def update_image(
         check_count(connection, after["owner"])
 
 
+def delete_images(connection: sa.Connection, which: sa.ColumnElement[bool]) -> None:
+    """Delete the images for which the condition holds, and keep their ids from being used again (OSSN-0075).
+
+    Instances carry a copy of the record: those that were launched from one are not touched.
+    """
+    # two who delete the same image: the second one waits here, and then finds nothing
+    ids = connection.execute(sa.select(image.c.id).where(which).with_for_update()).scalars().all()
+    if ids:
+        connection.execute(sa.delete(image).where(image.c.id.in_(ids)))
+        connection.execute(sa.insert(image_id_used), [{"id": image_id} for image_id in ids])
+
+
 def delete_image(connection: sa.Connection, image_id: str) -> None:
-    """Instances carry a copy of the record: those that were launched from it are not touched. Its id is used up."""
-    done = connection.execute(sa.delete(image).where(image.c.id == image_id))
-    if t.cast("sa.CursorResult[t.Any]", done).rowcount:
-        connection.execute(sa.insert(image_id_used).values(id=image_id))
+    """delete_images() for the one of this id, if there is one."""
+    delete_images(connection, image.c.id == image_id)
 
 
 def check_id(connection: sa.Connection, image_id: str) -> None:

@@ -19,7 +19,7 @@ from ..._guest import image_properties
 from ..._rules.records import checked_names
 from ..db.tables import image, instance_action
 from ..queries.lookups import PRIVATE
-from .image_records import checked_properties, delete_image, insert_image
+from .image_records import checked_properties, delete_images, insert_image
 
 ACTION = "createImage"
 
@@ -100,8 +100,8 @@ def ended(
     if error is None:
         file = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
         connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
-    elif connection.execute(sa.select(image.c.id).where(waiting)).first() is not None:
-        delete_image(connection, image_id)
+    else:
+        delete_images(connection, waiting)
     return {}
 
 
@@ -113,7 +113,7 @@ def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         )
     ).scalars()
     ids = [details["image_id"] for details in begun_with if "image_id" in details]
-    connection.execute(sa.delete(image).where(image.c.id.in_(ids), image.c.status == "saving"))
+    delete_images(connection, sa.and_(image.c.id.in_(ids), image.c.status == "saving"))
 
 
 def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:

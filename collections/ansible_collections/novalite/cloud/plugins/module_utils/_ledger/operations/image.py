@@ -20,7 +20,7 @@ from ..._host import in_threads
 from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, given
 from ..catalog.image_files import File, measure
-from ..catalog.image_records import checked_properties
+from ..catalog.image_records import checked_properties, delete_images
 from ..db import engine, tables
 from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name
@@ -70,7 +70,7 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
     if params["state"] == "absent":
         for name in names:
             changes.note(name, _shown(there.get(name)), None)
-        connection.execute(sa.delete(table).where(table.c.owner == owner, table.c.name.in_(names)))
+        delete_images(connection, sa.and_(table.c.owner == owner, table.c.name.in_(names)))
         return {**changes.result("images", []), "files": []}
     for item, name in zip(params["images"], names):
         before = there.get(name)
