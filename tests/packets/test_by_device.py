@@ -25,6 +25,7 @@ from tests.packets.test_spoofing import (
     icmp6,
     neighbour,
     packet,
+    ports,
     reached,
     udp,
 )
@@ -191,13 +192,34 @@ def of_discovery(me: Place, other: Place, near: Place) -> list[Frame]:
     ]
 
 
-def test_a_guest_advertises_its_own_addresses_only(bed: Bed) -> None:
-    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
-    wanted["instances"][0]["allowed_pairs"] = [{"cidr": "fd99::100"}, {"cidr": "fd99::1:0/124"}]
+OWNER = pytest.mark.parametrize("is_given", [False, True], ids=["owner not given", "owner given"])
+
+
+def enforce_first(bed: Bed, wanted: dict[str, t.Any], is_given: bool) -> dict[str, t.Any]:
+    """The policy of guest-1, with the others' or when the host has theirs already; what the last run was told."""
+    if not is_given:
+        bed.enforce(**{**wanted, "instances": wanted["instances"][1:]})
+        wanted = {**wanted, "instances": wanted["instances"][:1]}
     bed.enforce(**wanted)
+    return wanted
+
+
+@OWNER
+@pytest.mark.parametrize("chains", [False, True], ids=["devices alone", "chains"])
+def test_a_guest_advertises_its_own_addresses_only(bed: Bed, is_given: bool, chains: bool) -> None:
+    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
+    pairs = [{"cidr": "fd99::100"}, {"cidr": "fd99::1:0/124"}]
+    wanted["instances"][0]["allowed_pairs"] = pairs
+    if chains:
+        ports(bed, wanted, lambda place: [place.ip, place.ip6, place.link_local])
+        (port,) = wanted["instances"][0]["ports"]
+        port["allowed_pairs"] = [{"mac": port["mac"], **pair} for pair in pairs]
+    wanted = enforce_first(bed, wanted, is_given)
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     sent = of_discovery(me, other, near)
     problems = reached(bed, "guest-1", "bystander", sent)
+    of_owner = [frame for frame in of_discovery(other, me, near) if "pair" not in frame.what]
+    problems += reached(bed, "guest-2", "bystander", of_owner)
     # Others on the bridge are no guests of ours.
     problems += reached(bed, "bystander", "guest-4", [dataclasses.replace(frame, honest=True) for frame in sent])
     assert not problems, "\n".join(problems)

@@ -11,6 +11,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._command import CommandError
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 from tests.packets.bed import Bed, Failed, Place
 from tests.packets.oracle import Probe
@@ -206,15 +207,35 @@ def test_a_member_of_one_is_none_on_the_other(bed: Bed, sets: bool, monkeypatch:
         assert not bed.enforce(**one_group(bed, *on_br0, on_br1=on_br1), exclusive=True)["changed"]
 
 
-def test_members_alone_are_told(bed: Bed) -> None:
-    """As a host is that carries no member which joined or left."""
-    bed.enforce(**one_group(bed))
-    (group,) = one_group(bed, "bystander", on_br1=["twin-2"])["security_groups"]
-    told = {"id": 1, "members": group["members"], "scoped_members": group["scoped_members"]}
-    answer = bed.enforce(security_groups=[told])
-    assert answer["changed"] and answer["restores"] == 0
-    assert set(answer["diff"]["after"]["sets"]) == {"nova-g-1-v4", "nova-g-1-v6", "nova-g-1.7-v4", "nova-g-1.7-v6"}
+@pytest.mark.parametrize("then", [True, False], ids=["sets", "ipset fails"])
+@pytest.mark.parametrize("first", [True, False], ids=["had sets", "ipset failed"])
+def test_members_alone_are_told(bed: Bed, first: bool, then: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a host is that carries no member which joined or left: who left is kept out, or the host says that it cannot.
+    Its address is soon somebody else's."""
+
+    def fail(argv: t.Sequence[str], **_options: t.Any) -> t.NoReturn:
+        raise CommandError(argv, 1, "Kernel error received: Invalid argument")
+
+    with monkeypatch.context() as patch:
+        if not first:
+            patch.setattr(firewall.sets, "run", fail)
+        bed.enforce(**one_group(bed, "guest-2"))
+    assert who_comes(bed) == families("guest-2")
+    if not then:
+        monkeypatch.setattr(firewall.sets, "run", fail)
+    whole = one_group(bed, "bystander", on_br1=["twin-2"])
+    members = [{key: value for key, value in group.items() if key != "rules"} for group in whole["security_groups"]]
+    if first and not then:  # there is no telling the sets, and without the rules no doing without them
+        with pytest.raises(Failed, match="ipset restore failed"):
+            bed.enforce(security_groups=members)
+        bed.enforce(**whole)
+    else:
+        answer = bed.enforce(security_groups=members)
+        assert answer["changed"]
     assert who_comes(bed) == families("bystander", "twin-2")
+    if first and then:
+        assert answer["restores"] == 0
+        assert set(answer["diff"]["after"]["sets"]) == {"nova-g-1-v4", "nova-g-1-v6", "nova-g-1.7-v4", "nova-g-1.7-v6"}
 
 
 @pytest.mark.parametrize("egress", [False, True], ids=["open", "restricted"])

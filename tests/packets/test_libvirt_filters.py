@@ -18,8 +18,18 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from tests.packets.bed import Bed, run
 from tests.packets.policies import policy
-from tests.packets.test_by_device import of_discovery, with_devices
-from tests.packets.test_spoofing import ANYTHING, of_ipv4, of_ipv6, reached
+from tests.packets.test_by_device import OWNER, enforce_first, of_discovery, with_devices
+from tests.packets.test_spoofing import (
+    ANYTHING,
+    ATTACKERS,
+    OWNERS,
+    PAIRS,
+    around_owners,
+    of_ipv4,
+    of_ipv6,
+    planned,
+    reached,
+)
 
 pytestmark = pytest.mark.root
 
@@ -90,39 +100,60 @@ def binding(device: str, mac: str, filter_: str, parameters: t.Mapping[str, t.Se
     )
 
 
-@pytest.mark.skipif(shutil.which("libvirtd") is None or shutil.which("virsh") is None, reason="needs libvirtd")
-def test_a_guest_speaks_for_itself_only(bed: Bed) -> None:
+needs_libvirtd = pytest.mark.skipif(
+    shutil.which("libvirtd") is None or shutil.which("virsh") is None, reason="needs libvirtd"
+)
+
+
+def bound(bed: Bed, libvirt: Libvirt, name: str, pairs: t.Sequence[t.Mapping[str, str]]) -> None:
+    """Bind a guest's device to a filter of its own, as libvirt does when the guest starts."""
+    place, device, filter_ = bed.places[name], bed.tap(name), f"nova-instance-{name}"
+    own = {"name": filter_, "references": list(nwfilter.STATIC), "allowed_pairs": pairs}
+    for each in (*nwfilter.STATIC.values(), *nwfilter.parse([own])):
+        if each.name not in libvirt.virsh("nwfilter-list").split():
+            libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(each))
+    addresses = {"IP": [place.ip], "IPV6": [place.ip6, place.link_local]}
+    xml = binding(device, place.mac, filter_, addresses)
+    libvirt.virsh("nwfilter-binding-create", "/dev/stdin", text=xml)
+    assert any(f"-i {device} " in line and "libvirt-" in line for line in bed.saved_bridge())
+
+
+@needs_libvirtd
+@OWNER
+def test_a_guest_speaks_for_itself_only(bed: Bed, is_given: bool) -> None:
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
     pairs = ["fd99::100", "fd99::1:0/124"]
     wanted["instances"][0]["allowed_pairs"] = [{"cidr": cidr} for cidr in pairs]
-    filters = [
-        *nwfilter.STATIC.values(),
-        *nwfilter.parse(
-            [
-                {
-                    "name": "nova-instance-test",
-                    "references": list(nwfilter.STATIC),
-                    "allowed_pairs": [{"mac": me.mac, "cidr": cidr} for cidr in pairs],
-                }
-            ]
-        ),
-    ]
     with Libvirt(bed) as libvirt:
-        for filter_ in filters:
-            libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(filter_))
-        device = bed.tap("guest-1")
-        libvirt.virsh(
-            "nwfilter-binding-create",
-            "/dev/stdin",
-            text=binding(device, me.mac, "nova-instance-test", {"IP": [me.ip], "IPV6": [me.ip6, me.link_local]}),
-        )
+        bound(bed, libvirt, "guest-1", [{"mac": me.mac, "cidr": cidr} for cidr in pairs])
         try:
-            assert any(f"-i {device} " in line and "libvirt-" in line for line in bed.saved_bridge())
-            bed.enforce(**wanted)
+            enforce_first(bed, wanted, is_given)
             sent = [*of_ipv4(me, other, near), *of_ipv6(me, other, near), *of_discovery(me, other, near)]
             problems = reached(bed, "guest-1", "bystander", sent)
             assert not problems, "\n".join(problems)
             assert any("libvirt-" in line for line in bed.saved_bridge()), "libvirt's own rules are libvirt's"
         finally:
-            libvirt.virsh("nwfilter-binding-delete", device)
+            libvirt.virsh("nwfilter-binding-delete", bed.tap("guest-1"))
+
+
+@needs_libvirtd
+@ATTACKERS
+def test_a_pair_changes_nothing_for_owners_who_are_not_given(bed: Bed, rules: list[dict[str, t.Any]]) -> None:
+    attacker = policy(bed.places, {3: rules}, {3: [3]})
+    asked = planned(bed, attacker, *PAIRS)["instances"][0]["ports"][0]["allowed_pairs"]  # a filter's are the same
+    with Libvirt(bed) as libvirt:
+        devices = []
+        try:
+            for name in ("guest-1", "guest-2"):
+                bound(bed, libvirt, name, [])
+                devices.append(bed.tap(name))
+            bed.enforce(**planned(bed, policy(bed.places, OWNERS, {1: [1], 2: [2]}), antispoof="nwfilter"))
+            bound(bed, libvirt, "guest-3", asked)
+            devices.append(bed.tap("guest-3"))
+            bed.enforce(**planned(bed, attacker, *PAIRS, antispoof="nwfilter"))
+            problems = around_owners(bed, bool(rules))
+            assert not problems, "\n".join(problems)
+        finally:
+            for device in devices:
+                libvirt.virsh("nwfilter-binding-delete", device)

@@ -13,8 +13,9 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._plan import host_plan
 from tests.packets import frames
-from tests.packets.bed import Bed, Packet, Place, run
+from tests.packets.bed import HOST, HOST6, UPLINK_MAC, Bed, Packet, Place, run
 from tests.packets.policies import policy, v6
 
 pytestmark = pytest.mark.root
@@ -243,24 +244,75 @@ def test_allowed_pairs(bed: Bed) -> None:
     )
 
 
-def test_a_pair_changes_nothing_for_an_owner_who_is_not_given(bed: Bed) -> None:
-    """As a launch tells a host: the instances that come, and nobody else's."""
-    open_to_all = {1: ANYTHING, 2: []}
-    first = policy(bed.places, open_to_all, {1: [1]})
-    bed.enforce(**first)
-    victim = bed.places["guest-1"]
-    attacker = policy(bed.places, open_to_all, {3: [2]})
-    attacker["instances"][0]["allowed_pairs"] = [{"cidr": victim.ip}, {"cidr": victim.ip6}]
+def planned(bed: Bed, wanted: dict[str, t.Any], *pairs: str, antispoof: str = "chains") -> dict[str, t.Any]:
+    """The policy as a plan tells it to a host, of instances whose ports have these address pairs."""
+    network = {"cidr": "10.99.0.0/24", "cidr_v6": "fd99::/64", "gateway": HOST, "gateway_v6": HOST6, "bridge": "br0"}
+    network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
+    instances = []
+    for instance in wanted["instances"]:
+        place = bed.places[f"guest-{instance['id']}"]
+        nic = {"id": bed.tap(place.name)[3:], "mac": place.mac, "ip": place.ip, "ipv6": place.ip6, "dhcp_server": HOST}
+        asked = [{"ip_address": cidr, "mac_address": None} for cidr in pairs]
+        groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
+        nics = [{**nic, "network": network, "allowed_address_pairs": asked}]
+        instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
+    return {**wanted, "instances": host_plan.firewall_plan(instances, {"antispoof": antispoof})["instances"]}
+
+
+PAIRS = ("10.99.0.0/28", "fd99::/124")  # around the gateway's addresses and all guests'
+
+
+def of_attacker(me: Place, owner: Place, near: Place) -> list[Frame]:
+    """What an instance with PAIRS says."""
+    ours, kind, host = udp(40000, 9), frames.IPV6, "fe80::1"
+    return [
+        Frame("nobody's, of its pair", True, packet("10.99.0.9", near.ip, 17, ours)),
+        Frame("nobody's IPv6, of its pair", True, packet("fd99::9", near.ip6, 17, ours), kind),
+        Frame("ARP: I have the gateway's", False, arp(2, me.mac, HOST, near.ip), frames.ARP),
+        Frame("ARP to all: I have the gateway's", False, arp(2, me.mac, HOST, near.ip), frames.ARP, to=BROADCAST),
+        Frame("ARP as the gateway", False, arp(1, me.mac, HOST, HOST), frames.ARP, to=BROADCAST),
+        Frame("the gateway's address", False, packet(HOST, near.ip, 17, ours)),
+        Frame("the gateway's IPv6 address", False, packet(HOST6, near.ip6, 17, ours), kind),
+        Frame("it is the router", False, packet(me.ip6, near.ip6, 58, neighbour(136, HOST6), 255), kind),
+        Frame("router, link-local", False, packet(me.link_local, near.ip6, 58, neighbour(136, host), 255), kind),
+        Frame("the owner's MAC", False, packet(owner.ip, near.ip, 17, ours), sender_mac=owner.mac),
+        Frame("ARP: the owner's MAC", False, arp(2, owner.mac, owner.ip, near.ip), frames.ARP, sender_mac=owner.mac),
+        Frame("owner's MAC, IPv6", False, packet(owner.ip6, near.ip6, 17, ours), kind, sender_mac=owner.mac),
+    ]
+
+
+def to_owner(sender: Place, owner: Place, honest: bool) -> list[Frame]:
+    ours, what, router = udp(40000, 80), f"for {owner.name}", None if sender.bridge else UPLINK_MAC
+    return [
+        Frame(what, honest, packet(sender.ip, owner.ip, 17, ours), to=router),
+        Frame(f"{what}, IPv6", honest, packet(sender.ip6, owner.ip6, 17, ours), frames.IPV6, to=router),
+    ]
+
+
+def around_owners(bed: Bed, attacker_is_open: bool) -> list[str]:
+    """What goes wrong for guest-1, open to all, and guest-2, closed to all, beside guest-3 with PAIRS."""
+    first, closed, attacker, near = (bed.places[name] for name in ("guest-1", "guest-2", "guest-3", "bystander"))
+    problems = wrong(bed, "guest-1", [*of_ipv4(first, closed, near), *of_ipv6(first, closed, near)])
+    problems += wrong(bed, "guest-3", of_attacker(attacker, first, near))
+    for sender in (near, bed.places["outside"]):  # what is bridged is judged by device, what is routed by address
+        problems += reached(bed, sender.name, "guest-1", to_owner(sender, first, True))
+        problems += reached(bed, sender.name, "guest-2", to_owner(sender, closed, False))
+    if not attacker_is_open:  # as from somebody who was told that it has the owner's address
+        problems += reached(bed, "bystander", "guest-3", to_owner(near, first, False))
+    return problems
+
+
+OWNERS = {1: ANYTHING, 2: []}
+ATTACKERS = pytest.mark.parametrize("rules", [[], ANYTHING], ids=["closed attacker", "open attacker"])
+
+
+@ATTACKERS
+def test_a_pair_changes_nothing_for_owners_who_are_not_given(bed: Bed, rules: list[dict[str, t.Any]]) -> None:
+    """As a launch tells a host: the instances that come, and nobody else's. Nor is a pair for the gateway's address."""
+    bed.enforce(**planned(bed, policy(bed.places, OWNERS, {1: [1], 2: [2]})))
+    attacker = planned(bed, policy(bed.places, {3: rules}, {3: [3]}), *PAIRS)
     bed.enforce(**attacker)
-    problems = reached(
-        bed,
-        "bystander",
-        "guest-1",
-        [
-            Frame("IPv4", True, packet(bed.places["bystander"].ip, victim.ip, 17, udp(40000, 80))),
-            Frame("IPv6", True, packet(bed.places["bystander"].ip6, victim.ip6, 17, udp(40000, 80)), frames.IPV6),
-        ],
-    )
+    problems = around_owners(bed, bool(rules))
     assert not problems, "\n".join(problems)
     assert not bed.enforce(**attacker)["changed"]
 
