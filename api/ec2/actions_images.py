@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
     ec2_images,
     image_members,
@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
 from ..context import Caller, current, request_id
 from ..image import uploads
@@ -272,8 +273,9 @@ def register_image(asked: Asked) -> Body:
         refused: t.Mapping[type[Exception], str] = {
             ConflictError: "InvalidAMIName.Duplicate",
             QuotaError: "AMIQuotaExceeded",
-            NovaliteError: "InvalidAMIName.Malformed",
         }
+        with as_codes({}, "InvalidAMIName.Malformed"):
+            checked_names("image", [{"name": asked["Name"]}])
         with as_codes(refused):
             uuid = ec2_images.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
         number = images.image_id({"id": uuid})

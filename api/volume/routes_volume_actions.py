@@ -9,7 +9,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import checked_host_mount
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import (
+    check_new,
+    checked_host_mount,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_access,
@@ -226,6 +229,7 @@ def _describe_image(number: str, changed: t.Callable[[Record], Record]) -> Recor
         properties = volumes.checked_metadata(changed(row["image"].get("properties") or {}))
         # a volume that waits for its data is what servers start from that hosts inject into
         before = row["image"].get("properties") or {}
+        check_new(str(row["image"].get("name")), properties, before)
         checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
         image = {**row["image"], "properties": properties}
         volume_access.describe_image(connection, number, image)

@@ -237,6 +237,13 @@ def test_images(door: Door, demo: Client) -> None:
         demo.register_image(Name="mine", ImageLocation=AMI)
     with refused("InvalidAMIID.NotFound"):
         demo.register_image(Name="other", ImageLocation="ami-nosuch")
+    with refused("InvalidAMIName.Malformed"):
+        demo.register_image(Name="a\tb", ImageLocation=AMI)
+    with transaction(door.api.engine) as connection:  # as of before properties were judged
+        bad = sa.update(tables.image).values(properties={"os_admin_user": 'a"b'})
+        connection.execute(bad.where(tables.image.c.id == IMAGE_ID))
+    with refused("InvalidParameterValue"):
+        demo.register_image(Name="other", ImageLocation="amazon/ami-tiny")
     demo.modify_image_attribute(ImageId=number, Description={"Value": "new"})
     asked = {"ImageId": number, "Attribute": "description"}
     assert demo.describe_image_attribute(**asked)["Description"] == {"Value": "new"}

@@ -242,7 +242,22 @@ def test_an_image_that_was_not_made_is_none(api: seeds.Api, does: Does, server: 
     assert client_as("demo").get(location).status_code == 404
 
 
-@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "x", "metadata": {"a": 1}}, {"name": "x", "rotation": 1}])
+def test_a_server_of_an_image_with_a_bad_property_can_be_made_an_image_of(
+    api: seeds.Api, does: Does, server: str, client_as: ClientAs
+) -> None:
+    """It comes from before properties were judged, and is mended in the copy."""
+    image = row(api, server).image
+    change(api, server, image={**image, "properties": {"os_admin_user": 'a"b'}})
+    image_id = does({"createImage": {"name": "friday"}}, "2.45").get_json()["image_id"]
+    assert client_as("demo").get(f"/image/v2/images/{image_id}").get_json()["os_admin_user"] == 'a"b'
+
+
+BAD_USER = {"name": "x", "metadata": {"os_admin_user": 'a"b'}}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"name": ""}, {"name": "x", "metadata": {"a": 1}}, {"name": "x", "rotation": 1}, BAD_USER]
+)
 def test_images_that_cannot_be(does: Does, body: t.Any) -> None:
     assert does({"createImage": body}).status_code == 400
 

@@ -192,6 +192,7 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
         {"cidr": "fd00::/80", "ip_version": 6},
         {"cidr": "fd00::/64", "ip_version": 6, "ipv6_ra_mode": "dhcpv6-stateful"},
         {"cidr": "fd00::/64", "ip_version": 6, "enable_dhcp": False},
+        {"cidr": "fd00::/64", "ip_version": 6, "gateway_ip": "fd00::1%x\nevil=1"},
         {"cidr": "10.50.0.0/24", "nosuch": 1},
         {"ip_version": 4},
     ],
@@ -216,6 +217,39 @@ def test_a_pool_holds_no_gateway_and_a_family_one_subnet(doors: Doors) -> None:
     subnet(doors, of)
     second = {"network_id": of["id"], "ip_version": 4, "cidr": "10.60.0.0/24"}
     doors.member.post("/subnets", {"subnet": second}, 400)
+
+
+NO_ADDRESS = ["10.0.0.0/8", "fe80::1%x", "fe80::1%x\nport=1", "10.50.0.9\n", "10.50.0.9\nport=1", "10.50.0.9,1.1.1.1"]
+ADDRESSES: dict[str, t.Callable[[str], Body]] = {
+    "gateway_ip": lambda text: {"gateway_ip": text},
+    "start of a pool": lambda text: {"allocation_pools": [{"start": text, "end": "10.50.0.99"}]},
+    "end of a pool": lambda text: {"allocation_pools": [{"start": "10.50.0.2", "end": text}]},
+    "dns_nameservers": lambda text: {"dns_nameservers": ["192.0.2.53", text]},
+    "nexthop": lambda text: {"host_routes": [{"destination": "192.0.2.0/24", "nexthop": text}]},
+    # a route may lead to any range
+    "destination": lambda text: {"host_routes": [{"destination": text.replace("/8", "/8\n"), "nexthop": "10.50.0.9"}]},
+    "fixed_ips": lambda text: {"fixed_ips": [{"ip_address": text}]},
+    "allowed_address_pairs": lambda text: {"allowed_address_pairs": [{"ip_address": text}]},
+    "mac_address": lambda text: {"allowed_address_pairs": [{"ip_address": "10.50.0.9", "mac_address": text}]},
+}
+
+
+@pytest.mark.parametrize("text", NO_ADDRESS)
+@pytest.mark.parametrize("place", list(ADDRESSES))
+def test_what_hosts_write_as_an_address_is_one(doors: Doors, place: str, text: str) -> None:
+    """A zone, a line break or a range in the place of an address would come to a file or a chain of a host."""
+    kind = "port" if place in ("fixed_ips", "allowed_address_pairs", "mac_address") else "subnet"
+    of = network(doors)
+    wanted, more = ADDRESSES[place](text), {"network_id": of["id"]}
+    if kind == "subnet":
+        more |= {"ip_version": 4, "cidr": "10.50.0.0/24"}
+        doors.member.post("/subnets", {kind: {**more, **wanted}}, 400)
+    there = subnet(doors, of)
+    if kind == "port":
+        doors.member.post("/ports", {kind: {**more, **wanted}}, 400)
+        there = port(doors, of)
+    doors.member.put(f"/{kind}s/{there['id']}", {kind: wanted}, 400)
+    assert doors.member.get(f"/{kind}s")[f"{kind}s"] == [there]
 
 
 # --- Ports ----------------------------------------------------------------------------------------------------------

@@ -156,6 +156,7 @@ def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> No
     assert (found["kernel_id"], found["os_distro"], found["image_id"]) == ("k", "other", image)
     # servers that start from it are injected into as the image says: that is the operator's to say
     act(doors.member, number, "os-set_image_metadata", {"metadata": {"os_host_mount": "yes"}}, 403)
+    act(doors.member, number, "os-set_image_metadata", {"metadata": {"os_admin_user": 'a"b'}}, 400)
     act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 200)
     act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 404)
     act(doors.member, made(doors.member), "os-set_image_metadata", said, 400)

@@ -172,6 +172,7 @@ def test_the_operation_measures_by_itself(ledger: sa.Engine, disk: pathlib.Path)
         ({"source": "DISK", "disk_format": "raw", "min_disk_gb": -1}, "min_disk_gb -1 is out of range"),
         ({"source": "DISK", "disk_format": "raw", "properties": {"novalite:stat": "x"}}, "are novalite's own"),
         ({"source": "DISK", "disk_format": "raw", "properties": {"a": {}}}, "give it a string"),
+        ({"source": "DISK", "disk_format": "raw", "properties": {"os_admin_user": 'a"b'}}, "property os_admin_user is"),
     ],
 )
 def test_an_image_that_is_not_what_was_said_is_refused(

@@ -48,6 +48,16 @@ def check(image: Image) -> None:
     host_mount(image)
 
 
+def check_new(name: str, properties: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any]) -> None:
+    """check() for each property by itself, so that none is passed because another one is read in its place.
+
+    What is `known` with the same value is not judged: what was recorded once can still be described and copied.
+    """
+    for key, value in properties.items():
+        if known.get(key) != value:
+            check({"name": name, "properties": {key: value}})
+
+
 def partition(image: Image) -> int | str | None:
     """Where to inject: a number, 0 for the whole disk, "inspect", or None for nowhere. -1 and -2 are Nova's names for
     the last two (inject_partition)."""

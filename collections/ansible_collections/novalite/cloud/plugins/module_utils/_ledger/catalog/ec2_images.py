@@ -28,7 +28,7 @@ def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.An
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
     A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,
-    NovaliteError for a name that cannot be and for an image without data.
+    NovaliteError for a name that cannot be, and for an image without data or with a property that cannot be.
     """
     lock_project(connection, project_id)
     checked_names("image", [{"name": name}])
@@ -40,8 +40,9 @@ def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.An
         raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
     public = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
     properties = image_properties.without_host_mount(public)
+    image_properties.check_new(of["name"] or of["id"], properties, {})
     if description:
-        properties |= checked_properties(f"image {name!r}", {_DESCRIPTION: description})
+        properties |= checked_properties(name, {_DESCRIPTION: description})
     now = int(time.time())
     own = {"id": str(uuid.uuid4()), "owner": project_id, "name": name, "display_name": None, "visibility": "private"}
     rest = {"protected": False, "tags": [], "properties": properties, "created_at": now, "updated_at": now}

@@ -64,18 +64,24 @@ def images_seen(
     return [_shown(dict(row)) for row in rows]
 
 
-def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any], by_operator: bool = False) -> str:
+def insert_image(
+    connection: sa.Connection,
+    wanted: t.Mapping[str, t.Any],
+    by_operator: bool = False,
+    inherited: t.Mapping[str, t.Any] | None = None,
+) -> str:
     """Record an image without data, in status queued. Returns its id.
 
     `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS; `by_operator`: it may
-    say that hosts may mount it. Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the
-    caller's to say, ConflictError for an id that is taken, QuotaError.
+    say that hosts may mount it; `inherited`: properties that a server's image brings, which are taken as they are.
+    Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say, ConflictError
+    for an id that is taken, QuotaError.
     """
     owner, name = wanted["owner"], wanted["name"]
     image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
     check_id(connection, image_id)
     lock_project(connection, owner)
-    properties, tags = _checked(image_id, wanted)
+    properties, tags = _checked(image_id, wanted, inherited or {})
     image_properties.checked_host_mount(f"image {image_id}", {}, properties, by_operator)
     connection.execute(
         sa.insert(image).values(
@@ -104,13 +110,14 @@ def update_image(
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 
     A new name is the playbooks' name for it, too, unless another image of the owner's has it.
+    A property that stays as it was is not judged: an image that was recorded with a bad one can be tagged and mended.
     Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say (insert_image()),
     QuotaError for an owner who has enough images.
     """
-    properties, tags = _checked(before["id"], after)
     stored = connection.execute(
         sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
     ).one()
+    properties, tags = _checked(before["id"], after, stored.properties)
     image_properties.checked_host_mount(f"image {before['id']}", stored.properties, properties, by_operator)
     kept = {key: value for key, value in stored.properties.items() if key.startswith(PRIVATE)}
     values: Record = {field: after[field] for field in FIELDS}
@@ -175,13 +182,13 @@ def shared_with(connection: sa.Connection, row: t.Mapping[str, t.Any], project_i
     return row["owner"] != project_id and connection.execute(query).first() is not None
 
 
-def _checked(image_id: str, wanted: t.Mapping[str, t.Any]) -> tuple[Record, list[str]]:
+def _checked(image_id: str, wanted: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any]) -> tuple[Record, list[str]]:
     what = f"image {image_id}"
     if wanted["name"]:
         check_text(f"{what}: name", wanted["name"])
     for key in ("min_disk_gb", "min_ram_mb"):
         check_range(f"{what}: {key}", wanted[key], 0)
-    properties = checked_properties(what, wanted["properties"])
+    properties = checked_properties(image_id, wanted["properties"], known)
     tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
     for kind, found in (("properties", properties), ("tags", tags)):
         if len(found) > MOST:
@@ -200,9 +207,14 @@ def _shown(row: Record) -> Record:
     }
 
 
-def checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """The properties as the strings that Glance has. Raises NovaliteError for those that cannot be."""
-    checked = {}
+def checked_properties(
+    name: str, properties: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any] | None = None
+) -> dict[str, str]:
+    """The properties of the image `name` as the strings that Glance has. Raises NovaliteError for those that cannot be.
+
+    Of those that novalite reads itself, values that are not `known` are judged as at a launch; all others are free.
+    """
+    what, checked = f"image {name!r}", {}
     for key, value in properties.items():
         check_text(f"{what}: property", key)
         if key.startswith(PRIVATE):
@@ -212,4 +224,5 @@ def checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str
         # Glance's properties are strings; YAML turns an unquoted 2 or true into something else
         text = str(value).lower() if isinstance(value, bool) else str(value)
         checked[key] = check_text(f"{what}: property {key}", text)
+    image_properties.check_new(name, checked, known or {})
     return checked

@@ -29,7 +29,7 @@ Details = dict[str, t.Any]
 def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_id: str | None = None) -> Details:
     """What begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
     checked_names("image", [{"name": name}])
-    own = checked_properties(f"image {name!r}", properties or {})
+    own = checked_properties(name, properties or {})
     image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
     return {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
 
@@ -81,6 +81,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, 
             "properties": properties,
             "tags": [],
         },
+        inherited=base["properties"],
     )
     boot = {field: base[field] for field in ("kernel", "ramdisk")}
     # not `queued`: that waits for whoever uploads something

@@ -169,7 +169,7 @@ def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> 
     properties = dict(after["properties"])
     if item["properties"] is not None:
         kept = {key: value for key, value in properties.items() if key.startswith(PRIVATE)}
-        properties = {**checked_properties(what, item["properties"]), **kept}
+        properties = {**checked_properties(item["name"], item["properties"]), **kept}
     if item["source"] or (before is not None and HOST_MOUNT in before["properties"]):
         # data that the operator chose: Nova's way, unless they say no
         properties.setdefault(HOST_MOUNT, (before or {}).get("properties", {}).get(HOST_MOUNT, "yes"))
