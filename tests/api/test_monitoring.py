@@ -11,10 +11,12 @@ import re
 import subprocess
 import time
 import typing as t
+import uuid
 
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.power_states import follow
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.difference_report import (
@@ -82,6 +84,52 @@ def test_the_last_look_is_told_host_by_host(cloud: Cloud, read: t.Callable[[], d
 
 def test_the_queue_has_a_length_and_an_age(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     assert (read()["novalite_queue_length"], read()["novalite_queue_age_seconds"]) == (0, 0)
+    ages = {"queued": (60, 3600, 600), "running": (90000,), "succeeded": (86000, 90000), "failed": (172800,)}
+    usual = {"kind": "reconcile", "variables": {}, "timeout_seconds": 60}
+    jobs = [
+        {**usual, "id": str(uuid.uuid4()), "state": state, "created_at": time.time() - age}
+        for state, made in ages.items()
+        for age in made
+    ]
+    with transaction(cloud.engine) as connection:
+        connection.execute(sa.insert(tables.tables_jobs.job), jobs)
+    samples = read()
+    assert samples["novalite_queue_length"] == 3  # the one that runs does not wait
+    assert 3600 <= samples["novalite_queue_age_seconds"] < 3660
+    counted = {sample: value for sample, value in samples.items() if sample.startswith("novalite_jobs{")}
+    assert counted == {
+        f'novalite_jobs{{kind="reconcile",state="{state}"}}': number
+        for state, number in (("queued", 3), ("running", 1), ("succeeded", 1))
+    }
+
+
+def test_instances_are_counted_by_state_and_guests_by_what_their_host_saw(
+    cloud: Cloud, read: t.Callable[[], dict[str, float]]
+) -> None:
+    cloud.host("hv1")
+    cloud.host("hv2")
+    demo, other = cloud.project("demo"), cloud.project("other")
+    seen = cloud.instance(demo, "seen", "hv1", power_state=1)
+    cloud.instance(other, "web", "hv1", power_state=1)
+    cloud.instance(other, "paused", "hv2", vm_state="paused", power_state=3)
+    cloud.instance(demo, "failed", None, vm_state="error", power_state=0)
+    cloud.instance(demo, "new", "hv2", power_state=5)  # a number that Nova has no word for
+    cloud.delete(cloud.instance(demo, "gone", "hv1", power_state=1))
+    look = {"domains": [{"uuid": seen, "state": "shutoff"}], "updated_at": {seen: 0}}
+    with transaction(cloud.engine) as connection:
+        follow(connection, [look])
+
+    def about(name: str) -> dict[str, float]:
+        return {sample: value for sample, value in read().items() if sample.startswith(name)}
+
+    states = {"active": 2, "stopped": 1, "paused": 1, "error": 1}
+    assert about("novalite_instances") == {
+        f'novalite_instances{{vm_state="{state}"}}': number for state, number in states.items()
+    }
+    on_hosts = [("hv1", "running"), ("hv1", "shutdown"), ("hv2", "paused"), ("hv2", "unknown")]
+    assert about("novalite_guests") == {
+        f'novalite_guests{{host="{host}",power_state="{state}"}}': 1 for host, state in on_hosts
+    }
 
 
 def test_the_alert_rules_fire_when_they_should() -> None:

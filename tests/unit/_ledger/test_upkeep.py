@@ -6,9 +6,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import pathlib
 import re
+import sqlite3
 import stat
+import threading
+import time
 import typing as t
 import uuid
 
@@ -124,6 +129,51 @@ def test_what_was_copied_comes_back_whole(
         again = {**row, "uuid": str(uuid.uuid4()), "name": "next"}
         del again["id"]
         assert inserted_id(connection.execute(sa.insert(tables.instance).values(**again))) == row["id"] + 2
+
+
+def test_a_backup_is_whole_while_others_write(
+    ledger: sa.Engine, ledger_url: str, kept: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Each transaction of the writer leaves its number in three tables; a copy has one transaction's numbers."""
+    fill(ledger)
+    last, stop = [0], threading.Event()
+
+    def write() -> None:
+        number = last[0] + 1
+        project = {"id": f"{number:032x}", "name": f"p{number}", "created_at": 0, "description": "x" * 255}
+        with transaction(ledger) as connection:
+            connection.execute(sa.insert(tables.project).values(**project))
+            connection.execute(sa.update(tables.fixed_ip).values(released_at=number))
+            connection.execute(sa.update(tables.instance).values(updated_at=number))
+        last[0] = number
+
+    def keep_writing() -> None:
+        while not stop.is_set():
+            write()
+
+    write()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        writer, overtaken, deadline = pool.submit(keep_writing), 0, time.monotonic() + 60
+        try:
+            while overtaken < 3 and time.monotonic() < deadline and not writer.done():
+                earliest, copy = last[0], tmp_path / "copy"
+                keep(ledger_url, kept, "backup", file=str(copy))
+                overtaken += last[0] > earliest + 1
+                latest = last[0] + 1
+                if not ledger_url.startswith("sqlite"):
+                    text, copy = copy, tmp_path / "restored.sqlite"
+                    keep(f"sqlite:///{copy}", tmp_path, "restore", file=str(text), force=True)
+                with contextlib.closing(sqlite3.connect(copy)) as opened:
+                    assert opened.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                    assert opened.execute("PRAGMA foreign_key_check").fetchall() == []
+                    [(number,)] = opened.execute("SELECT updated_at FROM instance").fetchall()
+                    assert opened.execute("SELECT DISTINCT released_at FROM fixed_ip").fetchall() == [(number,)]
+                    assert opened.execute("SELECT count(*) - 1 FROM project").fetchall() == [(number,)]
+                assert earliest <= number <= latest
+        finally:
+            stop.set()
+        writer.result()
+    assert overtaken == 3
 
 
 def test_a_ledger_moves_to_the_other_database(
