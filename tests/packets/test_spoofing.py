@@ -246,7 +246,13 @@ def test_allowed_pairs(bed: Bed) -> None:
 
 def planned(bed: Bed, wanted: dict[str, t.Any], *pairs: str, antispoof: str = "chains") -> dict[str, t.Any]:
     """The policy as a plan tells it to a host, of instances whose ports have these address pairs."""
-    network = {"cidr": "10.99.0.0/24", "cidr_v6": "fd99::/64", "gateway": HOST, "gateway_v6": HOST6, "bridge": "br0"}
+    network: dict[str, t.Any] = {
+        "cidr": "10.99.0.0/24",
+        "cidr_v6": "fd99::/64",
+        "gateway": HOST,
+        "gateway_v6": HOST6,
+        "bridge": "br0",
+    }
     network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
     instances = []
     for instance in wanted["instances"]:

@@ -10,7 +10,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import host_ipv6
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import LINK_LOCAL, eui64
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
@@ -102,12 +103,16 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     assert left == [{"id": ids["web"], "members": addresses(first)}]
 
 
-def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) -> None:
+def test_a_pair_never_covers_the_address_of_another_projects_port_or_of_a_host(cloud: t.Any) -> None:
     ids = groups(cloud)
     launch(cloud, "db", "hv1", "db")
     web = launch(cloud, "web", "hv2", "web")
     victim, mate = launch(cloud, "victim", "hv1"), launch(cloud, "mate", "hv1")
     addresses_of = {instance["name"]: instance["nics"][0]["ip"] for instance in (victim, mate)}
+    link_local_of = {each["name"]: eui64(LINK_LOCAL, each["nics"][0]["mac"]) for each in (victim, mate)}
+    hosts = {instance["nics"][0]["dhcp_server"] for instance in (web, victim)}
+    taken = {addresses_of["victim"], *hosts, link_local_of["victim"], *(host_ipv6(LINK_LOCAL, host) for host in hosts)}
+    link_local = sorted(address for address in {*link_local_of.values(), *taken} if ":" in address)
     cloud.write(
         sa.insert(tables.project).values(id="stranger", name="stranger", created_at=1),
         sa.update(tables.instance).where(tables.instance.c.uuid == victim["uuid"]).values(project_id="stranger"),
@@ -117,13 +122,16 @@ def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) 
             allowed_address_pairs=[
                 {"ip_address": addresses_of["mate"], "mac_address": None},
                 {"ip_address": "10.20.0.0/28", "mac_address": None},
+                {"ip_address": "10.20.0.0/22", "mac_address": None},  # too large
+                *({"ip_address": address, "mac_address": None} for address in link_local),
             ]
         ),
     )
     (placed,) = cloud.info(names=["web"])
     host = plan(cloud, instances=[placed])
     allowed = [pair["cidr"] for pair in host["hv2"]["build"]["firewall_instances"][0]["allowed_pairs"]]
-    assert addresses_of["mate"] in allowed and addresses_of["victim"] not in allowed and len(allowed) > 5
+    assert {addresses_of["mate"], link_local_of["mate"]} <= set(allowed) and 5 < len(allowed) < 20
+    assert len(hosts) == 2 and taken.isdisjoint(allowed)
     members = host["hv1"]["groups"]["security_groups"][0]["members"]
     assert addresses_of["victim"] not in members and addresses_of["mate"] in members
     assert ids["web"]

@@ -4,10 +4,11 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""What allowed address pairs allow: never the address of another project's port.
+"""What allowed address pairs allow: never the address of another project's port, nor one of a host.
 
-Who may send from an address is that guest for its neighbours and for the metadata service. A pair may be there before
-the address is given to somebody else, so this is asked whenever a host is told, and not only when a pair is made.
+Who may send from an address is that guest for its neighbours and for the metadata service; a host is its guests' router
+and name server. A pair may be there before the address is given to somebody else, so this is asked whenever a host is
+told, and not only when a pair is made.
 """
 
 from __future__ import annotations
@@ -17,26 +18,32 @@ import typing as t
 import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.ipv6 import host_ipv6
+from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.texts import parse_network
-from ..db.tables import fixed_ip, instance, vif
+from ..._firewall.rules import MAX_RANGE
+from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_networking import port
 
 Pair = t.Mapping[str, t.Any]  # "ip_address" (an address or a range), "mac_address"
 
 _OWNER = sa.func.coalesce(instance.c.project_id, port.c.project_id)
+_IS_HOSTS = fixed_ip.c.owner.startswith("dhcp:")
 _PORTS = vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid).outerjoin(port, port.c.vif_id == vif.c.id)
 
 
 def without_others(
     connection: sa.Connection, project_id: str, network_id: int, pairs: t.Sequence[Pair] | None
 ) -> list[Pair]:
-    """Return the pairs of a port of the project on the network, without the addresses of other projects' ports."""
+    """Return the pairs of a project's port on the network, without addresses of other projects' ports and of hosts."""
     allowed: list[Pair] = []
     for pair in pairs or ():
         try:
             around = parse_network(pair["ip_address"])
         except ValueError:
             continue  # of before pairs were checked: it allows nothing
+        if around.size > MAX_RANGE:
+            continue  # likewise
         taken = _of_others(connection, project_id, network_id, around)
         if taken:
             allowed += [{**pair, "ip_address": str(address)} for address in around if address not in taken]
@@ -50,10 +57,21 @@ def _of_others(
 ) -> set[netaddr.IPAddress]:
     others = sa.and_(vif.c.network_id == network_id, _OWNER.is_distinct_from(project_id))
     if around.version == 6:
-        query = sa.select(vif.c.ipv6).select_from(_PORTS).where(others, vif.c.ipv6.is_not(None))
-        addresses = map(netaddr.IPAddress, connection.execute(query).scalars())
+        rows = connection.execute(sa.select(vif.c.ipv6, vif.c.mac).select_from(_PORTS).where(others)).all()
+        texts = [text for row in rows for text in (row.ipv6, eui64(LINK_LOCAL, row.mac)) if text]
+        addresses = map(netaddr.IPAddress, [*texts, *_of_hosts(connection, network_id)])
         return {address for address in addresses if address in around}
     held = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
     between = fixed_ip.c.ip.between(around.first, around.last)
     query = sa.select(fixed_ip.c.ip).select_from(_PORTS.join(fixed_ip, held)).where(others, between)
-    return {netaddr.IPAddress(number, 4) for number in connection.execute(query).scalars()}
+    of_hosts = sa.select(fixed_ip.c.ip).where(_IS_HOSTS, fixed_ip.c.network_id == network_id, between)
+    return {netaddr.IPAddress(number, 4) for number in connection.execute(query.union(of_hosts)).scalars()}
+
+
+def _of_hosts(connection: sa.Connection, network_id: int) -> t.Iterator[str]:
+    """The IPv6 addresses of the hosts on the network, which follow from their IPv4 ones."""
+    of_network = fixed_ip.join(network, network.c.id == fixed_ip.c.network_id)
+    query = sa.select(fixed_ip.c.ip, network.c.cidr_v6).select_from(of_network)
+    for row in connection.execute(query.where(_IS_HOSTS, network.c.id == network_id)):
+        for prefix in (LINK_LOCAL, row.cidr_v6) if row.cidr_v6 else (LINK_LOCAL,):
+            yield host_ipv6(prefix, str(netaddr.IPAddress(row.ip, 4)))
