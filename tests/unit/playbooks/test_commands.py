@@ -167,6 +167,7 @@ def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, 
     other = controller.elsewhere / "other.sqlite"
     (controller.elsewhere / "cloud.yml").write_text(
         "name: s\nproject: {name: demo}\nflavors: [{name: f, vcpus: 1, memory_mb: 64}]\n"
+        "networks: [{name: front, cidr: 10.60.0.0/24, manager: vxlan}]\nsecurity_groups: [{name: staff, rules: []}]\n"
     )
     variables = f"novalite_home: {controller.home}\n"
     environment = {}
@@ -178,6 +179,10 @@ def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, 
     (controller.elsewhere / "group_vars/all.yml").write_text(variables)
     done = controller.play("site.yml", "-e", "site=cloud.yml", **environment)
     assert done.returncode == 0, done.stdout + done.stderr
+    cloud_picture = ("cloud_picture.yml", "-e", "picture=cloud.svg project=demo")
+    for command in (MAY, cloud_picture, ("picture.yml", "-e", "picture=groups.svg project=demo")):  # know the project
+        done = controller.play(*command, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for name, drawn in (("cloud.svg", "front"), ("groups.svg", "staff")):  # where the command is run
+        assert drawn in (controller.elsewhere / name).read_text()
     assert other.exists() and not (controller.home / "ledger.sqlite").exists()
-    done = controller.play(*MAY, **environment)  # knows the project
-    assert done.returncode == 0, done.stdout + done.stderr
