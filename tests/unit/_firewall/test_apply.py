@@ -87,6 +87,21 @@ def iptables(backend: str, *words: str) -> None:
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
+def test_an_address_that_no_chain_can_name_is_closed_and_named(lan: t.Any, backend: str) -> None:
+    crowded = request_for(ALL_KINDS, instance={"id": 10**10, "allowed_pairs": [{"cidr": "10.99.0.9"}]})
+    with lan.enter(lan.hypervisor):
+        for changed in (True, False):
+            outcome = apply.apply(crowded, backend=backend)
+            assert outcome.changed == changed and "the address 10.99.0.9/32 is" in str(outcome.warnings)
+        rules = saved(backend).splitlines()
+        closed = [line.partition(" ")[2] for line in rules if line.startswith("-A nova-new-0+10000000000 ")]
+        assert (
+            closed == ["nova-new-0+10000000000 -j nova-ipv4-fallback"]
+            and "-A nova-local -d 10.99.0.9/32 -j nova-inst-0+10000000000" in rules
+        )
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
 def test_rules_come_back_as_they_were_written(lan: t.Any, backend: str) -> None:
     with lan.enter(lan.hypervisor):
         iptables(backend, "-A", "FORWARD", "-m", "comment", "--comment", "mine -j nova-inst-1", "-j", "ACCEPT")

@@ -256,13 +256,23 @@ def test_a_range_that_cannot_be_judged_is_refused(cidr: str) -> None:
     assert policy.parse_instances(values, leaving=True)[0].id == 7
 
 
-def test_an_address_that_too_many_share_is_refused(host: Host) -> None:
+def test_an_address_that_too_many_share_is_closed_and_the_others_get_their_chains(host: Host) -> None:
     many = [
         instance(10**6 + number, addresses=[f"10.0.1.{number}"], allowed_pairs=[{"cidr": "10.0.0.99"}])
         for number in range(3)
     ]
-    with pytest.raises(NovaliteError, match=r"10\.0\.0\.99/32 .*too many"):
-        apply(host, *many)
+    closed = "-d 10.0.0.99/32 -j nova-inst-0+1000000+1000001"
+    changes = host.apply(request(*many, instance(5), groups=GROUPS))
+    assert changes.crowded == {"0a000063"}
+    assert closed in host.filter["nova-local"] and "-d 10.0.0.5/32 -j nova-inst-5" in host.filter["nova-local"]
+    for chain in ("nova-inst-0+1000000+1000001", "nova-new-0+1000000+1000001"):
+        assert host.filter[chain][-1] == "-j nova-ipv4-fallback" and "nova-sg-1" not in str(host.filter[chain])
+    apply(host, *many[:2], state="absent")
+    assert "-d 10.0.0.99/32 -j nova-inst-0+0" in host.filter["nova-local"]  # who is left, only a whole request says
+    assert not host.apply(request(many[2], instance(5), groups=GROUPS, exclusive=True)).crowded
+    assert "-d 10.0.0.99/32 -j nova-inst-1000002+1000002" in host.filter["nova-local"]
+    apply(host, many[2], instance(5), state="absent")
+    assert not host.owned()
 
 
 def test_many_instances_are_found_through_a_tree(host: Host) -> None:

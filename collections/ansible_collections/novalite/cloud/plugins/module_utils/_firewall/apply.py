@@ -279,6 +279,12 @@ class _Run:
                 for family, changes in changes_by_family.items()
                 for line in _look_around(family, known.presents[family], changes)
             ),
+            *(
+                f"the address {dispatch.to_cidr(key, family)} is an allowed address pair of too many instances of one "
+                "host, and is closed: leave some out"
+                for family, changes in changes_by_family.items()
+                for key in sorted(changes.crowded)
+            ),
         ]
         for family, changes in changes_by_family.items():
             present = known.presents[family]

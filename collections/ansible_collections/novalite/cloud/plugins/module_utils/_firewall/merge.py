@@ -93,10 +93,11 @@ class _Merge:
         for scope in {**dict.fromkeys(self.present.inbound), **dict.fromkeys(own), **dict.fromkeys(shared)}:
             old = self.present.inbound.get(scope, {})
             new, keys = owners.changed(
-                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive, self.family
+                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive
             )
             self.changes.inbound[scope] = new
             self.keys[scope] = keys
+            self.changes.crowded |= {key for key in shared.get(scope, ()) if owners.is_crowded(new[key])}
             for key in keys:
                 before, after = old.get(key), new.get(key)
                 if before is None and after is not None:
@@ -168,7 +169,7 @@ class _Merge:
         numbers = who.split("+")
         instance = self.given.get(who) if self.is_present else None
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
-        restricted = any(self._is_restricted(number) for number in numbers)
+        restricted = owners.is_crowded(who) or any(self._is_restricted(number) for number in numbers)
         self.restricted[who] = restricted
         if instance:
             scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)

@@ -8,31 +8,28 @@
 
 An owner is one number, sharers are several with `+` between, and a single one is named twice (`3+3`). By his number
 alone he would be taken for the owner, whom nobody's pair displaces, whether he is among those who are given or not.
+
+An address of more than a chain's name has room for is closed (`0+1+2`: 0 is nobody, and has no groups), for one
+project's pairs must not keep the others of a host from their chains. It stays so until all of the host is given.
 """
 
 from __future__ import annotations
 
 import typing as t
 
-from .._errors import NovaliteError
-from .dispatch import Entries, to_cidr
+from .dispatch import Entries
 from .policy import INSTANCE
 
+NOBODY = "0"  # stands for those whom the name has no room for; ids of the ledger begin with 1
 _MAX_NAME = 28  # characters of a chain's name
 
 
 def changed(
-    old: Entries,
-    own: Entries,
-    shared: t.Mapping[str, t.Sequence[str]],
-    instances: t.Collection[str],
-    exclusive: bool,
-    family: str,
+    old: Entries, own: Entries, shared: t.Mapping[str, t.Sequence[str]], instances: t.Collection[str], exclusive: bool
 ) -> tuple[Entries, set[str]]:
     """The addresses of one scope after a request, and those of them that lead elsewhere than before.
 
-    `own` and `shared` are what the `instances` have; `exclusive`: nobody else has anything. Raises NovaliteError
-    for an address that too many share.
+    `own` and `shared` are what the `instances` have; `exclusive`: nobody else has anything.
     """
     if exclusive:
         stale = [key for key, who in old.items() if own.get(key) != who]
@@ -50,14 +47,24 @@ def changed(
         if who is None:
             left = [part for part in before.split("+") if part and part not in instances]
             sharers = sorted({*left, *shared.get(key, ())}, key=int)
-            who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
-            if len(f"{INSTANCE}{who}") > _MAX_NAME:
-                raise NovaliteError(
-                    f"the address {to_cidr(key, family)} is an allowed address pair of too many instances of one host "
-                    f"({who}); leave some out"
-                )
+            who = _named(sharers)
         if who:
             new[key] = who
         else:
             del new[key]
     return new, {key for key in keys if old.get(key) != new.get(key)}
+
+
+def is_crowded(who: str) -> bool:
+    """Whether more share an address than a chain's name has room for."""
+    return who.startswith(f"{NOBODY}+")
+
+
+def _named(sharers: list[str]) -> str:
+    who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
+    if len(f"{INSTANCE}{who}") <= _MAX_NAME:
+        return who
+    named = [NOBODY, *(number for number in sharers if number != NOBODY)]
+    while len(INSTANCE + "+".join(named)) > _MAX_NAME:
+        named.pop()
+    return "+".join(named)

@@ -58,6 +58,8 @@ class Changes:
     is_last: bool = False  # no instance is left
     # (scope, address) that lead elsewhere than before, or nowhere
     moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    # addresses that more instances may use than a chain's name has room for: they are closed
+    crowded: set[str] = dataclasses.field(default_factory=set)
     # (scope, address) that are an instance's and were nobody's
     arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 

@@ -72,7 +72,7 @@ HOOKS = (
 )
 _HOOKED = {(hook.table, hook.chain, hook.rule) for hook in HOOKS}
 
-_WHO = r"(?:0|[1-9][0-9]*)(?:\+[1-9][0-9]*)*"
+_WHO = r"(?:0|[1-9][0-9]*)(?:\+(?:0|[1-9][0-9]*))*"
 _GROUP = r"(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?"
 _UNDER = r"(?:-[0-9a-zA-Z_.-]{1,15})?"
 _OURS = {
