@@ -107,7 +107,14 @@ def test_a_hostname_is_what_is_recorded(cloud: Controller) -> None:
         f"    - import_tasks: {ROOT}/playbooks/tasks/request.yml\n"
     )
     engine, table = open_ledger(str(cloud.home)), tables.instance
-    image = {"id": "f" * 32, "owner": "", "name": "tiny", "disk_format": "qcow2", "source": "/none", "status": "active"}
+    image: dict[str, t.Any] = {
+        "id": "f" * 32,
+        "owner": "",
+        "name": "tiny",
+        "disk_format": "qcow2",
+        "source": "/none",
+        "status": "active",
+    }
     image |= dict.fromkeys(("size", "virtual_size", "min_disk_gb", "min_ram_mb", "created_at"), 1)
     with transaction(engine) as connection:
         connection.execute(sa.insert(tables.image).values(checksum="", cmdline="", properties={}, **image))
