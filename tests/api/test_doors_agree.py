@@ -461,6 +461,12 @@ ON_TYPE = {
     "volume_type": TYPE,
 }
 SERVER = {"name": "new", "flavor": FLAVOR, "image": "ami-tiny"}
+WITH_VOLUME = {**SERVER, "flavor": "m1.nano", "volumes": [{"size": 1, "type": TYPE}]}
+LAUNCHES_ON_TYPE = (
+    ("/v1/plan", {"servers": [WITH_VOLUME]}),
+    ("/v1/jobs", {"kind": "launch", "variables": {"servers": [WITH_VOLUME]}}),
+    ("/v1/jobs", {"kind": "plan", "variables": {"servers": [WITH_VOLUME]}}),
+)
 PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
     "flavor": (
         Http("POST", "/compute/v2.1/servers", {"server": {**NEW, "flavorRef": SHOWN}}),
@@ -489,6 +495,12 @@ PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
                 }
             },
         ),
+        Http(
+            "POST",
+            "/volume/v3/{own_project}/volumes/{volume}/action",
+            {"os-retype": {"new_type": TYPE, "migration_policy": "never"}},
+        ),
+        *(Http("POST", path, body) for path, body in LAUNCHES_ON_TYPE),
         Ec2("create_volume", {"AvailabilityZone": "nova", "Size": 1, "VolumeType": TYPE}),
         Ec2(
             "run_instances",

@@ -71,6 +71,24 @@ def test_key_pairs(door: Door, demo: Client) -> None:
         door.client("reader").create_key_pair(KeyName="three")
 
 
+def test_a_key_is_its_users_and_a_managers_to_remove(door: Door, demo: Client) -> None:
+    """What another member of the project made, and what a playbook did, a member neither removes nor replaces."""
+    admin = door.client("admin")  # a manager's role is in an administrator's
+    admin.import_key_pair(KeyName="theirs", PublicKeyMaterial=PUBLIC_KEY)
+    numbers = {pair["KeyName"]: pair["KeyPairId"] for pair in demo.describe_key_pairs()["KeyPairs"]}
+    assert set(numbers) == {"test", "theirs"}
+    for name, number in numbers.items():
+        for asked in ({"KeyName": name}, {"KeyPairId": number}):
+            with refused("UnauthorizedOperation"):
+                demo.delete_key_pair(**asked)
+        with refused("InvalidKeyPair.Duplicate"):
+            demo.create_key_pair(KeyName=name)
+    demo.create_key_pair(KeyName="mine")
+    for name in ("test", "theirs", "mine"):
+        admin.delete_key_pair(KeyName=name)
+    assert demo.describe_key_pairs()["KeyPairs"] == []
+
+
 def test_keys_are_imported_in_several_forms(demo: Client) -> None:
     public = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
     forms = {

@@ -419,3 +419,13 @@ def test_times_are_rfc_3339(api: seeds.Api) -> None:
     job = ask(api.client_as("demo"), LAUNCH).get_json()["job"]
     assert job["created_at"].startswith(time.strftime("%Y-", time.gmtime()))
     assert job["created_at"].endswith("Z")
+
+
+@pytest.mark.parametrize(("user", "told"), [("reader", False), ("demo", True), ("admin", True)])
+def test_a_reader_is_not_told_what_a_guest_wrote(api: seeds.Api, scene: scenes.Scene, user: str, told: bool) -> None:
+    """Neither by the job itself nor in the list; who may ask for a console may read what came of it."""
+    client = api.client_as(user)
+    (listed,) = client.get("/v1/jobs?kind=console").get_json()["jobs"]
+    shown = client.get(f"/v1/jobs/{listed['id']}").get_json()["job"]
+    result = {"console": {scene.web: scenes.CONSOLE}} if told else None
+    assert (shown["state"], listed["result"], shown["result"]) == ("succeeded", result, result)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 import pytest
@@ -407,8 +408,11 @@ def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors
     shared = cloud.network("shared", "10.77.0.0/24")
     found = doors.member.get(f"/networks/{shared.uuid}")["network"]
     router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
-    refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": found["subnets"][0]}, 403)
-    assert error_of(refused) == "PolicyNotAuthorized"
+    cloud._insert(tables.fixed_ip, network_id=shared.id, ip=int(ipaddress.IPv4Address("10.77.0.9")))
+    own = port(doors, {"id": shared.uuid})  # a port of the project's there
+    for wanted in ({"subnet_id": found["subnets"][0]}, {"port_id": own["id"]}):
+        refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", wanted, 403)
+        assert error_of(refused) == "PolicyNotAuthorized"
 
 
 def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> None:

@@ -98,6 +98,37 @@ def test_an_old_word_is_taken_for_the_new_one(cloud: Controller) -> None:
     assert not new.stderr
 
 
+def test_a_hostname_is_what_is_recorded(cloud: Controller) -> None:
+    """The request's part of launch.yml alone: it records the instance, and no host has to answer."""
+    book = cloud.elsewhere / "request.yml"
+    book.write_text(
+        f"- import_playbook: {ROOT}/playbooks/parts/check.yml\n  vars: {{novalite_playbook: launch}}\n"
+        "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
+        f"    - import_tasks: {ROOT}/playbooks/tasks/request.yml\n"
+    )
+    engine, table = open_ledger(str(cloud.home)), tables.instance
+    image: dict[str, t.Any] = {
+        "id": "f" * 32,
+        "owner": "",
+        "name": "tiny",
+        "disk_format": "qcow2",
+        "source": "/none",
+        "status": "active",
+    }
+    image |= dict.fromkeys(("size", "virtual_size", "min_disk_gb", "min_ram_mb", "created_at"), 1)
+    with transaction(engine) as connection:
+        connection.execute(sa.insert(tables.image).values(checksum="", cmdline="", properties={}, **image))
+    server = ("-e", "server=web flavor=m1.nano image=tiny")
+    refused = cloud.play("./request.yml", *server, "-e", "hostname=not_a_name")
+    assert refused.returncode == 2 and "hostname of 'web'" in refused.stdout, refused.stdout + refused.stderr
+    done = cloud.play("./request.yml", *server, "-e", "hostname=front")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with transaction(engine) as connection:
+        assert connection.execute(sa.select(table.c.name, table.c.hostname)).all() == [("web", "front")]
+        for emptied in (table, tables.image):
+            connection.execute(sa.delete(emptied))
+
+
 def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
     cloud.asked.unlink(missing_ok=True)
     done = cloud.play("compute_nodes.yml", "--limit", "hv2")

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from ..._errors import ForbiddenError
 from ..queries import lookups
+from ..volumes import volume_access
 
 Record = t.Mapping[str, t.Any]
 
@@ -62,14 +63,17 @@ def check_router(row: Record, project_id: str, by_admin: bool) -> None:
 def check_servers(connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool) -> None:
     """Raise for what servers (as module `server` takes them) name and a member of the project may not.
 
-    NotFoundError for a flavor that it does not see, ForbiddenError for an address on a network of others. Playbooks are
-    an operator's, who may name any: so may an administrator.
+    NotFoundError for a flavor or a volume type that it does not see, ForbiddenError for an address on a network of
+    others. Playbooks are an operator's, who may name any: so may an administrator.
     """
     if by_admin:
         return
     for server in servers:
         if server.get("flavor"):
             lookups.flavor_by_name(connection, server["flavor"], project_id)
+        for volume in server.get("volumes") or ():
+            if volume.get("type"):
+                volume_access.check(connection, volume["type"], project_id, everything=False)
         for nic in server.get("networks") or ():
             if isinstance(nic, dict) and nic.get("fixed_ip"):
                 (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)
