@@ -13,10 +13,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
     anew_requests,
     recorded,
     server_actions,
+    server_choices,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
 
@@ -40,7 +40,7 @@ def trigger(
     check_mode = bool(asked.get("check_mode", False))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
-    network_choices.check_servers(connection, caller.project, variables.get("servers", ()), caller.is_admin)
+    server_choices.check(connection, caller.project, variables.get("servers", ()), caller.is_admin)
     timeout = asked.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not caller.is_admin:
         raise ForbiddenError(

@@ -14,8 +14,8 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts
@@ -50,7 +50,7 @@ def plan(body: dict[str, t.Any]) -> t.Any:
         raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            network_choices.check_servers(connection, caller.project, body["servers"], caller.is_admin)
+            server_choices.check(connection, caller.project, body["servers"], caller.is_admin)
             asked = server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = scheduler(
                 connection,

@@ -495,11 +495,6 @@ PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
                 }
             },
         ),
-        Http(
-            "POST",
-            "/volume/v3/{own_project}/volumes/{volume}/action",
-            {"os-retype": {"new_type": TYPE, "migration_policy": "never"}},
-        ),
         *(Http("POST", path, body) for path, body in LAUNCHES_ON_TYPE),
         Ec2("create_volume", {"AvailabilityZone": "nova", "Size": 1, "VolumeType": TYPE}),
         Ec2(

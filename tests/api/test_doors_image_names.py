@@ -65,7 +65,7 @@ def by_ec2(door: Door, image: str) -> bool:
         with pytest.raises(botocore.exceptions.ClientError):
             client.describe_images(ImageIds=[image])
         return False
-    assert [found["ImageId"] for found in client.describe_images(ImageIds=[image])["Images"]] == [AMI]
+    assert [shown["ImageId"] for shown in client.describe_images(ImageIds=[image])["Images"]] == [AMI]
     return True
 
 

@@ -78,9 +78,9 @@ def test_a_key_is_its_users_and_a_managers_to_remove(door: Door, demo: Client) -
     numbers = {pair["KeyName"]: pair["KeyPairId"] for pair in demo.describe_key_pairs()["KeyPairs"]}
     assert set(numbers) == {"test", "theirs"}
     for name, number in numbers.items():
-        for asked in ({"KeyName": name}, {"KeyPairId": number}):
+        for key in ({"KeyName": name}, {"KeyPairId": number}):
             with refused("UnauthorizedOperation"):
-                demo.delete_key_pair(**asked)
+                demo.delete_key_pair(**key)
         with refused("InvalidKeyPair.Duplicate"):
             demo.create_key_pair(KeyName=name)
     demo.create_key_pair(KeyName="mine")

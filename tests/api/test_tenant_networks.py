@@ -410,8 +410,8 @@ def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors
     router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
     cloud._insert(tables.fixed_ip, network_id=shared.id, ip=int(ipaddress.IPv4Address("10.77.0.9")))
     own = port(doors, {"id": shared.uuid})  # a port of the project's there
-    for wanted in ({"subnet_id": found["subnets"][0]}, {"port_id": own["id"]}):
-        refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", wanted, 403)
+    for interface in ({"subnet_id": found["subnets"][0]}, {"port_id": own["id"]}):
+        refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", interface, 403)
         assert error_of(refused) == "PolicyNotAuthorized"
 
 

@@ -16,11 +16,7 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ..._errors import ForbiddenError
-from ..queries import lookups
-from ..volumes import volume_access
 
 Record = t.Mapping[str, t.Any]
 
@@ -58,23 +54,3 @@ def check_router(row: Record, project_id: str, by_admin: bool) -> None:
             f"rule:add_router_interface is disallowed by policy: network {row['uuid']} is not the project's own; "
             "route one that is, or ask an administrator"
         )
-
-
-def check_servers(connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool) -> None:
-    """Raise for what servers (as module `server` takes them) name and a member of the project may not.
-
-    NotFoundError for a flavor or a volume type that it does not see, ForbiddenError for an address on a network of
-    others. Playbooks are an operator's, who may name any: so may an administrator.
-    """
-    if by_admin:
-        return
-    for server in servers:
-        if server.get("flavor"):
-            lookups.flavor_by_name(connection, server["flavor"], project_id)
-        for volume in server.get("volumes") or ():
-            if volume.get("type"):
-                volume_access.check(connection, volume["type"], project_id, everything=False)
-        for nic in server.get("networks") or ():
-            if isinstance(nic, dict) and nic.get("fixed_ip"):
-                (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)
-                check(row["uuid"], row["owner"], project_id, {"fixed_ips:ip_address": nic["fixed_ip"]}, by_admin)
