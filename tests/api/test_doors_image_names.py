@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an image is asked for by means the same image at every door, whatever others call theirs."""
+"""Names and ids of images: they mean the same image at every door, whatever others call theirs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def servers(api: Api) -> dict[str, str]:
 
 
 def by_ec2(door: Door, image: str) -> bool:
-    """Whether EC2 launches of what `image` is; what it describes is what it launches of."""
+    """Launch of `image` at EC2; return whether it did. What it describes is what it launches of."""
     client = door.client()
     try:
         client.run_instances(ImageId=image, InstanceType="m1.tiny", MinCount=1, MaxCount=1)
@@ -70,7 +70,7 @@ def by_ec2(door: Door, image: str) -> bool:
 
 
 def by_compute(door: Door, image: str) -> bool:
-    """Whether Compute launches of it."""
+    """Launch of `image` at Compute; return whether it did."""
     server = {"name": "new", "imageRef": image, "flavorRef": "1"}
     answer = door.api.client_as("demo").post("/compute/v2.1/servers", json={"server": server})
     assert answer.status_code in (202, 400), answer.get_data(as_text=True)
@@ -78,7 +78,7 @@ def by_compute(door: Door, image: str) -> bool:
 
 
 def by_v1(door: Door, image: str) -> bool:
-    """Whether /v1 plans with it, and its job, which names it to a playbook, launches of it."""
+    """Plan with `image` at /v1; return whether it did. If so, launch of it as its job does, by name in a playbook."""
     wanted = {"name": f"new-{uuid.uuid4().hex}", "flavor": "m1.tiny", "image": image}
     answer = door.api.client_as("demo").post("/v1/plan", json={"servers": [wanted]})
     assert answer.status_code in (200, 400, 404), answer.get_data(as_text=True)

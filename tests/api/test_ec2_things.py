@@ -72,7 +72,7 @@ def test_key_pairs(door: Door, demo: Client) -> None:
 
 
 def test_a_key_is_its_users_and_a_managers_to_remove(door: Door, demo: Client) -> None:
-    """What another member of the project made, and what a playbook did, a member neither removes nor replaces."""
+    """A member neither removes nor replaces what another member of the project made, or a playbook."""
     admin = door.client("admin")  # a manager's role is in an administrator's
     admin.import_key_pair(KeyName="theirs", PublicKeyMaterial=PUBLIC_KEY)
     numbers = {pair["KeyName"]: pair["KeyPairId"] for pair in demo.describe_key_pairs()["KeyPairs"]}

@@ -46,10 +46,14 @@ class Controller:
 
     def play(self, playbook: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run one of our playbooks as a user does who has the collection, and no ansible.cfg of ours."""
-        command = pathlib.Path(sys.executable).with_name("ansible-playbook")
         path = playbook if "/" in playbook else str(ROOT / "playbooks" / playbook)
+        return self.run("-i", "hosts.ini", path, *arguments, **environment)
+
+    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run ansible-playbook with these words, in the user's directory."""
+        command = pathlib.Path(sys.executable).with_name("ansible-playbook")
         return subprocess.run(
-            [str(command), "-i", "hosts.ini", path, *arguments],
+            [str(command), *words],
             cwd=self.elsewhere,
             env={**self.environment, **environment},
             capture_output=True,

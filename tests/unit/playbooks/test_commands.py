@@ -19,15 +19,21 @@ from tests.unit.playbooks.controller import ROOT, Controller
 MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
 
 
-def with_hosts(cloud: Controller) -> sa.Engine:
-    """The cloud's ledger, in which hv1 and hv2 are."""
+@pytest.fixture
+def with_hosts(cloud: Controller) -> t.Iterator[sa.Engine]:
+    """The cloud's ledger, in which hv1 and hv2 are for as long as a test lasts."""
     engine = open_ledger(str(cloud.home))
     sizes = dict.fromkeys(("vcpus", "memory_mb", "disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"), 9)
     none = dict.fromkeys(("last_seen_at", "reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"), 0)
     host = {"enabled": True, "up": True, "aggregates": [], "traits": [], "facts": {}, **sizes, **none}
     with transaction(engine) as connection:
         connection.execute(sa.insert(tables.compute_host), [{"name": name, **host} for name in ("hv1", "hv2")])
-    return engine
+    yield engine
+    with transaction(engine) as connection:
+        for table in (tables.instance, tables.compute_host):
+            connection.execute(sa.delete(table))
+        connection.execute(sa.delete(tables.project).where(tables.project.c.name == "other"))
+    engine.dispose()
 
 
 def test_what_is_wrong_is_said_before_any_host_is_asked(controller: Controller) -> None:
@@ -138,22 +144,21 @@ def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
     assert done.returncode == 0 and "msg" in done.stdout and not cloud.hosts_asked()
 
 
-def test_a_volume_for_a_host_that_the_limit_leaves_out_is_not_even_recorded(cloud: Controller) -> None:
-    engine = with_hosts(cloud)
+def test_a_volume_for_a_host_that_the_limit_leaves_out_is_not_even_recorded(
+    cloud: Controller, with_hosts: sa.Engine
+) -> None:
     done = cloud.play("volumes.yml", "-e", "volume=data volume_size=1 host=hv1", "--limit", "hv2")
     assert done.returncode == 2 and "--limit leaves out hv1, which has to take part" in done.stdout
-    with transaction(engine) as connection:
+    with transaction(with_hosts) as connection:
         assert connection.execute(sa.select(volume.c.name)).all() == []
-        connection.execute(sa.delete(tables.compute_host))
 
 
-def test_a_host_is_emptied_of_what_any_project_has_there(cloud: Controller) -> None:
+def test_a_host_is_emptied_of_what_any_project_has_there(cloud: Controller, with_hosts: sa.Engine) -> None:
     """Here nothing can leave it, for no host answers."""
-    engine = with_hosts(cloud)
     flavor = {"name": "m1", "vcpus": 1, "memory_mb": 64, "root_gb": 0}
     row: dict[str, t.Any] = {"flavor": flavor, "image": {}, "metadata": {}, "attempts": []}
     row |= {"vm_state": "stopped", "host": "hv1", "project_id": "e" * 32, "created_at": 1, "updated_at": 1}
-    with transaction(engine) as connection:
+    with transaction(with_hosts) as connection:
         connection.execute(sa.insert(tables.project).values(id="e" * 32, name="other", created_at=0))
         connection.execute(sa.insert(tables.instance).values(uuid="0" * 32, name="theirs", hostname="theirs", **row))
 
@@ -161,14 +166,12 @@ def test_a_host_is_emptied_of_what_any_project_has_there(cloud: Controller) -> N
     service = sa.select(table.enabled, table.disabled_reason).where(table.name == "hv1")
     done = cloud.play("host_evacuate.yml", "-e", "host=hv1", "-e", "reason=memory")
     assert done.returncode == 2 and "hv1 still has theirs." in done.stdout, done.stdout + done.stderr
-    with transaction(engine) as connection:
+    with transaction(with_hosts) as connection:
         assert tuple(connection.execute(service).one()) == (False, "memory")
     done = cloud.play("host_restore.yml", "-e", "host=hv1")
     assert done.returncode == 0, done.stdout + done.stderr
-    with transaction(engine) as connection:
+    with transaction(with_hosts) as connection:
         assert tuple(connection.execute(service).one()) == (True, None)
-        for emptied in (tables.instance, tables.compute_host):
-            connection.execute(sa.delete(emptied))
 
 
 def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:

@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
@@ -28,14 +25,7 @@ def test_a_command_of_the_readme_prints_no_warning(command: str, controller: Con
     words = shlex.split(command, comments=True)
     if "novalite.cloud.seed" not in words:
         words.append("--syntax-check")
-    done = subprocess.run(
-        [pathlib.Path(sys.executable).with_name("ansible-playbook"), *words],
-        cwd=controller.elsewhere,
-        env={**controller.environment, "ANSIBLE_INVENTORY": "hosts.ini"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = controller.run(*words, ANSIBLE_INVENTORY="hosts.ini")
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
     assert "WARNING" not in done.stdout and not controller.hosts_asked()
 

@@ -73,22 +73,24 @@ def run_operation(
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+
+    def attempt() -> dict[str, t.Any]:
+        # prepared anew each time: an operation may change what it is given
+        prepared = plain(params) if prepare is None else prepare(engine, plain(params))
+        with transaction(engine, check_mode) as connection:
+            result = plain(operation(connection, prepared))
+            if judge is not None:
+                judge(result)
+        return result
+
     try:
-        for attempt in range(1, ATTEMPTS + 1):
-            # anew each time: an operation may change what it is given
-            prepared = plain(params) if prepare is None else prepare(engine, plain(params))
+        for number in range(1, ATTEMPTS):
             try:
-                with transaction(engine, check_mode) as connection:
-                    result = plain(operation(connection, prepared))
-                    if judge is not None:
-                        judge(result)
-                return result
+                return attempt()
             except UndoneError:
-                if attempt == ATTEMPTS:
-                    raise
                 # whoever begins again at once takes its first rows before the other run, woken up just now, gets them
-                time.sleep(random.uniform(0.05, 0.2 * attempt))
-        raise AssertionError("unreachable")
+                time.sleep(random.uniform(0.05, 0.2 * number))
+        return attempt()
     finally:
         engine.dispose()
 

@@ -56,7 +56,7 @@ def changed(
 
 
 def is_crowded(who: str) -> bool:
-    """Whether more share an address than a chain's name has room for."""
+    """Return whether more share an address than a chain's name has room for."""
     return who.startswith(f"{NOBODY}+")
 
 

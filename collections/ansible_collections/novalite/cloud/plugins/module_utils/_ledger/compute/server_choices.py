@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""What servers may name that a project asks for in the words of the module `server`."""
+"""Limits of what a project's servers name, when it asks for them in the words of the module `server`."""
 
 from __future__ import annotations
 

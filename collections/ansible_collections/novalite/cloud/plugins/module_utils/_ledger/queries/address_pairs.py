@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""What allowed address pairs allow: never the address of another project's port, nor one of a host.
+"""Limits of allowed address pairs: never the address of another project's port, nor one of a host.
 
 Who may send from an address is that guest for its neighbours and for the metadata service; a host is its guests' router
 and name server. A pair may be there before the address is given to somebody else, so this is asked whenever a host is
