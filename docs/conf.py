@@ -1,5 +1,3 @@
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-
 """Sphinx's configuration; `make docs` builds. `reference/` is generated first, by tools/docs."""
 
 from __future__ import annotations

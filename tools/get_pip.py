@@ -1,4 +1,3 @@
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """In the place of get-pip.py, for ansible-test: Python's own pip, which then installs the pip that was asked for."""
 
 from __future__ import annotations

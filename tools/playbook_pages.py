@@ -1,4 +1,3 @@
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Write the reference of the playbooks, in Markdown: the comment at each one's top, and its variables."""

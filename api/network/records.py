@@ -1,5 +1,4 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Networks, subnets, ports and routers as the asker sees them: what routes list, find by id, and check the owner of."""

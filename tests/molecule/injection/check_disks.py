@@ -1,5 +1,4 @@
 #!/usr/bin/python3
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """check_disks.py DIRECTORY BARE MBR GPT <INSTANCES: what is in the disks that were carried from a hypervisor.
 
 DIRECTORY has one directory per instance with its `disk`, an overlay on BARE, MBR and GPT in turn. INSTANCES is JSON: a

@@ -1,5 +1,4 @@
 #!/usr/bin/python3
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A station on the guests' wire, in one VLAN: answers ARP and ping for one address, and tells what it heard.
 
 Reads and writes whole frames, tags included, so the machine needs no 802.1Q of its own. Ends after --pings answers or

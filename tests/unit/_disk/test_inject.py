@@ -1,5 +1,4 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Paths inside a guest and the plan of an injection, in a plain directory; openat2 needs no root."""

@@ -1,8 +1,5 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE to the collection and may change at any time.
 
 """What this host keeps of the ledger, so that a ledger that is lost can be made again: one file for each instance in
 its directory, one for each adopted one, which has no directory here, and one for the host in the state directory.

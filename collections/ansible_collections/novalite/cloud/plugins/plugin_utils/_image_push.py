@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module_utils is PRIVATE to the collection and may change at any time.
-
 """Pushes images from the controller, once and only to hosts that miss them, around module image_cache."""
 
 from __future__ import annotations

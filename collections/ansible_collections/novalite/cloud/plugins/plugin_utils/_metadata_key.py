@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module_utils is PRIVATE to the collection and may change at any time.
-
 """What module metadata_proxy needs of the controller: the host's key, derived from a secret that stays here."""
 
 from __future__ import annotations

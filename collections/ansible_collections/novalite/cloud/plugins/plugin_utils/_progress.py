@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module_utils is PRIVATE to the collection and may change at any time.
-
 """How far a run is: which instance is at which step on which host, for how long, and how long each step took.
 
 Pure: events with their times go in (seconds, of whatever clock), lines of text come out.

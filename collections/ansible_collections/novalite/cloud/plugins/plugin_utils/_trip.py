@@ -2,8 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module_utils is PRIVATE to the collection and may change at any time.
-
 """The controller's end of a trip to a host: modules that run there in one process, over the task's own connection.
 
 As Ansible makes it, each module is a program of its own that is put together, sent, unpacked, compiled and imported

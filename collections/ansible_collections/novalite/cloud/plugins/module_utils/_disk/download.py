@@ -1,8 +1,6 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# This module_utils is PRIVATE to the collection and may change at any time.
 """Download of one file over HTTP or HTTPS that survives interruptions: what came is kept, and the rest is asked for.
 
 Nothing here trusts the server: sizes and times are bounded, redirects lead to http and https only, and whether what

@@ -1,8 +1,5 @@
 # Copyright (c) 2026 novalite contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE to the collection and may change at any time.
 
 """Operation `ledger`: back the ledger up, restore it, export it as text, migrate it forth and back.
 
