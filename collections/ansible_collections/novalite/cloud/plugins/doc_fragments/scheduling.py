@@ -144,3 +144,56 @@ options:
     type: list
     elements: str
 """
+
+    # What every module that places instances takes
+    CHOICE = r"""
+options:
+  compute_hosts:
+    description:
+      - What compute hosts have just reported, as returned by M(novalite.cloud.compute_host).
+      - It is recorded before the choice. Hosts that are not listed are known from the ledger.
+    type: list
+    elements: dict
+  choice:
+    description:
+      - How to choose among the hosts that passed all filters.
+      - V(filter_scheduler) takes the highest sum of weights, as Nova does. Each weigher's weights are first brought to
+        V(0) for the worst and V(1) for the best of these hosts, then multiplied.
+      - V(simple) takes the host with the fewest cores in use.
+      - V(chance) takes any.
+      - V(zone) spreads over availability zones, then takes the host with the fewest cores in use.
+    type: str
+    choices: [filter_scheduler, simple, chance, zone]
+    default: filter_scheduler
+  all_or_nothing:
+    description: Whether one instance without a host gives up all others, as in Nova.
+    type: bool
+    default: true
+  reservations:
+    description:
+      - Which of the instances were asked for together, when they come from several requests, as UUID and any text that
+        they have in common. O(all_or_nothing) then holds for each request by itself, and what is given up takes no
+        room from the others. Without it, all are of one request.
+    type: dict
+  explain_all:
+    description:
+      - Whether the explanations name every host that was weighed and every one that a filter removed, however many
+        there are. What is recorded with the instance stays bounded.
+    type: bool
+    default: false
+  service_down_time:
+    description: Seconds after which a compute host that has not reported counts as down.
+    type: int
+    default: 60
+  seen_hosts:
+    description: Compute hosts that answered earlier in this run. They count as up, however long ago that was.
+    type: list
+    elements: str
+    default: []
+  max_attempts:
+    description:
+      - How many hosts to try for one instance in all.
+      - One less is the number of alternates that are returned for a new instance.
+    type: int
+    default: 3
+"""

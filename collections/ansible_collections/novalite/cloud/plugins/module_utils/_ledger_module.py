@@ -29,6 +29,24 @@ ATTEMPTS = 5
 
 LEDGER_ARGUMENTS: dict[str, t.Any] = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
 
+# What became of servers; written out in the documentation fragment `server_outcomes`
+OUTCOME_ARGUMENTS: dict[str, t.Any] = {
+    "outcomes": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "uuids": {"type": "list", "elements": "str", "required": True},
+            "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
+            "host": {"type": "str"},
+            "reason": {"type": "str"},
+            "power_state": {"type": "int"},
+        },
+    },
+    "plans": {"type": "dict", "default": {}},
+    "alone": {"type": "bool", "default": True},
+}
+
 
 def operation_of(name: str) -> Operation:
     """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy.

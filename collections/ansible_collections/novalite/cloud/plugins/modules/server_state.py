@@ -20,52 +20,8 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.server_outcomes
 options:
-  outcomes:
-    description: What became of which servers.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      uuids:
-        description: UUIDs of the servers that it became of.
-        type: list
-        elements: str
-        required: true
-      state:
-        description:
-          - V(active), the guest runs.
-          - V(error), it will not be built, or, after a request to delete it, could not be deleted. A server that could
-            not be deleted keeps its host, claim and addresses until it is.
-          - V(retry), the host failed to build it. The claim is released and the next host may try, until there were
-            O(max_attempts).
-          - V(deleted), nothing of it is left on its host.
-        type: str
-        choices: [active, error, retry, deleted]
-        required: true
-      host:
-        description:
-          - The compute host that this comes from. It must be the one that the ledger has. Defaults to that one.
-        type: str
-      reason:
-        description:
-          - Why it failed, for V(error) and V(retry). It becomes the server's fault, cut to one line of 255 characters.
-        type: str
-      power_state:
-        description: Nova's number of the guest's power state, for V(active). V(1), running, if it is left out.
-        type: int
-  plans:
-    description:
-      - The plans that the hosts were given, as M(novalite.cloud.server_plan) returns them. A server that was to be
-        built and is in none of the O(outcomes) counts as V(retry), since its host did not even say that it failed.
-    type: dict
-    default: {}
-  alone:
-    description:
-      - Whether the servers were asked for together. When they are of several requests, one of these may have spoiled it
-        for the others, and V(error) counts as V(retry).
-    type: bool
-    default: true
   max_attempts:
     description: How many hosts may try to build a server, the first one included.
     type: int
@@ -123,25 +79,9 @@ failures:
   elements: str
 """
 
-from ..module_utils._ledger_module import run_module
+from ..module_utils._ledger_module import OUTCOME_ARGUMENTS, run_module
 
-ARGUMENT_SPEC = {
-    "outcomes": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "uuids": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
-            "host": {"type": "str"},
-            "reason": {"type": "str"},
-            "power_state": {"type": "int"},
-        },
-    },
-    "plans": {"type": "dict", "default": {}},
-    "alone": {"type": "bool", "default": True},
-    "max_attempts": {"type": "int", "default": 3},
-}
+ARGUMENT_SPEC = {**OUTCOME_ARGUMENTS, "max_attempts": {"type": "int", "default": 3}}
 SPEC_RULES: dict = {}
 
 

@@ -29,10 +29,14 @@ def decisions(operation: str, result: Result) -> list[str]:
     if result.get("failed"):
         return [f"{operation}: refused: {result.get('msg', 'no message')}"]
     lines = []
-    if operation == "scheduler":
+    if refused := result.get("refused"):
+        lines.append(f"{operation}: refused: {refused}")
+    if operation in ("scheduler", "launch_plan", "launch_record"):
         hosts = {explained["uuid"]: explained for explained in result.get("explanations") or ()}
         for instance in result.get("instances") or ():
-            explained = hosts.get(instance["uuid"], {})
+            explained = hosts.get(instance["uuid"])
+            if explained is None or not instance["host"]:  # launch_record returns those that are only recorded, too
+                continue
             lines.append(
                 f"scheduler: {instance['name']} ({instance['uuid']}) goes to {instance['host']}: "
                 f"{explained.get('message', 'no message')}{_alternates(instance)}"

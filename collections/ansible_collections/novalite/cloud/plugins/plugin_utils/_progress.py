@@ -14,7 +14,8 @@ import typing as t
 
 # what the controller's modules return, and under which keys the instances that the run is about are in it
 _LISTS = ("to_build", "to_delete", "instances")
-_TELL = ("server", "scheduler", "fixed_ip", "server_state", "server_action")
+_FINAL = ("server_state", "server_action", "launch_record")
+_TELL = ("server", "scheduler", "fixed_ip", "launch_plan", *_FINAL)
 _ENDS = ("active", "stopped", "paused", "suspended", "error", "deleted")
 _LEAST = 0.1  # seconds; steps that took less are summed up in one line
 _NAMED = 3  # instances that a plain line names
@@ -95,7 +96,7 @@ class Progress:
             listed = result.get(key)
             for instance in listed if isinstance(listed, list) else ():
                 if isinstance(instance, dict) and instance.get("uuid") and instance.get("name"):
-                    self._instance(instance, now, final=name in ("server_state", "server_action"))
+                    self._instance(instance, now, final=name in _FINAL)
         plans = result.get("hosts")
         if name == "server_action" and isinstance(plans, dict):
             for host, plan in plans.items():

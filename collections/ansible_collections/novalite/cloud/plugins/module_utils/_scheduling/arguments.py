@@ -44,3 +44,19 @@ SCHEDULING_ARGUMENTS: dict[str, t.Any] = {
     },
     "limit_to": {"type": "list", "elements": "str"},
 }
+
+# How instances are placed; written out in the fragment `scheduling.choice`.
+CHOICE_ARGUMENTS: dict[str, t.Any] = {
+    "compute_hosts": {"type": "list", "elements": "dict"},
+    "choice": {
+        "type": "str",
+        "choices": ["filter_scheduler", "simple", "chance", "zone"],
+        "default": "filter_scheduler",
+    },
+    "all_or_nothing": {"type": "bool", "default": True},
+    "reservations": {"type": "dict"},
+    "explain_all": {"type": "bool", "default": False},
+    "service_down_time": {"type": "int", "default": 60},
+    "seen_hosts": {"type": "list", "elements": "str", "default": []},
+    "max_attempts": {"type": "int", "default": 3},
+}

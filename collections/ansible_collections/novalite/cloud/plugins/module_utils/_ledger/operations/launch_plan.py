@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `launch_plan`: hosts, claims and addresses for instances, and the plan of each host, or nothing of it."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError, UndoneError
+from .fixed_ip import fixed_ip
+from .scheduler import scheduler
+from .server_plan import server_plan
+from .server_state import server_state
+
+Result = dict[str, t.Any]
+
+
+def launch_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Result:
+    """See the module's documentation for `params` and what is returned.
+
+    Either all of scheduling, claims, addresses and plans is in the ledger, or none of it: then the instances are ERROR
+    with the reason as their fault, and hold nothing. Nova's conductor gives claims back one by one instead. Raises
+    UndoneError for what the database takes back: all of it is to be tried again.
+    """
+    launch = {"built": [], "failures": [], "silent": [], **params["launch"]}
+    if not params["instances"]:
+        return {**_plan(connection, params, []), "instances": [], "launch": launch}
+    try:
+        with connection.begin_nested():
+            placed = scheduler(connection, params)
+            addressed = fixed_ip(connection, {"instances": placed["instances"]})
+            planned = _plan(connection, params, addressed["instances"])
+    except UndoneError:
+        raise
+    except NovaliteError as error:
+        outcome = {"uuids": [server["uuid"] for server in params["instances"]], "state": "error", "reason": str(error)}
+        recorded = server_state(connection, {"outcomes": [outcome], "alone": params["alone"]})
+        return {
+            **_plan(connection, params, []),
+            **changes(recorded),
+            "instances": recorded["instances"],
+            "launch": {**launch, "failures": [*launch["failures"], str(error)]},
+            "refused": str(error),
+        }
+    return {
+        **planned,
+        **changes(placed, addressed),
+        "instances": addressed["instances"],
+        "unplaced": placed["unplaced"],
+        "explanations": placed["explanations"],
+        "msg": placed["msg"],
+        "launch": {**launch, "failures": [*launch["failures"], *placed["failures"]]},
+    }
+
+
+def changes(*results: t.Mapping[str, t.Any]) -> Result:
+    """Return whether any of `results` changed anything, and the diffs and warnings of all."""
+    summed: Result = {"changed": any(result["changed"] for result in results)}
+    diffs = [result["diff"] for result in results if "diff" in result]
+    if diffs := [diff for part in diffs for diff in (part if isinstance(part, list) else [part])]:
+        summed["diff"] = diffs
+    if warnings := [warning for result in results for warning in result.get("warnings", ())]:
+        summed["warnings"] = warnings
+    return summed
+
+
+def _plan(connection: sa.Connection, params: t.Mapping[str, t.Any], instances: t.Sequence[Result]) -> Result:
+    return server_plan(connection, {**params, "instances": instances, "leaving": ()})

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A launch is scheduled, addressed and planned as one, or not at all; what a host could not build is planned anew."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_plan import launch_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
+from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
+from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
+from tests.unit._ledger.servers.conftest import Cloud
+
+FACTS = {
+    **{"up": True, "vcpus": 8, "memory_mb": 4096, "disk_gb": 50, "traits": [], "arch": "x86_64"},
+    **{"domain_type": "qemu", "machine": "pc", "emulator": "/usr/bin/qemu-system-x86_64", "disk_cache": "none"},
+}
+HOSTS = [{"name": "hv1", "address": "192.0.2.1", **FACTS}, {"name": "hv2", "address": "192.0.2.2", **FACTS}]
+
+
+def called(cloud: Cloud, operation: t.Any, module: t.Any, **params: t.Any) -> dict[str, t.Any]:
+    defaults = {name: option.get("default") for name, option in module.ARGUMENT_SPEC.items()}
+    with transaction(cloud.engine) as connection:
+        return t.cast("dict[str, t.Any]", operation(connection, {**defaults, "compute_hosts": HOSTS, **params}))
+
+
+def planned(cloud: Cloud, instances: list[dict[str, t.Any]], **params: t.Any) -> dict[str, t.Any]:
+    return called(cloud, launch_plan, plan_module, instances=instances, **params)
+
+
+def asked(cloud: Cloud, count: int = 1, flavor: str = "m1.tiny") -> list[dict[str, t.Any]]:
+    request = {"name": "web", "count": count, "flavor": flavor, "image": "ami-tiny", "key": "test"}
+    return t.cast("list[dict[str, t.Any]]", cloud.server(request)["to_build"])
+
+
+def held(cloud: Cloud) -> tuple[int, int]:
+    """How many claims there are, and how many addresses of interfaces."""
+    claims = sa.select(sa.func.count()).select_from(tables.allocation)
+    addresses = sa.select(sa.func.count()).where(tables.fixed_ip.c.owner.like("vif:%"))
+    return cloud.rows(claims)[0][0], cloud.rows(addresses)[0][0]
+
+
+def test_a_launch_is_placed_addressed_and_planned(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud, 2))
+    assert {instance["vm_state"] for instance in launch["instances"]} == {"building"}
+    assert sorted(launch["hosts"]) == sorted({instance["host"] for instance in launch["instances"]})
+    names = [name for plans in launch["hosts"].values() for name in plans["build"]["names"]]
+    assert sorted(names) == ["web-1", "web-2"]
+    assert all(instance["nics"][0]["ip"] for instance in launch["instances"])
+    assert (held(cloud), launch["changed"], launch["launch"]["failures"]) == ((2, 2), True, [])
+    assert len(launch["diff"]) == 2  # hosts, and addresses
+
+
+def test_no_address_takes_the_claims_back(cloud: Cloud) -> None:
+    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.reserved.is_(None)).values(reserved="taken"))
+    launch = planned(cloud, asked(cloud, 2))
+    (failure,) = launch["launch"]["failures"]
+    assert "private" in failure and launch["refused"] == failure
+    assert (launch["hosts"], held(cloud)) == ({}, (0, 0))
+    assert [(server["vm_state"], server["fault"]["message"]) for server in cloud.info()] == [("error", failure)] * 2
+
+
+def test_no_plan_takes_claims_and_addresses_back(cloud: Cloud) -> None:
+    cloud.write(sa.update(tables.network).values(vni=42))
+    launch = planned(cloud, asked(cloud), compute_hosts=[{**host, "address": None} for host in HOSTS])
+    (failure,) = launch["launch"]["failures"]
+    assert "has no tunnel address" in failure
+    assert (launch["targets"]["controller"], held(cloud)) == ([], (0, 0))
+
+
+def test_what_is_of_several_requests_waits_for_a_run_of_its_own(cloud: Cloud) -> None:
+    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.reserved.is_(None)).values(reserved="taken"))
+    planned(cloud, asked(cloud), alone=False)
+    assert [server["vm_state"] for server in cloud.info()] == ["building"]
+
+
+def test_no_host_is_a_failure_with_its_reason(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud, flavor="m1.large"))
+    assert launch["launch"]["failures"][0].startswith("No valid host was found for 'web'")
+    assert ("refused" in launch, held(cloud)) == (False, (0, 0))
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_a_host_failed_to_build_is_planned_for_the_next(cloud: Cloud, alone: bool) -> None:
+    launch = planned(cloud, asked(cloud))
+    (first,) = launch["instances"]
+    outcome = {"uuids": [first["uuid"]], "host": first["host"], "state": "retry", "reason": "the disk is full"}
+    again = called(
+        cloud,
+        launch_record,
+        record_module,
+        launch=launch["launch"],
+        plans=launch["hosts"],
+        outcomes=[outcome],
+        alone=alone,
+    )
+    (second,) = again["instances"]
+    if alone:
+        assert second["host"] not in (None, first["host"])
+        assert (list(again["hosts"]), held(cloud)) == ([second["host"]], (1, 1))
+    else:
+        assert (second["host"], again["hosts"], held(cloud)[0]) == (None, {}, 0)
+
+
+def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    so_far = {"built": [{"name": "before"}], "failures": ["no room"], "silent": [{"name": "before"}]}
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active"}
+    ended = called(
+        cloud,
+        launch_record,
+        record_module,
+        launch=so_far,
+        plans=launch["hosts"],
+        outcomes=[outcome],
+        silent=[{"name": "web"}],
+    )
+    assert [instance["name"] for instance in ended["launch"]["built"]] == ["before", "web"]
+    assert ended["launch"]["failures"] == ["no room"]
+    assert [guest["name"] for guest in ended["launch"]["silent"]] == ["before", "web"]
+    assert (ended["hosts"], ended["targets"]["controller"]) == ({}, [])
