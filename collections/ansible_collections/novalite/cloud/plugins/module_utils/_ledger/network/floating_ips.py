@@ -80,7 +80,7 @@ def _begin(connection: sa.Connection, project: str, items: t.Sequence[Item], abs
 def _result(work: _Work, shown: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     result = work.changes.result("floating_ips", shown)
     result["hosts"] = sorted(work.hosts)
-    result["holders"] = list(dict.fromkeys(one["host"] for one in result["floating_ips"] if one["host"]))
+    result["holders"] = list(dict.fromkeys(record["host"] for record in result["floating_ips"] if record["host"]))
     if work.warnings:
         result["warnings"] = work.warnings
     return result

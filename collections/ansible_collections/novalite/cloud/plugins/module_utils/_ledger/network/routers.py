@@ -159,17 +159,17 @@ def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[st
         .exists()
     )
     changed: list[int] = []
-    for wanted in (True, False):
+    for snat in (True, False):
         changed += (
             connection.execute(
                 sa.update(network)
                 .where(
                     network.c.id.in_(sorted(network_ids)),
                     network.c.tenant.is_(True),
-                    network.c.snat.is_(not wanted),
-                    leads_out if wanted else ~leads_out,
+                    network.c.snat.is_(not snat),
+                    leads_out if snat else ~leads_out,
                 )
-                .values(snat=wanted)
+                .values(snat=snat)
                 .returning(network.c.id)
             )
             .scalars()

@@ -62,9 +62,9 @@ def _instances(connection: sa.Connection, row: t.Any) -> list[str]:
     rows = connection.execute(
         sa.select(instance.c.uuid, instance.c.name).where(instance.c.deleted == 0, here).order_by(instance.c.id)
     ).all()
-    known = {found.uuid for found in rows}
+    known = {server.uuid for server in rows}
     lost = sorted(uuid for uuid in connection.execute(claimed).scalars() if uuid not in known)
-    return [found.name for found in rows] + lost
+    return [server.name for server in rows] + lost
 
 
 def _moves(connection: sa.Connection, host: str) -> list[str]:

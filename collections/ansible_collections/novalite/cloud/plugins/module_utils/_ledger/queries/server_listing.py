@@ -333,7 +333,7 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
             v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
             v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
             # both given: either will do, as in Nova
-            asked = [(query.ip_matches, v4), (query.ip6_matches, v6)]
-            if any(matches is not None and any(map(matches, found)) for matches, found in asked):
+            conditions = [(query.ip_matches, v4), (query.ip6_matches, v6)]
+            if any(matches is not None and any(map(matches, addresses)) for matches, addresses in conditions):
                 kept.append(row)
     return kept
