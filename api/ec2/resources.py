@@ -117,9 +117,9 @@ def _known(connection: Connection, project: str, kind: str, asked: str) -> t.Ite
     if kind == "key":
         return [ids.named("key", project, row["name"]) for row in keypairs_of(connection, project)]
     if kind == "eipalloc":
-        return [ids.of("eipalloc", row["id"]) for row in network_records.floating_ips_of(connection, project)]
+        return [ids.of("eipalloc", row.id) for row in network_records.floating_ips_of(connection, project)]
     if kind == "subnet":
         return list(subnets(connection, project))
     if kind == "eni":
-        return [ids.of("eni", row["id"]) for row in network_records.interfaces_of(connection, project)]
+        return [ids.of("eni", row.id) for row in network_records.interfaces_of(connection, project)]
     return [vpc_id(project)] if kind == "vpc" else [ids.of(kind, project)]
