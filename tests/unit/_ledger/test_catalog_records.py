@@ -113,13 +113,13 @@ def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None
     lead = {"id": "f", "pool": "p", "address": 3405803777, "project_id": DEMO, "vif_id": "v"}
     connection.execute(sa.insert(tables.floating_ip).values(**lead))
     (seen,) = network_records.networks_seen(connection, DEMO)
-    assert seen["ranges"] == [("10.0.0.1", "10.0.0.2")]
+    assert seen.ranges == [("10.0.0.1", "10.0.0.2")]
     (nic,) = network_records.interfaces_of(connection, DEMO)
-    assert (nic["ip"], nic["host"], nic["security_groups"]) == ("10.0.0.1", "hv1", [])
+    assert (nic.ip, nic.host, nic.security_groups) == ("10.0.0.1", "hv1", [])
     (floating,) = network_records.floating_ips_of(connection, DEMO)
-    assert (floating["address"], floating["fixed_ip"], floating["host"]) == ("203.0.113.1", "10.0.0.1", "hv1")
+    assert (floating.address, floating.fixed_ip, floating.host) == ("203.0.113.1", "10.0.0.1", "hv1")
     assert network_records.floating_ips_of(connection, "e" * 32) == []
-    assert network_records.pools_seen(connection)[0]["ranges"] == [("203.0.113.1", "203.0.113.1")]
+    assert network_records.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
 
 
 def test_rules_one_by_one(connection: sa.Connection) -> None:

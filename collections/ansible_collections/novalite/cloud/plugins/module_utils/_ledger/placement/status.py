@@ -16,6 +16,7 @@ from ..._errors import NotFoundError
 from ..._scheduling.rows import HostState
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
+from ..db.tables_addresses import HELD, OF_VIF
 from ..identity.quotas import quota_limits
 from .compute_hosts import EVER, host_states
 
@@ -35,8 +36,6 @@ _LISTED = (
     "created_at",
     "locked",
 )
-
-_OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
 
 Host = dict[str, t.Any]
 AddressMap = dict[str, t.Any]
@@ -147,7 +146,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
-        .join(vif, sa.and_(vif.c.network_id == fixed_ip.c.network_id, _OF_VIF))
+        .join(vif, HELD)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(fixed_ip.c.network_id == row["id"])
         .order_by(fixed_ip.c.ip)
@@ -178,7 +177,7 @@ _STATES = ("total", "instances", "hosts", "reserved", "resting", "free")
 
 def _counts(now: int) -> list[sa.ColumnElement[t.Any]]:
     """How many addresses of pool rows, joined to their networks, are of instances, of hosts, reserved, resting."""
-    of_instances = fixed_ip.c.owner.like("vif:%")
+    of_instances = fixed_ip.c.owner.startswith(OF_VIF)
     resting = sa.and_(
         fixed_ip.c.owner.is_(None),
         fixed_ip.c.reserved.is_(None),
@@ -224,7 +223,7 @@ def instance_page(
     addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
     plugged = (
         sa.select(vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
-        .outerjoin(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, _OF_VIF))
+        .outerjoin(fixed_ip, HELD)
         .where(vif.c.instance_uuid.in_(list(addresses)))
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
