@@ -28,10 +28,8 @@ from .._libvirt import connect
 from . import bindings
 from .ownership import NO_LEDGER, Mark
 
-try:
+with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
-except ImportError:
-    libvirt = None  # the module reports it
 
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
@@ -177,7 +175,7 @@ def ensure(
 
 
 def _define(
-    connection: t.Any, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
+    connection: libvirt.virConnect, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
@@ -186,7 +184,7 @@ def _define(
     for name in referenced:
         if name not in STATIC and name not in present and name not in names:
             raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
-    added = []  # type: list[t.Any]
+    added: list[libvirt.virNWFilter] = []
     try:
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
             old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
@@ -222,7 +220,7 @@ def _define(
 
 
 def _undefine(
-    connection: t.Any, names: t.Sequence[str], check_mode: bool, mark: Mark
+    connection: libvirt.virConnect, names: t.Sequence[str], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
     before = {}  # type: dict[str, str]
@@ -238,7 +236,7 @@ def _undefine(
     return before, {}
 
 
-def _is_others(nwfilter: t.Any, mark: Mark) -> bool:
+def _is_others(nwfilter: libvirt.virNWFilter, mark: Mark) -> bool:
     """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
     text = nwfilter.UUIDString()
     return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
@@ -249,7 +247,7 @@ def _is_strange(xml: str) -> bool:
     return ElementTree.fromstring(xml).find("filterref") is not None
 
 
-def _undefine_one(nwfilter: t.Any) -> None:
+def _undefine_one(nwfilter: libvirt.virNWFilter) -> None:
     for pause in (*_IN_USE_PAUSES, None):
         try:
             nwfilter.undefine()
