@@ -82,7 +82,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     }
 
 
-def _domain(domain: t.Any) -> dict[str, t.Any] | None:
+def _domain(domain: libvirt.virDomain) -> dict[str, t.Any] | None:
     """A domain that carries novalite's metadata, its state and its interfaces; None for another's.
 
     `reason` tells, of one that is off, whether its guest shut itself down ("shutdown") or it was ended; empty when

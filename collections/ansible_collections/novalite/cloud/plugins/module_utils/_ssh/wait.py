@@ -85,7 +85,7 @@ def wait_for_agent(guests: t.Sequence[Guest], connection: libvirt.virConnect, ti
 
     def ask(guest: Guest) -> str | None:
         try:
-            domain = connection.lookupByName(guest.domain)
+            domain = connection.lookupByName(guest.domain or "")
             libvirt_qemu.qemuAgentCommand(domain, '{"execute": "guest-ping"}', AGENT_TIMEOUT, 0)
         except libvirt.libvirtError as error:
             return f"its guest agent does not answer ({error.get_error_message()}); install qemu-guest-agent in it"
