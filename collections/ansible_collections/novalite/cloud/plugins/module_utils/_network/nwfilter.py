@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
+from .._json import JsonMapping, JsonObject
 from .._libvirt import connect
 from . import bindings
 from .ownership import NO_LEDGER, Mark
@@ -35,6 +36,7 @@ _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
+_Node = tuple[str, list[tuple[str, str]], list["_Node"]]  # tag, attributes, children
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
 
 # Parameters: MAC (libvirt's own), IP (one value or several). Every accept names the MAC, so that a pair of an
@@ -98,10 +100,10 @@ def to_xml(filter_: Filter, uuid: str | None = None) -> str:
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def meaning(xml: str) -> t.Any:
+def meaning(xml: str) -> _Node:
     """A filter's XML as data that compares equal when the filters do the same; its uuid is not part of it."""
 
-    def node(element: ElementTree.Element) -> t.Any:
+    def node(element: ElementTree.Element) -> _Node:
         children = [node(child) for child in element if child.tag != "uuid"]
         # Rules work in the order of their priority, wherever they stand.
         return element.tag, sorted(element.attrib.items()), sorted(children)
@@ -109,7 +111,7 @@ def meaning(xml: str) -> t.Any:
     return node(ElementTree.fromstring(xml))
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Filter]:
+def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
     """The module's `filters`. Raises NovaliteError for one of novalite's static names."""
     filters = []
     for value in values:
@@ -148,7 +150,7 @@ def ensure(
     check_mode: bool = False,
     renew: t.Sequence[str] = (),
     mark: Mark = NO_LEDGER,
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
 
     A filter has no place for a mark but its UUID, which follows from the ledger and the name. One with a random UUID is
@@ -223,7 +225,7 @@ def _undefine(
     connection: libvirt.virConnect, names: t.Sequence[str], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
-    before = {}  # type: dict[str, str]
+    before: dict[str, str] = {}
     for name in dict.fromkeys(names):
         if name not in present:
             continue
