@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks 
     VolumeRequest,
 )
 
-from ..context import current
+from ..web.context import current
 from . import ids, views_instances, volumes
 from .common import Asked, Body, Tags
 from .faults import Ec2Error, invalid, unsupported

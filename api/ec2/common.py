@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
-from ..identity.catalog import REGION
+from ..openstack.identity.catalog import REGION
 from . import ids
 from .faults import Ec2Error, as_codes, invalid
 

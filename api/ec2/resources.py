@@ -21,9 +21,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
-from ..context import Caller
+from ..web.context import Caller
 from . import ids, images, volumes
-from .actions_instances import find as find_instances
+from .actions.instances import find as find_instances
 from .common import TAG_LIMIT, Tags, subnets, vpc_id
 from .faults import Ec2Error, as_codes
 

@@ -15,8 +15,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
-from ..context import Caller, request_id
 from ..jobs.queue import enqueue
+from ..web.context import Caller, request_id
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set
 from .faults import as_codes
