@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Instance, Nic
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
@@ -27,14 +28,12 @@ from .pool_claims import claim_again, claim_free, claim_one, held_by
 CLAIM_ATTEMPTS = 3
 _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))
 
-Instance = t.Mapping[str, t.Any]
-
 
 @dataclasses.dataclass(frozen=True)
 class Addressed:
     """Instances whose interfaces have their addresses."""
 
-    instances: list[dict[str, t.Any]]
+    instances: list[Instance]
     taken: int  # how many addresses are new
     changes: Changes  # the new addresses, by instance and network
     warnings: list[str]  # what was taken out of quarantine
@@ -155,9 +154,9 @@ def _filled(
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
-) -> dict[str, t.Any]:
+) -> Instance:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
-    nics = []
+    nics: list[Nic] = []
     new: dict[str, str] = {}
     host = f"dhcp:{one.get('host')}"
     for nic in one["nics"]:
