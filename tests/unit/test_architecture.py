@@ -23,6 +23,7 @@ PACKAGE = "ansible_collections.novalite.cloud.plugins.module_utils"
 # Rooms of module_utils, from the ground up. A room imports from those above it in this list only. The loose files are
 # the ground: errors, commands, locks, libvirt's socket.
 FLOORS = (
+    "_model",
     "_addressing",
     "_scheduling",
     "_stack",

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     Stored,
     Volume,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
 from ...web.context import current
 from .blueprint import speaks
@@ -95,7 +96,7 @@ def volume(row: Volume) -> Record:
     return body
 
 
-def image_metadata(image: Record) -> Record:
+def image_metadata(image: Image) -> Record:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),

@@ -104,6 +104,7 @@ def test_a_disk_that_arrives_from_another_host_finds_its_image(state: str, base:
     layout.carry_over(state)
     for key in (base[7:], "swap_1"):
         os.unlink(layout.former_path(state, key))  # this host never had it under that name
-    assert transfer.receive([{"uuid": UUID}], {UUID: Disk(UUID, base, swap_mb=1)}, state) == [UUID]
+    move: channel.Move = {"id": "", "uuid": UUID, "to_host": "hv2", "to_address": ""}
+    assert transfer.receive([move], {UUID: Disk(UUID, base, swap_mb=1)}, state) == [UUID]
     assert os.path.realpath(info(str(disk))["full-backing-filename"]) == layout.cache_path(state, base)
     assert subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 1 0 1M", str(disk)], check=True)

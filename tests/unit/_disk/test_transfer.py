@@ -33,7 +33,7 @@ def content(state: str) -> list[str]:
 
 
 def receive(state: str, disk: Disk) -> list[str]:
-    return transfer.receive([{"uuid": UUID}], {UUID: disk}, state)
+    return transfer.receive([{"id": "", "uuid": UUID, "to_host": "hv2", "to_address": ""}], {UUID: disk}, state)
 
 
 @pytest.mark.parametrize("checksum", [True, False])

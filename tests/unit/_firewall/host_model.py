@@ -115,7 +115,7 @@ class Host:
             update = cache.Update(str(self.directory))
             for family in FAMILIES:
                 update.family(family, known, changes)
-            update.commit(None, {})
+            update.commit({"namespace": [], "generation": None, "legacy": {}}, {})
         again = merge.merge(self.present(), request, self.family)
         assert (again.wanted, again.gone) == ({}, []), "a second run changes something"
         assert not ruleset.Ruleset(self.tables).misplaced_hooks(again.roots)

@@ -234,9 +234,7 @@ def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -
     return result
 
 
-def planned_instance(
-    number: str, checksum: str, source: str, size: int, properties: dict[str, str]
-) -> dict[str, t.Any]:
+def planned_instance(number: str, checksum: str, source: str, size: int, properties: dict[str, str]) -> t.Any:
     """An Instance dict, as the ledger has it, of an image with these properties."""
     image = {
         "id": "i1",

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 STATES = ("building", "active", "stopped", "paused", "suspended", "rescued", "error")
@@ -53,7 +54,7 @@ def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:
     cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
 
 
-def begin(cloud: t.Any, action: str, *uuids: str, kind: str | None = None, **more: t.Any) -> list[dict[str, t.Any]]:
+def begin(cloud: t.Any, action: str, *uuids: str, kind: str | None = None, **more: t.Any) -> list[Instance]:
     details = None if kind is None else {"type": kind}
     with transaction(cloud.engine) as connection:
         return server_actions.begin(connection, action, uuids, request_id="req-1", details=details, **more)

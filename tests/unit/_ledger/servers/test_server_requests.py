@@ -176,8 +176,8 @@ def test_quota_message_is_novas() -> None:
 
 @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 3), st.integers(0, 4), st.integers(1, 4 * GIB))
 def test_a_flavor_fits_or_is_refused(root: int, ram: int, min_ram: int, min_disk: int, virtual: int) -> None:
-    flavor = {"name": "f", "memory_mb": ram, "root_gb": root}
-    image = {"name": "i", "min_ram_mb": min_ram, "min_disk_gb": min_disk, "virtual_size": virtual}
+    flavor: t.Any = {"name": "f", "memory_mb": ram, "root_gb": root}
+    image: t.Any = {"name": "i", "min_ram_mb": min_ram, "min_disk_gb": min_disk, "virtual_size": virtual}
     fits = ram >= min_ram and (root == 0 or (root >= min_disk and root * GIB >= virtual))
     if fits:
         check_fits("web", flavor, image)

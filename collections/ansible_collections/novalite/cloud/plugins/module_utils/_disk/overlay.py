@@ -15,6 +15,7 @@ import typing as t
 
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked, write_atomically
+from .._json import JsonObject
 from . import config_drive, fresh, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
@@ -98,7 +99,7 @@ class _Plan(t.NamedTuple):
     missing: list[_File]
 
 
-def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> JsonObject:
     """Make every instance directory hold what it needs; files that are there are left alone.
 
     Returns `changed`, `disks` (uuid, path, created) and `diff`. Everything is checked before anything is made, and
@@ -115,9 +116,7 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     return _made(plans, state_dir)
 
 
-def replace_disks(
-    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
-) -> dict[str, t.Any]:
+def replace_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:
     """Make all that every instance directory needs anew, whatever is there: of a rescue, the rescue's files alone.
 
     Returns what create_disks() does. If one disk fails, the old ones of all are back in their places; else what was in
@@ -166,7 +165,7 @@ def _drop(aside: str, wipe: str) -> None:
         shutil.rmtree(aside)
 
 
-def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
+def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
     """What the module returns."""
     changing = [plan for plan in plans if plan.missing]
     return {
@@ -186,9 +185,7 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
     }
 
 
-def remove_disks(
-    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
-) -> dict[str, t.Any]:
+def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:
     """Remove the directories of these instances, and nothing else; of a rescue, its files alone.
 
     Returns `changed`, `disks`, `diff`. `wipe` is what happens to the content of their files first: "none", "discard" or
@@ -217,7 +214,7 @@ def remove_disks(
     }
 
 
-def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, wipe: str) -> dict[str, t.Any]:
+def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, wipe: str) -> JsonObject:
     present: dict[str, list[str]] = {}
     for disk in disks:
         directory = layout.instance_dir(state_dir, disk.uuid)

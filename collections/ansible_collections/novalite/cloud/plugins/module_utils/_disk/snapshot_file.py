@@ -12,12 +12,13 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonObject
 from .inspect import inspect_image
 
 CHUNK = 1 << 20
 
 
-def received(image_id: str, directory: str, fetch: t.Callable[[str], t.Any], size: int) -> dict[str, t.Any]:
+def received(image_id: str, directory: str, fetch: t.Callable[[str], object], size: int) -> JsonObject:
     """Let `fetch` write the image's file, and make it `directory`/<image id>.
 
     Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no qcow2 without a backing

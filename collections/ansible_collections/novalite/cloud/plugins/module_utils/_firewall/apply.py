@@ -17,6 +17,7 @@ import typing as t
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
+from .._json import JsonMapping, JsonObject
 from .._network import bridged
 from .._network.ownership import NO_LEDGER, Mark
 from . import (
@@ -35,6 +36,7 @@ from . import (
     shown,
 )
 from .cache import DIRECTORY
+from .fingerprint import Fingerprint
 from .policy import group_of, set_name
 from .present import Present, everything, of_ruleset
 from .request import Changes, Request
@@ -55,8 +57,8 @@ _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)
 class Outcome:
     """What was (in check mode: would be) done. `restores` counts transactions, `warnings` are for the user."""
 
-    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: JsonObject = dataclasses.field(default_factory=dict)
+    after: JsonObject = dataclasses.field(default_factory=dict)
     restores: int = 0
     warnings: list[str] = dataclasses.field(default_factory=list)
     repaired: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # table -> chains that others changed
@@ -71,9 +73,9 @@ class Known:
     """What is there. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
 
     presents: dict[str, Present]
-    facts: dict[str, t.Any]
+    facts: JsonObject
     trusted: bool  # `presents` are what an earlier run kept
-    fingerprint: dict[str, t.Any]
+    fingerprint: Fingerprint
     kept: bool = False  # and are kept under this fingerprint
     # What the last run left, of which somebody else has changed something since.
     intended: dict[str, Present] = dataclasses.field(default_factory=dict)
@@ -160,7 +162,7 @@ class _Run:
         trusting = None if self.check_mode else kept
         if trusting and fingerprint.trusted(trusting.fingerprint, self.tables.backend, now, thorough, rules):
             return Known(trusting.families, trusting.facts, True, now, True, ports=self._kept_ports(trusting.facts))
-        texts = {}  # type: dict[str, str]
+        texts: dict[str, str] = {}
         for family in FAMILIES:
             try:
                 texts[family] = self.tables.text(family)
@@ -192,7 +194,7 @@ class _Run:
             known.intended_ports = ports_then
         return known
 
-    def _kept_ports(self, facts: t.Mapping[str, t.Any]) -> ports.Present:
+    def _kept_ports(self, facts: JsonMapping) -> ports.Present:
         return ports.Present(facts["ports"], [f"-j {ports.ROOT}"] if facts["ports"] else [])
 
     def _read_ports(self) -> ports.Present:
@@ -225,7 +227,7 @@ class _Run:
 
     def _merge(self, known: Known) -> dict[str, Changes] | None:
         """None when the tables themselves have to be looked at for it."""
-        changed = {}  # type: dict[str, Changes]
+        changed: dict[str, Changes] = {}
         self._ask_for_targets(known.presents["IPv6"])
         for family in FAMILIES:
             present = known.presents[family]
@@ -326,10 +328,10 @@ class _Run:
             return sets.Plan()
         needed = {family: changes.sets for family, changes in changes_by_family.items()}
         groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
-        members_of = {}  # type: dict[str, t.Collection[str] | None]
+        members_of: dict[str, t.Collection[str] | None] = {}
         for family, parts in needed.items():
             zones = {**known.presents[family].zones, **changes_by_family[family].zones, **self.request.zones}
-            scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+            scopes: dict[int | None, str] = {None: dispatch.EVERYWHERE}
             scopes.update((zone, scope) for scope, zone in zones.items())
             for part in parts:
                 group, zone = group_of(part)
@@ -379,11 +381,11 @@ class _Run:
         self.outcome.warnings += conntrack.forget(self._changed_hands(known, changes_by_family))
 
     def _text(self, present: Present, changes: Changes, family: str) -> str:
-        hooks = []  # type: list[str]
+        hooks: list[str] = []
         if present.ruleset is not None:
             for hook in present.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
-        edits = {}  # type: dict[str, list[str]]
+        edits: dict[str, list[str]] = {}
         for name, rules in changes.wanted.items():
             lines = ruleset.edits(name, changes.rules_before(present, name), rules)
             if lines is not None:
@@ -411,7 +413,7 @@ class _Run:
         update.commit(now, facts)
 
     def _changed_hands(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
-        owned = set()  # type: set[conntrack.Owned]
+        owned: set[conntrack.Owned] = set()
         for family, changes in changes_by_family.items():
             zones = {**known.presents[family].zones, **changes.zones, **self.request.zones}
             changing = set(changes.moved | changes.arrived)
@@ -461,7 +463,7 @@ def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
 
 def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
     """Novalite's chains that a rule of somebody else's jumps to."""
-    users = set()  # type: set[str]
+    users: set[str] = set()
     for current in rulesets.values():
         for table, name, rules in current.foreign():
             for rule in rules:

@@ -47,6 +47,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import Json, JsonMapping
 from . import devices
 from .dispatch import IN, OUT
 from .ports import Port, parse_port
@@ -162,17 +163,17 @@ class Instance:
         return {scope for scope, _cidr in (*self.of(family), *self.shared_of(family))}
 
 
-def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:
+def parse_instances(values: t.Iterable[JsonMapping], leaving: bool = False) -> list[Instance]:
     """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice, and for
     an allowed address pair that is none or too large, unless the instances are `leaving`."""
     instances, ids, taps = [], set(), {}  # type: list[Instance], set[int], dict[str, int]
-    owners = {}  # type: dict[tuple[str, str], int]
+    owners: dict[tuple[str, str], int] = {}
     for value in values:
         addresses = {"": _texts(value.get("addresses"))}
         for scope in value.get("scoped") or ():
             bridge = _bridge(scope["bridge"])
             addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
-        shared = {}  # type: dict[str, tuple[str, ...]]
+        shared: dict[str, tuple[str, ...]] = {}
         for pair in value.get("allowed_pairs") or ():
             bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
             try:
@@ -207,7 +208,7 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = F
     return instances
 
 
-def parse_groups(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Group]:
+def parse_groups(values: t.Iterable[JsonMapping]) -> list[Group]:
     """The module's `security_groups` as dataclasses."""
     groups = []
     for value in values:
@@ -225,9 +226,9 @@ def parse_groups(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Group]:
     return groups
 
 
-def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
+def parse_zones(values: t.Iterable[JsonMapping]) -> dict[str, int]:
     """The module's `zones`: bridge -> conntrack zone. Raises NovaliteError."""
-    zones = {}  # type: dict[str, int]
+    zones: dict[str, int] = {}
     for value in values:
         zone = int(value["zone"])
         if not 1 <= zone <= 65535:
@@ -240,7 +241,7 @@ def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
     return zones
 
 
-def parse_bridges(values: t.Iterable[t.Any]) -> tuple[str, ...]:
+def parse_bridges(values: t.Iterable[str]) -> tuple[str, ...]:
     """The module's `bridges`. Raises NovaliteError."""
     return tuple(sorted({_bridge(value) for value in values}))
 
@@ -265,7 +266,7 @@ def group_chain(
 ) -> Chain:
     """A group's chain: one ACCEPT for each rule of this family, sorted, so that the order of the rows is no change."""
     direction, answers = GROUP_CHAINS[prefix]
-    lines = set()  # type: set[str]
+    lines: set[str] = set()
     for rule in group.rules or ():
         if rule.ethertype == family and rule.direction == direction:
             lines.update(texts(rule, sources, answers))
@@ -317,7 +318,7 @@ def inbound_chains(
 
 def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
-    servers = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    servers: dict[str, list[str]] = {"dhcp": [], "ra": []}
     for rule in rules:
         match = _SERVER.fullmatch(rule)
         if match:
@@ -381,20 +382,20 @@ def unsupported(groups: t.Iterable[Group]) -> list[str]:
     ]
 
 
-def _identifier(what: str, value: t.Any) -> int:
+def _identifier(what: str, value: Json) -> int:
     number = int(value)
     if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
         raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
     return number
 
 
-def _bridge(name: t.Any) -> str:
+def _bridge(name: str) -> str:
     if not _BRIDGE.fullmatch(str(name)):
         raise NovaliteError(f"{name!r} is no name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
     return str(name)
 
 
-def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, tuple[str, ...]]:
+def _members(everywhere: t.Iterable[str], scoped: t.Iterable[JsonMapping]) -> dict[str, tuple[str, ...]]:
     members = {"": _texts(everywhere)}
     for scope in scoped:
         bridge = _bridge(scope["bridge"])
@@ -402,5 +403,5 @@ def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.
     return members
 
 
-def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
+def _texts(values: t.Iterable[str] | None) -> tuple[str, ...]:
     return tuple(str(value).strip() for value in values or ())

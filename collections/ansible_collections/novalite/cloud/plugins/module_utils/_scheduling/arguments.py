@@ -46,7 +46,7 @@ SCHEDULING_ARGUMENTS: JsonObject = {
 }
 
 # How instances are placed; written out in the fragment `scheduling.choice`.
-CHOICE_ARGUMENTS: dict[str, t.Any] = {
+CHOICE_ARGUMENTS: JsonObject = {
     "compute_hosts": {"type": "list", "elements": "dict"},
     "choice": {
         "type": "str",

@@ -38,16 +38,16 @@ BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
 _QCOW2 = struct.Struct(">4sIQIIQ")
 _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 
-Move = t.Mapping[str, t.Any]
 
-
-def send(moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False) -> None:
+def send(
+    moves: t.Sequence[channel.Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
+) -> None:
     """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
 
     `doors` are those of the destinations, by their names. Raises NovaliteError.
     """
 
-    def send(move: Move) -> None:
+    def send(move: channel.Move) -> None:
         directory = layout.instance_dir(state_dir, move["uuid"])
         names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
         if not names and running:
@@ -63,7 +63,9 @@ def send(moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir
     in_threads(send, moves, workers=4)
 
 
-def receive(moves: t.Sequence[Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False) -> list[str]:
+def receive(
+    moves: t.Sequence[channel.Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False
+) -> list[str]:
     """Put what has arrived in its place, once it is seen to be what it should be. Returns the UUIDs. Raises
     NovaliteError."""
     for move in moves:

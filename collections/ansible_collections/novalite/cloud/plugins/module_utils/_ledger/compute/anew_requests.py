@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._guest import image_properties
+from ..._model.instance import GuestRecord, Instance
 from ..._rules import guest_requests
 from ..catalog import image_snapshots
 from ..db.tables import instance
 from ..queries import actions, lookups
-from ..queries.views import Instance
 from . import rebuilds, rescues, server_actions
 from .plans import plan_hosts
 
@@ -124,10 +124,11 @@ def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> d
     return asked
 
 
-def _rescued(one: Instance, chosen: Params) -> Instance:
+def _rescued(one: Instance, chosen: rescues.Rescue) -> Instance:
     """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
     into that."""
-    told = {"password_hash": chosen[rescues.HASH], "password_optional": True} if chosen[rescues.HASH] else {}
-    image = {field: value for field, value in chosen.items() if field != rescues.HASH}
-    drive = bool(one["config_drive"]) or not image_properties.host_mount(image)
-    return {**one, "image": image, "rescue": True, "config_drive": drive, "guest": told}
+    drive = one["config_drive"] or not image_properties.host_mount(chosen.image)
+    guest: GuestRecord = {}
+    if chosen.password_hash:
+        guest = {"password_hash": chosen.password_hash, "password_optional": True}
+    return {**one, "image": chosen.image, "rescue": True, "config_drive": drive, "guest": guest}

@@ -17,6 +17,7 @@ import uuid as uuids
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Instance
 from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
@@ -26,7 +27,7 @@ from ..network.kept_ports import give
 from ..network.vifs import insert_vifs
 from ..queries import actions, adopted
 from ..queries.usage import usage
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}
@@ -80,8 +81,10 @@ def begin_attach(
         )
     connection.execute(sa.update(vif).where(vif.c.id == number).values(status=ATTACHING))
     (whole,) = instances_by(connection, uuids=[row.uuid])
-    nics = [{**nic, "requested_ip": wanted.fixed_ip} if nic["id"] == number else nic for nic in whole["nics"]]
-    give_addresses(connection, [{**whole, "nics": nics}])
+    for nic in whole["nics"]:
+        if nic["id"] == number:
+            nic["requested_ip"] = wanted.fixed_ip
+    give_addresses(connection, [whole])
     used = usage(connection, row.project_id, ["fixed_ips"])
     quotas.check_quota(connection, row.project_id, "fixed_ips", used["fixed_ips"])
     _record(connection, ATTACHING, row, number, request_id, user_id)

@@ -11,8 +11,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._model.instance import Instance
 from ..queries import lookups
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from . import server_actions
 from .builds import BUILD_TIMEOUT
 

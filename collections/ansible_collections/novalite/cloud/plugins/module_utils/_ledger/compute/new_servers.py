@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
@@ -161,7 +162,7 @@ def create(
     return Created(made, reservation_id)
 
 
-def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> dict[str, t.Any]:
+def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> Image:
     if root is None or root.source == IMAGE:
         of = wanted.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
@@ -293,12 +294,7 @@ def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dic
 
 
 def _count(
-    connection: sa.Connection,
-    project_id: str,
-    wanted: Wanted,
-    flavor: t.Mapping[str, t.Any],
-    nics: int,
-    limits: t.Mapping[str, int],
+    connection: sa.Connection, project_id: str, wanted: Wanted, flavor: Flavor, nics: int, limits: t.Mapping[str, int]
 ) -> int:
     """How many to make: as many as the quotas allow, if that is enough."""
     if wanted.min_count == wanted.max_count <= FEW:

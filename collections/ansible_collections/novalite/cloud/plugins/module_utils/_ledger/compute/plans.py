@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
+from ..._model.instance import Instance
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import Wires, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
@@ -22,7 +23,7 @@ from . import moves
 from .slices import Slicer
 
 NAMED_HOSTS = 16
-Instances = t.Sequence[t.Mapping[str, t.Any]]
+Instances = t.Sequence[Instance]
 
 
 class HostPlans(t.NamedTuple):
@@ -122,7 +123,7 @@ def _other_ends(
     Their networks there are none of it: the host was taken out of them when the move was done.
     """
     placed = {one["uuid"]: one for one in leaving if one["host"]}
-    others: list[dict[str, t.Any]] = []
+    others: list[Instance] = []
     for uuid, move in (moves.open_moves(connection, placed) if placed else {}).items():
         host = moves.other_host(move, placed[uuid]["host"])
         if host is not None:
@@ -175,7 +176,7 @@ def _spans(
     for server in given["build"]:
         for nic in server["nics"]:
             if nic["network"]["id"] in touched:
-                after[nic["network"]["id"]].add(server["host"])
+                after[nic["network"]["id"]].add(str(server["host"]))
     return before, after
 
 
@@ -286,8 +287,8 @@ def _name_guests(
             key = nic["network"]["id"]
             if key in changing:
                 name = host_networks.named(record["hostname"], nic["ip"], nic["ipv6"])
-                now[key].setdefault(record["host"], []).append(name)
-                building.add((key, record["host"]))
+                now[key].setdefault(str(record["host"]), []).append(name)
+                building.add((key, str(record["host"])))
     told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
     for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
         for server in hosts[host]["build"]["dhcp_networks"]:

@@ -14,9 +14,10 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.instance import Instance
 from ..db.tables import instance
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from . import server_actions
 
 # of a domain, in libvirt's words, in Nova's numbers; `missing` and `unknown` say nothing of a guest
@@ -33,7 +34,7 @@ def to_look_at(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     hosts: dict[str, dict[str, t.Any]] = {}
     for server in instances:
         if server["task_state"] is None and server["vm_state"] in _FOLLOWED:
-            look = hosts.setdefault(server["host"], {"domains": [], "updated_at": {}})
+            look = hosts.setdefault(server["host"] or "", {"domains": [], "updated_at": {}})
             look["domains"].append({"uuid": server["uuid"], "name": server["domain_name"]})
             look["updated_at"][server["uuid"]] = server["updated_at"]
     return hosts

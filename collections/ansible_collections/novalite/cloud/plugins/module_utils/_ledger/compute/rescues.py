@@ -11,13 +11,21 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._guest import image_properties
+from ..._model.instance import Image
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.views import image_of
 
 Details = dict[str, t.Any]
 Values = dict[str, t.Any]
-HASH = "password_hash"  # beside the image, as long as the rescue lasts
+HASH = "password_hash"  # beside the image in the row, as long as the rescue lasts
+
+
+class Rescue(t.NamedTuple):
+    """What an instance is rescued with; `password_hash` is that of the password there."""
+
+    image: Image
+    password_hash: str | None
 
 
 def ask(connection: sa.Connection, uuid: str, image_id: str | None, password_hash: str | None) -> Details:
@@ -46,18 +54,19 @@ def ended(
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": int(time.time())}}
 
 
-def images(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
-    """UUID -> the image that the instance is rescued with, and the hash of the password there (or None)."""
+def images(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, Rescue]:
+    """UUID -> what the instance is rescued with."""
     rows = connection.execute(
         sa.select(instance.c.uuid, instance.c.rescue_image).where(
             instance.c.uuid.in_(sorted(set(uuids))), instance.c.rescue_image.is_not(None)
         )
     )
-    return {row.uuid: dict(row.rescue_image) for row in rows}
+    kept = {row.uuid: dict(row.rescue_image) for row in rows}
+    return {uuid: Rescue(password_hash=image.pop(HASH), image=t.cast(Image, image)) for uuid, image in kept.items()}
 
 
-def _image(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
-    image: dict[str, t.Any] = row.image
+def _image(connection: sa.Connection, row: t.Any, details: Details) -> Image:
+    image: Image = row.image
     if details.get("image") is not None:
         image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
     image_properties.check(image)

@@ -17,11 +17,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Instance
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from . import action_effects, moves
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
+from ..._model.instance import Flavor, Image
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import VolumeRequest
@@ -98,7 +99,7 @@ def check_label(value: t.Any, what: str) -> str:
     return value
 
 
-def check_fits(name: str, flavor: t.Mapping[str, t.Any], image: t.Mapping[str, t.Any]) -> None:
+def check_fits(name: str, flavor: Flavor, image: Image) -> None:
     """Refuse a flavor that is too small for the image (a flavor's root_gb of 0 means: as large as the image).
 
     The virtual size counts, not the size of the file: CVE-2013-2096, a small qcow2 that unfolds on the host.

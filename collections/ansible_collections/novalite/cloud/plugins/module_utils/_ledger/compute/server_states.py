@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._model.instance import Instance
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -363,7 +364,7 @@ def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
     return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
 
 
-def _summary(one: dict[str, t.Any]) -> dict[str, t.Any]:
+def _summary(one: Instance) -> dict[str, t.Any]:
     return {
         **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
         "fault": None if one["fault"] is None else one["fault"]["message"],

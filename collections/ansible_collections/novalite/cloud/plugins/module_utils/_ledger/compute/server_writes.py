@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError
+from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import instance, instance_security_group
@@ -59,8 +60,8 @@ class Blueprint:
 
     uuid: str
     request: ServerRequest
-    flavor: dict[str, t.Any]
-    image: dict[str, t.Any]
+    flavor: Flavor
+    image: Image
     public_key: str | None
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 from ..._disk.layout import KEPT
 from ..._drift.report import Row, row
+from ..._model.instance import Instance
 from ..compute import moves
 from ..db.tables_moves import migration
-from ..queries.views import Instance
 
 OFF = ("shutoff", "missing", "crashed")
 

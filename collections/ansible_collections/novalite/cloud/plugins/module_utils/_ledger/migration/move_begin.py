@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
+from ..._model.instance import Instance
 from ..compute import moves, server_actions, server_requests
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment
@@ -19,7 +20,6 @@ from ..identity import quotas
 from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
 from ..queries.usage import usage
-from ..queries.views import Instance
 
 Row = t.Any
 

@@ -9,10 +9,11 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.instance import Instance
 from ..._plan import targets
 from ..compute import moves
 from ..db.tables import instance
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"

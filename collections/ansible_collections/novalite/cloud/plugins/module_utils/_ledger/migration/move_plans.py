@@ -9,11 +9,11 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.instance import Instance
 from ..._plan import move_plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-from ..queries.views import Instance
 
 Plan = dict[str, t.Any]
 Moves = t.Sequence[t.Mapping[str, t.Any]]
@@ -32,7 +32,8 @@ def plans(
     instances = {instance["uuid"]: instance for instance, _move in placed}
     if not instances:
         return {}
-    to, gone = [], []
+    to: list[Instance] = []
+    gone: list[Instance] = []
     for move in moves:
         one = instances[move["uuid"]]
         to.append({**one, "host": move["to_host"], "flavor": move["to_flavor"]})

@@ -18,13 +18,14 @@ from ..placement import hints
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
 from ..queries.views import flavor_of, image_of
+from ..volumes.server_volumes import NO_IMAGE
 
 
 def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """How many more instances of a flavor fit on each host, and in all, and what is in the way of the next."""
     options = Options.of(params["options"])
     owner = lookups.project_by_name(connection, params["project"])
-    image = {"virtual_size": 0, "properties": {}}
+    image = NO_IMAGE
     if params["image"] is not None:
         image = image_of(lookups.image_by_name(connection, params["image"], owner["id"]))
     wanted = {

@@ -11,12 +11,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._graph import topology
+from ..._model.instance import Instance
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 Record = dict[str, t.Any]
 

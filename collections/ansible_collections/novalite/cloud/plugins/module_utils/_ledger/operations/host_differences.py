@@ -19,12 +19,13 @@ import sqlalchemy as sa
 from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from ..._drift.report import Row, row
 from ..._errors import ConflictError
+from ..._model.instance import Instance
 from ..compute import moves, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.kept_disks import kept_disks
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from ..volumes import volume_repair
 from .leftovers import leftovers
 

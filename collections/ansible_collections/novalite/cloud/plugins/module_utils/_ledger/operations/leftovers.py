@@ -13,6 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.instance import Network
 from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
 from ..._plan.networks import bridge, routed, router
@@ -146,7 +147,7 @@ def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
 
 def _unused_bridges(
     connection: sa.Connection, found: t.Mapping[str, t.Any], served: set[int], mark: Mark, others: bool
-) -> list[dict[str, t.Any]]:
+) -> list[Network]:
     """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
 
     A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
@@ -162,7 +163,7 @@ def _unused_bridges(
         # made before there were marks; the module looks closer
         return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
 
-    return [dict(row) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
+    return [t.cast(Network, dict(row)) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
 
 
 def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:

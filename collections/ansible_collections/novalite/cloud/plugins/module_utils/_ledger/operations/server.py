@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Image, Instance
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import recorded, server_requests
@@ -31,12 +32,12 @@ from ..identity import quotas
 from ..placement import hints
 from ..queries import actions, lookups
 from ..queries.usage import usage
-from ..queries.views import Instance, flavor_of, image_of, instances_by
+from ..queries.views import flavor_of, image_of, instances_by
 from ..volumes import server_volumes
 
 Record = t.Mapping[str, t.Any]
 
-_SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
+_SUMMARY: t.Final = ("vm_state", "task_state", "host", "availability_zone", "metadata")
 
 
 def prepare_server(_engine: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -222,6 +223,7 @@ def _blueprints(
         flavor = flavors[request.flavor or ""]
         volumes = server_volumes.resolved(connection, owner_id, request.volumes, private_types=True)
         root = root_of(volumes)
+        image: Image
         if root is not None and root.source in (SNAPSHOT, VOLUME):
             image = server_volumes.image_for(connection, owner_id, root)
         else:

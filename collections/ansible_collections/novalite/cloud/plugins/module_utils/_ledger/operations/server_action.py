@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
+from ..._model.instance import Instance
 from ..._plan import targets
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
@@ -22,7 +23,7 @@ from ..compute.named_servers import servers_named, take_over
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.adopted import not_adopted
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 LOCKS = ("lock", "unlock")
 CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded
@@ -170,7 +171,7 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
 def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
     """Add these to the plans of their hosts by name and UUID alone."""
     for instance in instances:
-        plan = hosts.setdefault(instance["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
+        plan = hosts.setdefault(instance["host"] or "", {"names": [], "uuids": [], "domains": [], "starts": False})
         plan["names"].append(instance["name"])
         plan["uuids"].append(instance["uuid"])
         plan["domains"].append({"uuid": instance["uuid"], "name": instance["domain_name"], "xml": None, **spec})

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._model.instance import Flavor, Instance
 from ..adoption.adopted_nics import OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
 from ..db.ledger_identity import ledger_id
@@ -26,7 +27,7 @@ from ..identity import quotas
 from ..placement.claims import release_claims
 from ..queries import actions, lookups
 from ..queries.usage import usage
-from ..queries.views import Instance, flavor_of, instances_by
+from ..queries.views import flavor_of, instances_by
 from ..volumes.server_volumes import NO_IMAGE
 
 GIB = 1 << 30
@@ -136,7 +137,7 @@ def _again(connection: sa.Connection, row: t.Any, host: str, guest: Guest) -> Re
     return {**_result(connection, made, changed=False), "left_out": []}
 
 
-def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Record:
+def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Flavor:
     """The named flavor, one that fits exactly, or one of the guest's own that is in no catalogue."""
     root_gb = -(-int(guest.disks[0]["size"]) // GIB) if guest.disks else 0
     if named is not None:
@@ -264,6 +265,7 @@ def _mark(one: Instance, ledger: str) -> str:
 
 
 def _summary(one: Instance) -> Record:
+    disks = one["adopted"]["disks"] if one["adopted"] else []
     return {
         "uuid": one["uuid"],
         "project": one["project"]["name"],
@@ -271,6 +273,6 @@ def _summary(one: Instance) -> Record:
         "host": one["host"],
         "flavor": one["flavor"]["name"],
         "vm_state": one["vm_state"],
-        "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in one["adopted"]["disks"]],
+        "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in disks],
         "networks": {nic["network"]["name"]: nic["ip"] for nic in one["nics"]},
     }

@@ -10,13 +10,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._model.instance import Instance, Nic
 from ..._plan import targets
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, Wanted
 from ..compute.named_servers import servers_named
 from ..compute.plans import plan_hosts
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from ..security import firewalls
 
 Params = t.Mapping[str, t.Any]
@@ -84,7 +85,7 @@ def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list
     return wanted, changed
 
 
-def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[Nic]:
     return [
         nic
         for nic in one["nics"]
@@ -191,7 +192,7 @@ def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
     return {host: plans["peers"] for host, plans in hosts.items() if "peers" in plans}
 
 
-def _with(one: Instance, nics: list[dict[str, t.Any]]) -> Instance:
+def _with(one: Instance, nics: list[Nic]) -> Instance:
     return {**one, "nics": nics}
 
 

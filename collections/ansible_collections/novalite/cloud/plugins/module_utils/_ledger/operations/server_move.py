@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Instance
 from ..._plan import targets
 from ..compute import moves, power_states, server_actions, server_requests
 from ..compute.named_servers import servers_named, take_over
@@ -25,7 +26,7 @@ from ..migration.move_begin import begin_move, local_volume
 from ..placement import move_claims
 from ..placement.compute_hosts import record
 from ..queries import actions, lookups
-from ..queries.views import Instance, flavor_of, instances_by
+from ..queries.views import flavor_of, instances_by
 
 Params = t.Mapping[str, t.Any]
 Move = dict[str, t.Any]
@@ -71,7 +72,8 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             placed.append((one, moves.open_moves(connection, [one["uuid"]])[one["uuid"]]))
     if _named(params) and result["errors"]:
         raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
-    result["moves"] = [_move(action, one, move) for one, move in placed]
+    why: dict[str, list[str]] = result.get("explanations", {})
+    result["moves"] = [_move(action, one, move, why.get(one["uuid"], [])) for one, move in placed]
     result["hosts"] = move_plans.plans(connection, params, result["moves"], placed)
     result["targets"] = targets.of_moves(result["hosts"], action)
     # an evacuated guest is told anew what only it may know: user data, files, the hash of its password
@@ -228,11 +230,10 @@ def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params
         .values(status=status, dest_host=place.host, updated_at=moves.now_())
     )
     result.setdefault("explanations", {})[one["uuid"]] = list(place.lines)
-    one["why"] = list(place.lines)
     return True
 
 
-def _move(action: str, one: Instance, move: t.Any) -> Move:
+def _move(action: str, one: Instance, move: t.Any, why: list[str]) -> Move:
     """One move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
     back = action == "revertResize"
     ends = [(move.source_host, move.old_flavor), (move.dest_host, move.new_flavor)]
@@ -250,7 +251,7 @@ def _move(action: str, one: Instance, move: t.Any) -> Move:
         "to_flavor": to_flavor,
         "same_host": move.source_host == move.dest_host,
         "starts": state in ("active", "paused", "error") if action == "evacuate" else state in ("active", "paused"),
-        "why": one.get("why") or [],
+        "why": why,
     }
 
 
