@@ -14,6 +14,7 @@ from ..._plan import targets
 from ..compute import moves
 from ..db.tables import instance
 from ..queries.views import instances_by
+from .move_outcomes import error_of
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
@@ -43,12 +44,11 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
         if source is None or dest is None:
             host = move.source_host if source is None else move.dest_host
-            result["errors"].append(_error(server, f"host {host} did not say whether it runs there"))
+            result["errors"].append(error_of(server, f"host {host} did not say whether it runs there"))
             continue
         if source in _ALIVE and dest in _ALIVE:
-            result["errors"].append(
-                _error(server, f"it runs on {move.source_host} and on {move.dest_host}: destroy the one that is paused")
-            )
+            both = f"{move.source_host} and on {move.dest_host}"
+            result["errors"].append(error_of(server, f"it runs on {both}: destroy the one that is paused"))
             continue
         arrived = dest in _ALIVE or (source == _GONE and dest != _GONE)
         _settle(connection, server, move, arrived)
@@ -72,7 +72,3 @@ def _settle(connection: sa.Connection, one: Instance, move: t.Any, arrived: bool
         .values(host=move.dest_host, updated_at=moves.now_())
     )
     moves.finish(connection, move, row)
-
-
-def _error(one: Instance, message: str) -> dict[str, str]:
-    return {"uuid": one["uuid"], "name": one["name"], "message": f"'{one['name']}': {message}"}
