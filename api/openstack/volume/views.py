@@ -96,7 +96,7 @@ def volume(row: Volume) -> Record:
     return body
 
 
-def image_metadata(image: Image) -> Record:
+def image_metadata(image: Image | Record) -> Record:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),
