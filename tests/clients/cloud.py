@@ -18,8 +18,9 @@ import time
 import typing as t
 import urllib.request
 
-import openstack
 from openstack.connection import Connection
+
+import openstack
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 START = 600.0  # seconds, for a lab from nothing
