@@ -1,12 +1,22 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""Ledgers to copy and to empty, for all tests."""
+
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
+import pathlib
+import typing as t
 
 import hypothesis
 import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
+from tests.support import postgresql
 
 # How long an example takes says how busy the machine is; speed is measured in tests/bench
 hypothesis.settings.register_profile("novalite", deadline=None)
@@ -21,3 +31,50 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what a test makes and drops is a multiple of the default's 700 objects
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """An empty ledger's home; to copy it is ten times quicker than to migrate anew."""
+    home = tmp_path_factory.mktemp("migrated")
+    open_ledger(str(home)).dispose()
+    return home
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[postgresql.Server]:
+    """A PostgreSQL server of this test run's own."""
+    run = tmp_path_factory.getbasetemp()
+    with contextlib.ExitStack() as stack:
+        try:
+            # with xdist, every worker has a directory of its own in that of the run
+            server = stack.enter_context(
+                postgresql.shared_server(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run)
+            )
+        except RuntimeError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Callable[[], str]]:
+    """Empties this worker's ledger on PostgreSQL and returns its URL: to make one takes 0.5 s, to empty it 5 ms."""
+    name = f"novalite_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+    url = postgresql_server.create(name)
+    engine = open_ledger(url=url)
+    deletions = [
+        f'DELETE FROM "{table.name}"'
+        for table in reversed(tables.metadata.sorted_tables)
+        if table.name != "ledger_identity"  # its row is made with the ledger
+    ]
+    restarts = "SELECT setval(oid::regclass, 1, false) FROM pg_class WHERE relkind = 'S'"
+
+    def emptied() -> str:
+        engine.dispose()
+        postgresql_server.throw_out(name)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("; ".join([*deletions, restarts]))
+        return url
+
+    yield emptied
+    engine.dispose()

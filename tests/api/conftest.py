@@ -5,14 +5,10 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import dataclasses
-import ipaddress
 import pathlib
 import shutil
 import typing as t
-import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -23,136 +19,21 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
 from api.settings import Settings
 from tests.api import seeds
+from tests.support.cloud import Cloud as AnyCloud
+from tests.support.cloud import Network, sqlite
 
 
-@dataclasses.dataclass(frozen=True)
-class Network:
-    id: int
-    uuid: str
-    cidr: str
-    cidr_v6: str | None
-
-
-class Cloud:
-    """Records in a ledger, written as they are: what the playbooks would have made of them is not this test's."""
+class Cloud(AnyCloud):
+    """A ledger with guests in it, whose metadata a proxy asks for."""
 
     def __init__(self, home: pathlib.Path) -> None:
+        super().__init__(sqlite(home))
         self.home = home
-        self.engine = open_ledger(str(home))
         self.secret = ensure_secret(str(home / "metadata.secret"))
-
-    def _insert(self, table: sa.Table, **values: t.Any) -> t.Any:
-        with transaction(self.engine) as connection:
-            done = connection.execute(sa.insert(table).values(**values)).inserted_primary_key
-        assert done is not None
-        return done[0]
-
-    def host(self, name: str, zone: str = "nova") -> str:
-        self._insert(
-            tables.compute_host,
-            name=name,
-            enabled=True,
-            up=True,
-            last_seen_at=0,
-            zone=zone,
-            aggregates=[],
-            traits=[],
-            vcpus=4,
-            memory_mb=4096,
-            disk_gb=40,
-            reserved_vcpus=0,
-            reserved_memory_mb=0,
-            reserved_disk_gb=0,
-            cpu_ratio=1.0,
-            ram_ratio=1.0,
-            disk_ratio=1.0,
-            facts={},
-        )
-        return name
-
-    def project(self, name: str) -> str:
-        number = uuid.uuid4().hex
-        self._insert(tables.project, id=number, name=name, created_at=0)
-        return number
-
-    def network(self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any) -> Network:
-        network_uuid = str(uuid.uuid4())
-        values = {"owner": "", "dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
-        number = self._insert(
-            tables.network, uuid=network_uuid, name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
-        )
-        return Network(number, network_uuid, cidr, cidr_v6)
-
-    def instance(
-        self,
-        project: str,
-        name: str,
-        host: str | None,
-        nics: t.Sequence[tuple[Network, str] | tuple[Network, str, str]] = (),
-        user_data: bytes | None = None,
-        files: t.Mapping[str, bytes] | None = None,
-        groups: t.Sequence[int] = (),
-        **values: t.Any,
-    ) -> str:
-        """`nics` are (network, IPv4) or (network, IPv4, IPv6). Returns the UUID."""
-        instance_uuid = str(uuid.uuid4())
-        row = {
-            "flavor": {
-                "name": "m1.tiny",
-                "vcpus": 1,
-                "memory_mb": 512,
-                "root_gb": 1,
-                "ephemeral_gb": 0,
-                "swap_mb": 0,
-                "extra_specs": {},
-            },
-            "image": {"id": str(uuid.uuid4()), "name": "ami-tiny", "kernel": None, "ramdisk": None, "properties": {}},
-            "metadata": {},
-            "attempts": [],
-            "vm_state": "active",
-            "hostname": name,
-            "created_at": 0,
-            "updated_at": 0,
-            **values,
-        }
-        number = self._insert(
-            tables.instance,
-            uuid=instance_uuid,
-            project_id=project,
-            name=name,
-            host=host,
-            user_data=None if user_data is None else base64.b64encode(user_data).decode(),
-            files=None
-            if files is None
-            else [{"path": path, "content": base64.b64encode(text).decode()} for path, text in files.items()],
-            **row,
-        )
-        for position, (network, address, *ipv6) in enumerate(nics):
-            vif = str(uuid.uuid4())
-            self._insert(
-                tables.vif,
-                id=vif,
-                instance_uuid=instance_uuid,
-                network_id=network.id,
-                position=position,
-                mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
-                ipv6=ipv6[0] if ipv6 else None,
-            )
-            number_of_ip = int(ipaddress.IPv4Address(address))
-            self._insert(tables.fixed_ip, network_id=network.id, ip=number_of_ip, owner=f"vif:{vif}")
-        for group in groups:
-            self._insert(tables.instance_security_group, instance_id=number, group_id=group)
-        return instance_uuid
-
-    def delete(self, uuid_: str) -> None:
-        table = tables.instance
-        with transaction(self.engine) as connection:
-            connection.execute(sa.update(table).where(table.c.uuid == uuid_).values(deleted=table.c.id))
 
     def headers(self, host: str, network: Network | str, address: str) -> dict[str, str]:
         """What the proxy on `host` sends for a guest."""
@@ -217,19 +98,11 @@ def _url_builders_are_compiled_once() -> t.Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """An empty ledger's home; to copy it is ten times quicker than to migrate anew."""
-    home = tmp_path_factory.mktemp("migrated")
-    open_ledger(str(home)).dispose()
-    return home
-
-
 @pytest.fixture
 def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
     made = Cloud(pathlib.Path(shutil.copytree(migrated, tmp_path / "home")))
     yield made
-    made.engine.dispose()
+    made.close()
 
 
 @pytest.fixture
@@ -248,9 +121,9 @@ def client(app: Flask) -> FlaskClient:
 def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The home of a ledger with seeds.py's cloud in it."""
     home = pathlib.Path(shutil.copytree(migrated, tmp_path_factory.mktemp("seeded") / "home"))
-    engine = open_ledger(str(home))
-    seeds.seed(engine)
-    engine.dispose()
+    made = AnyCloud(sqlite(home))
+    seeds.seed(made)
+    made.close()
     return home
 
 
@@ -259,11 +132,7 @@ def application(seeded: pathlib.Path, home: pathlib.Path, **settings: t.Any) -> 
     """The whole application over a copy in `home` of the ledger in `seeded`. Tests ask quicker than callers may."""
     settings = {"api_burst": 10**6, "api_anonymous_burst": 10**6, **settings}
     app = create_app(Settings(home=str(shutil.copytree(seeded, home)), **settings))
-    engine = app.extensions["ledger"].engine
-    with engine.connect() as connection:
-        projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
-        users = {row.name: row.id for row in connection.execute(sa.select(tables.tables_identity.user))}
-    yield seeds.Api(app, engine, projects, users)
+    yield seeds.Api(app)
     app.extensions["ledger"].close()
 
 
@@ -283,5 +152,4 @@ def client_as(api: seeds.Api) -> t.Callable[..., FlaskClient]:
 @pytest.fixture
 def own_network(api: seeds.Api) -> None:
     """The network is demo's own: on another's, a project chooses no addresses."""
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.network).values(owner=api.projects["demo"]))
+    api.write(sa.update(tables.network).values(owner=api.projects["demo"]))

@@ -30,9 +30,9 @@ class User:
         self.id = uuid.uuid4().hex
         self.token = uuid.uuid4().hex
         self.headers = {"X-Auth-Token": self.token}
-        cloud._insert(tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
-        cloud._insert(tables_identity.role_assignment, user_id=self.id, project_id=project, role=role)
-        cloud._insert(
+        cloud.insert(tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
+        cloud.insert(tables_identity.role_assignment, user_id=self.id, project_id=project, role=role)
+        cloud.insert(
             tables_identity.token,
             hash=token_hash(self.token),
             user_id=self.id,
@@ -92,7 +92,7 @@ class Doors:
 
     def group(self, name: str, project: str | None = None) -> tuple[int, str]:
         group_uuid = str(uuid.uuid4())
-        number = self.cloud._insert(
+        number = self.cloud.insert(
             tables.security_group, uuid=group_uuid, project_id=project or self.project, name=name, description=""
         )
         return number, group_uuid

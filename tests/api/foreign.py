@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
-from tests.api.seeds import PUBLIC_KEY, Api, network
+from tests.api.seeds import PUBLIC_KEY, Api
+from tests.support.rows import an_image
 
 # Where a route has a variable, it is looked up by the service (first segment of the path) and by the segment before it:
 # which object of `alt` goes there. Whoever adds a route with objects of a new kind adds them here.
@@ -129,90 +129,36 @@ class Objects:
 
 def make(api: Api) -> Objects:
     """Give `alt` one of each kind."""
-    project = api.projects["alt"]
-    now = int(time.time())
+    project, user, now = api.projects["alt"], api.users["alt"], int(time.time())
+    owned = {"project_id": project, "name": "alts"}
+    made = {"created_at": now, "updated_at": now}
     seal = api.seal
+    api.run("network", networks=[{"name": "alts", "cidr": "10.30.0.0/24", "bridge": "br130"}], project="alt")
+    (net,) = api.rows(sa.select(tables.network).where(tables.network.c.name == "alts"))
+    assert net.owner == project
     with transaction(api.engine) as connection:
-        wanted = network("alts", "10.30.0.0/24", "br130")
-        wanted["project"] = "alt"
-        operation_of("network")(connection, wanted)
-        net = connection.execute(sa.select(tables.network).where(tables.network.c.name == "alts")).mappings().one()
-        address = (
-            connection.execute(
-                sa.select(tables.fixed_ip.c.ip).where(
-                    tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.reserved.is_(None)
-                )
-            )
-            .scalars()
-            .all()[-1]
-        )
         application = credentials.create_application_credential(
-            connection, user_id=api.users["alt"], project_id=project, name="alts", secret_hash="x", roles=["member"]
+            connection, user_id=user, project_id=project, name="alts", secret_hash="x", roles=["member"]
         )
-        ec2 = credentials.create_ec2_credential(connection, seal, api.users["alt"], project)
-    assert net["owner"] == project
-    server = api.instance("alt", "alts", host="hv1", user_id=api.users["alt"])
-    vif = str(uuid.uuid4())
-    api.insert(tables.vif, id=vif, instance_uuid=server, network_id=net["id"], position=0, mac="fa:16:3e:00:00:01")
-    with transaction(api.engine) as connection:
-        mine = sa.and_(tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.ip == address)
-        connection.execute(sa.update(tables.fixed_ip).where(mine).values(owner=f"vif:{vif}"))
+        ec2 = credentials.create_ec2_credential(connection, seal, user, project)
+        volume_types.ensure_default(connection)
+        of_type = volume_types.DEFAULT_ID
+    server = api.instance("alt", "alts", "hv1", [(net, "10.30.0.254")], user_id=user)
+    ((vif,),) = api.rows(sa.select(tables.vif.c.id).where(tables.vif.c.instance_uuid == server))
     request = f"req-{uuid.uuid4()}"
-    api.insert(
-        tables.instance_action,
-        instance_uuid=server,
-        action="create",
-        request_id=request,
-        started_at=now,
-        finished_at=now,
-        user_id=api.users["alt"],
-        project_id=project,
-        details={},
-    )
     group, rule, image, grouped, floating, job = (str(uuid.uuid4()) for _ in range(6))
-    number = api.insert(tables.security_group, uuid=group, project_id=project, name="alts")
-    api.insert(
-        tables.security_group_rule,
-        id=rule,
-        group_id=number,
-        ethertype="IPv4",
-        protocol="tcp",
-        port_min=22,
-        port_max=22,
-        cidr="0.0.0.0/0",
-    )
-    api.insert(
-        tables.image,
-        id=image,
-        owner=project,
-        name="alts",
-        disk_format="raw",
-        source="/nonexistent/alts.raw",
-        checksum="sha256:" + "1" * 64,
-        size=1 << 20,
-        virtual_size=1 << 20,
-        properties={},
-        created_at=now,
-    )
-    api.insert(
-        tables.keypair,
-        project_id=project,
-        name="alts",
-        type="ssh",
-        public_key=PUBLIC_KEY,
-        fingerprint="0" * 47,
-        created_at=now,
-    )
-    api.insert(tables.server_group, id=grouped, project_id=project, name="alts", policy="anti-affinity")
+    kept, taken, hung, router = (str(uuid.uuid4()) for _ in range(4))
+    ended = {"started_at": now, "finished_at": now, "user_id": user, "project_id": project, "request_id": request}
+    api.insert(tables.instance_action, instance_uuid=server, action="create", details={}, **ended)
+    number = api.insert(tables.security_group, uuid=group, **owned)
+    ssh = {"ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
+    api.insert(tables.security_group_rule, id=rule, group_id=number, **ssh)
+    api.insert(tables.image, **an_image("alts", id=image, owner=project), created_at=now)
+    api.insert(tables.keypair, public_key=PUBLIC_KEY, fingerprint="0" * 47, created_at=now, **owned)
+    api.insert(tables.server_group, id=grouped, policy="anti-affinity", **owned)
     api.insert(tables.floating_pool, name="public", cidr="198.51.100.0/24", interface="eth0")
-    api.insert(
-        tables.floating_ip,
-        id=floating,
-        pool="public",
-        address=int.from_bytes(bytes([198, 51, 100, 7])),
-        project_id=project,
-        released_at=0,
-    )
+    address = int.from_bytes(bytes([198, 51, 100, 7]))
+    api.insert(tables.floating_ip, id=floating, pool="public", address=address, project_id=project, released_at=0)
     api.insert(
         tables.tables_jobs.job,
         id=job,
@@ -227,56 +173,19 @@ def make(api: Api) -> Objects:
         started_at=now,
         finished_at=now,
     )
-    kept, taken, hung = (str(uuid.uuid4()) for _ in range(3))
-    with transaction(api.engine) as connection:
-        volume_types.ensure_default(connection)
-        of_type = volume_types.DEFAULT_ID
-    api.insert(
-        tables_volumes.volume,
-        id=kept,
-        project_id=project,
-        user_id=api.users["alt"],
-        name="alts",
-        size_gb=1,
-        type_id=of_type,
-        format="qcow2",
-        status="in-use",
-        metadata={},
-        created_at=now,
-        updated_at=now,
-        made_at=now,
-    )
-    api.insert(
-        tables_volumes.volume_snapshot,
-        id=taken,
-        volume_id=kept,
-        project_id=project,
-        name="alts",
-        size_gb=1,
-        status="available",
-        metadata={},
-        created_at=now,
-        updated_at=now,
-    )
-    api.insert(
-        tables_volumes.volume_attachment,
-        id=hung,
-        volume_id=kept,
-        instance_uuid=server,
-        device="vdb",
-        created_at=now,
-        attached_at=now,
-    )
-    router = str(uuid.uuid4())
-    api.insert(
-        tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
-    )
+    data = {"size_gb": 1, "metadata": {}, **owned, **made}
+    disk = {"type_id": of_type, "format": "qcow2", "status": "in-use", "made_at": now, "user_id": user}
+    api.insert(tables_volumes.volume, id=kept, **disk, **data)
+    api.insert(tables_volumes.volume_snapshot, id=taken, volume_id=kept, status="available", **data)
+    there = {"instance_uuid": server, "device": "vdb", "created_at": now, "attached_at": now}
+    api.insert(tables_volumes.volume_attachment, id=hung, volume_id=kept, **there)
+    api.insert(tables.tables_networking.router, id=router, **owned, **made)
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
-    ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net["uuid"]]
+    ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net.uuid]
     return Objects(
         {
             "project": project,
-            "user": api.users["alt"],
+            "user": user,
             "application_credential": application["id"],
             "ec2_credential": ec2["access"],
             "server": server,
@@ -287,7 +196,7 @@ def make(api: Api) -> Objects:
             "security_group": group,
             "security_group_rule": rule,
             "floating_ip": floating,
-            "network": net["uuid"],
+            "network": net.uuid,
             "subnet": (ours or [str(uuid.uuid4())])[0],
             "image": image,
             "job": job,

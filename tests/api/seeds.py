@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import typing as t
-import uuid
 
 import sqlalchemy as sa
 from flask import Flask
@@ -19,14 +17,24 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
+from tests.support.cloud import Cloud
+from tests.support.rows import IMAGE_ID, QEMU, a_flavor, an_image, insert
+
+__all__ = ["IMAGE_ID"]  # is looked for here, too
 
 PROJECTS = ("demo", "alt")
 # name -> (project, role)
 USERS = {"demo": ("demo", "member"), "alt": ("alt", "member"), "reader": ("demo", "reader"), "admin": ("demo", "admin")}
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPcCEGnhBBf9ysTNhO3L4ajAqB7KVm0yONdzSpeo+wr5 test"
-IMAGE_ID = "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"
+IMAGE = an_image(
+    id=IMAGE_ID,
+    source="/nonexistent/tiny.qcow2",
+    size=1 << 20,
+    virtual_size=64 << 20,
+    properties={"os_host_mount": "yes"},
+)
+PRIVATE = {"name": "private", "cidr": "10.20.0.0/24", "bridge": "br100"}
 
 
 def password(name: str) -> str:
@@ -34,14 +42,11 @@ def password(name: str) -> str:
     return f"the password of {name}"
 
 
-def seed(engine: sa.Engine) -> None:
+def seed(cloud: Cloud) -> None:
     """Write the cloud into an empty ledger."""
-    with transaction(engine) as connection:
-
-        def run(name: str, **params: t.Any) -> None:
-            operation_of(name)(connection, plain(params))
-
-        run("project", state="present", projects=[{"name": name, "quotas": None} for name in PROJECTS])
+    now = int(time.time())
+    cloud.run("project", projects=[{"name": name} for name in PROJECTS])
+    with transaction(cloud.engine) as connection:
         projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
         for name, (project, role) in USERS.items():
             row = users.insert_user(
@@ -49,93 +54,38 @@ def seed(engine: sa.Engine) -> None:
                 {"name": name, "password_hash": hash_password(password(name)), "default_project_id": projects[project]},
             )
             users.grant_role(connection, row["id"], projects[project], role)
-        for name, vcpus, memory, disk in (
-            ("m1.nano", 1, 96, 1),
-            ("m1.tiny", 1, 512, 1),
-            ("m1.small", 1, 2048, 20),
-            ("m1.huge", 1, 512, 10_000_000),
+        for name, memory_mb, root_gb in (
+            ("m1.nano", 96, 1),
+            ("m1.tiny", 512, 1),
+            ("m1.small", 2048, 20),
+            ("m1.huge", 512, 10_000_000),
         ):
-            connection.execute(
-                sa.insert(tables.flavor).values(
-                    name=name, vcpus=vcpus, memory_mb=memory, root_gb=disk, extra_specs={}, is_public=True
-                )
-            )
-        connection.execute(
-            sa.insert(tables.image).values(
-                id=IMAGE_ID,
-                owner="",
-                name="ami-tiny",
-                disk_format="qcow2",
-                source="/nonexistent/tiny.qcow2",
-                checksum="sha256:" + "0" * 64,
-                size=1 << 20,
-                virtual_size=64 << 20,
-                kernel=None,
-                ramdisk=None,
-                cmdline="",
-                min_disk_gb=0,
-                min_ram_mb=0,
-                properties={"os_host_mount": "yes"},
-                created_at=int(time.time()),
-            )
+            insert(connection, tables.flavor, **a_flavor(name, memory_mb=memory_mb, root_gb=root_gb))
+        insert(connection, tables.image, **IMAGE, created_at=now)
+        insert(
+            connection,
+            tables.keypair,
+            project_id=projects["demo"],
+            name="test",
+            public_key=PUBLIC_KEY,
+            fingerprint="c3:0e:9a:5d:6c:4f:aa:bc:8e:0a:27:b8:37:2b:11:9f",
+            created_at=now,
         )
-        connection.execute(
-            sa.insert(tables.keypair).values(
-                project_id=projects["demo"],
-                name="test",
-                type="ssh",
-                public_key=PUBLIC_KEY,
-                fingerprint="c3:0e:9a:5d:6c:4f:aa:bc:8e:0a:27:b8:37:2b:11:9f",
-                created_at=int(time.time()),
-            )
-        )
-    with transaction(engine) as connection:
-        operation_of("network")(connection, network("private"))
-        for host in ("hv1", "hv2"):
-            connection.execute(
-                sa.insert(tables.compute_host).values(
-                    name=host,
-                    enabled=True,
-                    up=True,
-                    last_seen_at=int(time.time()),
-                    zone="nova",
-                    aggregates=[],
-                    traits=[],
-                    vcpus=4,
-                    memory_mb=4096,
-                    disk_gb=100,
-                    reserved_vcpus=0,
-                    reserved_memory_mb=0,
-                    reserved_disk_gb=0,
-                    cpu_ratio=4.0,
-                    ram_ratio=1.5,
-                    disk_ratio=1.0,
-                    facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"},
-                )
-            )
+    cloud.run("network", networks=[PRIVATE])
+    for name in ("hv1", "hv2"):
+        cloud.host(name, last_seen_at=now, disk_gb=100, cpu_ratio=4.0, ram_ratio=1.5, facts=QEMU)
 
 
-def network(name: str, cidr: str = "10.20.0.0/24", bridge: str = "br100") -> dict[str, t.Any]:
-    """The parameters of operation `network` for one of this name."""
-    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
-    from ansible_collections.novalite.cloud.plugins.modules import network as module
-
-    found = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(
-        {"networks": [{"name": name, "cidr": cidr, "bridge": bridge}]}
-    )
-    assert found.error_messages == [], found.error_messages
-    return plain(found.validated_parameters)
-
-
-@dataclasses.dataclass(frozen=True)
-class Api:
+class Api(Cloud):
     """The application over a ledger of one test's own."""
 
-    app: Flask
-    engine: sa.Engine
-    projects: t.Mapping[str, str]  # ids by name
-    users: t.Mapping[str, str]
+    def __init__(self, app: Flask) -> None:
+        engine = app.extensions["ledger"].engine
+        super().__init__(str(engine.url), engine)
+        self.app = app
+        # ids by name
+        self.projects: dict[str, str] = {row.name: row.id for row in self.rows(sa.select(tables.project))}
+        self.users: dict[str, str] = {row.name: row.id for row in self.rows(sa.select(tables.tables_identity.user))}
 
     @property
     def seal(self) -> Seal:
@@ -159,52 +109,8 @@ class Api:
             scope = self.projects[project] if project is not None else None
             return issue_token(connection, self.users[name], scope).text
 
-    def insert(self, table: sa.Table, **values: t.Any) -> t.Any:
-        """Write one row; returns the value of its (first) key."""
-        with transaction(self.engine) as connection:
-            done = connection.execute(sa.insert(table).values(**values)).inserted_primary_key
-        assert done is not None
-        return done[0]
-
-    def instance(self, project: str, name: str, **values: t.Any) -> str:
-        """A server of `project`, on no host unless `values` say so. Returns its UUID."""
-        row = {
-            "uuid": str(uuid.uuid4()),
-            "project_id": self.projects[project],
-            "name": name,
-            "hostname": name,
-            "vm_state": "active",
-            "power_state": 1,
-            "metadata": {},
-            "attempts": [],
-            "host": None,
-            "flavor": {
-                "name": "m1.tiny",
-                "vcpus": 1,
-                "memory_mb": 512,
-                "root_gb": 1,
-                "ephemeral_gb": 0,
-                "swap_mb": 0,
-                "extra_specs": {},
-            },
-            "image": {
-                "id": IMAGE_ID,
-                "name": "ami-tiny",
-                "disk_format": "qcow2",
-                "source": "/nonexistent/tiny.qcow2",
-                "checksum": "sha256:" + "0" * 64,
-                "size": 1 << 20,
-                "virtual_size": 64 << 20,
-                "kernel": None,
-                "ramdisk": None,
-                "cmdline": "",
-                "min_disk_gb": 0,
-                "min_ram_mb": 0,
-                "properties": {"os_host_mount": "yes"},
-            },
-            "created_at": int(time.time()),
-            "updated_at": int(time.time()),
-            **values,
-        }
-        self.insert(tables.instance, **row)
-        return str(row["uuid"])
+    def instance(self, project: str, name: str, *args: t.Any, **columns: t.Any) -> str:
+        """An instance of the project of this name, made now, that runs. Returns the UUID."""
+        now = int(time.time())
+        row = {"power_state": 1, "image": IMAGE, "created_at": now, "updated_at": now, **columns}
+        return super().instance(self.projects[project], name, *args, **row)

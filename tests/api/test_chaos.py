@@ -14,7 +14,7 @@ import pathlib
 
 from tests.api.chaos.__main__ import Chaos, options_of
 from tests.api.jobs.clouds import JobCloud
-from tests.unit._ledger import postgresql
+from tests.support import postgresql
 
 REQUESTS = os.environ.get("CHAOS_REQUESTS", "10")
 

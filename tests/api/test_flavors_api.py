@@ -30,7 +30,7 @@ def doors(cloud: Cloud) -> t.Iterator[Doors]:
 
 def make(cloud: Cloud, name: str, **values: t.Any) -> int:
     row = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "extra_specs": {}, **values}
-    return int(cloud._insert(tables.flavor, name=name, **row))
+    return int(cloud.insert(tables.flavor, name=name, **row))
 
 
 def names(body: t.Any) -> list[str]:
@@ -196,7 +196,7 @@ def test_a_key_is_imported(doors: Doors) -> None:
 
 def test_nobody_takes_the_name_of_anothers_key(cloud: Cloud, doors: Doors) -> None:
     values = {"name": "test", "type": "ssh", "public_key": PUBLIC_KEY, "fingerprint": "", "created_at": 0}
-    cloud._insert(tables.keypair, project_id=doors.project, user_id="", **values)  # a playbook's
+    cloud.insert(tables.keypair, project_id=doors.project, user_id="", **values)  # a playbook's
     refused = doors.member.delete("/os-keypairs/test", 403)["forbidden"]
     assert "ask them, or a manager" in refused["message"]
     doors.admin.delete("/os-keypairs/test", 202)
@@ -236,7 +236,7 @@ def test_a_key_that_cannot_be(doors: Doors, more: dict[str, t.Any]) -> None:
 
 
 def test_keys_are_paged_and_counted(cloud: Cloud, doors: Doors) -> None:
-    cloud._insert(tables.quota, project_id=doors.project, resource="key_pairs", hard_limit=3)
+    cloud.insert(tables.quota, project_id=doors.project, resource="key_pairs", hard_limit=3)
     for name in "abc":
         doors.member.post("/os-keypairs", {"keypair": {"name": name, "public_key": PUBLIC_KEY}}, 200)
     over = doors.member.post("/os-keypairs", {"keypair": {"name": "d", "public_key": PUBLIC_KEY}}, 403)

@@ -33,7 +33,7 @@ def doors(cloud: Cloud) -> t.Iterator[Doors]:
 def hosts(cloud: Cloud) -> list[str]:
     """hv1 with a server in zone nova, which nobody has asked for an hour; hv2, which does not answer, in zone edge."""
     for name, zone in (("hv1", "nova"), ("hv2", "edge")):
-        cloud.host(name, zone)
+        cloud.host(name, zone=zone)
     table = tables.compute_host
     with transaction(cloud.engine) as connection:
         connection.execute(
@@ -130,7 +130,7 @@ def test_a_server_group_by_version(cloud: Cloud, doors: Doors) -> None:
         "user_id": doors.member.id,
     }
     member = cloud.instance(doors.project, "a", None)
-    cloud._insert(tables.server_group_member, instance_uuid=member, group_id=made["id"])
+    cloud.insert(tables.server_group_member, instance_uuid=member, group_id=made["id"])
     path = f"/os-server-groups/{made['id']}"
     assert doors.reader.get(path)["server_group"] == {
         "id": made["id"],
@@ -215,7 +215,7 @@ def test_hypervisors_by_version(cloud: Cloud, doors: Doors, hosts: list[str]) ->
 def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts: list[str]) -> None:
     server = cloud.instance(doors.project, "a", "hv1")
     host = doors.rows(tables.compute_host)[0]["id"]
-    cloud._insert(
+    cloud.insert(
         tables.allocation, instance_uuid=server, compute_host_id=host, vcpus=1, memory_mb=512, disk_gb=1, created_at=0
     )
     found = doors.admin.get("/os-hypervisors/statistics")["hypervisor_statistics"]
@@ -387,7 +387,7 @@ def test_nothing_is_answered_with_5xx(
 ) -> None:
     if not doors.rows(tables.aggregate):
         cloud.host("hv1")
-        cloud._insert(tables.aggregate, name="first", metadata={})
+        cloud.insert(tables.aggregate, name="first", metadata={})
     first = doors.rows(tables.aggregate)[0]["id"]
     for method, path in (
         ("PUT", f"/os-quota-sets/{doors.project}"),

@@ -40,7 +40,7 @@ def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:
         "properties": {"novalite:stat": {}, "hw_disk_bus": "virtio"},
         "created_at": MADE,
     }
-    cloud._insert(tables.image, id=number, owner=owner, name=name, **{**row, **values})
+    cloud.insert(tables.image, id=number, owner=owner, name=name, **{**row, **values})
     return number
 
 

@@ -235,8 +235,8 @@ def test_uploads_that_cannot_be(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_a_project_has_room_for_so_much(cloud: Cloud, doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    cloud._insert(tables.quota, project_id=doors.project, resource="image_size_total", hard_limit=1)
-    cloud._insert(tables.quota, project_id=doors.project, resource="images", hard_limit=2)
+    cloud.insert(tables.quota, project_id=doors.project, resource="image_size_total", hard_limit=1)
+    cloud.insert(tables.quota, project_id=doors.project, resource="images", hard_limit=2)
     number = made(doors.member, None)
     assert "1048576" in send(doors.member, number, bytes((1 << 20) + 1), 413)
     send(doors.member, number, b"", 413, **{"Content-Length": str(1 << 30)})

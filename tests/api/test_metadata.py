@@ -29,7 +29,7 @@ from tests.api.conftest import Cloud, Guest
 def web(cloud: Cloud, client: FlaskClient) -> Guest:
     cloud.host("hv1", zone="north")
     project = cloud.project("demo")
-    network = cloud.network("private", cidr_v6="fd00:9::/64", dns=["10.9.0.53"])
+    network = cloud.network("private", "10.9.0.0/24", cidr_v6="fd00:9::/64", dns=["10.9.0.53"])
     with transaction(cloud.engine) as connection:
         connection.execute(
             sa.insert(tables.security_group).values(id=1, uuid="s", project_id=project, name="default", description="")
@@ -130,7 +130,7 @@ def test_what_is_not_there(web: Guest, path: str) -> None:
 
 def test_a_guest_without_user_data_has_none(cloud: Cloud, client: FlaskClient) -> None:
     cloud.host("hv1")
-    network = cloud.network("private")
+    network = cloud.network("private", "10.9.0.0/24")
     cloud.instance(cloud.project("demo"), "web", "hv1", [(network, "10.9.0.5")], user_data=None)
     guest = Guest(client, cloud.headers("hv1", network, "10.9.0.5"))
     assert guest.text("/latest/") == "meta-data/"
@@ -142,7 +142,7 @@ def test_a_guest_without_user_data_has_none(cloud: Cloud, client: FlaskClient) -
 
 def test_by_its_ipv6_address(cloud: Cloud, client: FlaskClient) -> None:
     cloud.host("hv1")
-    network = cloud.network("six", cidr_v6="fd00:9::/64")
+    network = cloud.network("six", "10.9.0.0/24", cidr_v6="fd00:9::/64")
     cloud.instance(cloud.project("demo"), "six", "hv1", [(network, "10.9.0.5", "fd00:9::5")])
     guest = Guest(client, cloud.headers("hv1", network, "fd00:9::5"))
     assert guest.text("/latest/meta-data/hostname") == "six.novalocal"
@@ -151,7 +151,7 @@ def test_by_its_ipv6_address(cloud: Cloud, client: FlaskClient) -> None:
 
 def test_a_guest_that_boots_is_answered_and_one_that_is_gone_is_not(cloud: Cloud, client: FlaskClient) -> None:
     cloud.host("hv1")
-    network = cloud.network("private")
+    network = cloud.network("private", "10.9.0.0/24")
     instance_uuid = cloud.instance(cloud.project("demo"), "web", "hv1", [(network, "10.9.0.5")], vm_state="building")
     guest = Guest(client, cloud.headers("hv1", network, "10.9.0.5"))
     assert guest.text("/latest/meta-data/instance-id") == "i-00000001"
@@ -163,6 +163,7 @@ def test_static_network_data(cloud: Cloud, client: FlaskClient) -> None:
     cloud.host("hv1")
     network = cloud.network(
         "flat",
+        "10.9.0.0/24",
         cidr_v6="fd00:9::/64",
         gateway="10.9.0.1",
         gateway_v6="fd00:9::1",

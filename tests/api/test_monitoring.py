@@ -31,7 +31,7 @@ MONITORING = pathlib.Path(__file__).parents[2] / "api" / "monitoring"
 @pytest.fixture
 def read(cloud: Cloud) -> t.Iterator[t.Callable[[], dict[str, float]]]:
     """Reads /metrics: the value of each sample, by its name with labels."""
-    app = create_app(Settings(home=str(cloud.home)), ["identity"])
+    app = create_app(Settings(home=str(cloud.home)), ["openstack.identity"])
 
     def samples() -> dict[str, float]:
         text = app.test_client().get("/metrics").get_data(as_text=True)
@@ -42,16 +42,11 @@ def read(cloud: Cloud) -> t.Iterator[t.Callable[[], dict[str, float]]]:
     app.extensions["ledger"].close()
 
 
-def change_host(cloud: Cloud, name: str, **values: t.Any) -> None:
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.compute_host).where(tables.compute_host.c.name == name).values(**values))
-
-
 def test_a_host_in_maintenance_is_up_and_not_enabled(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     cloud.host("hv2")
-    change_host(cloud, "hv1", enabled=False, last_seen_at=1000)
-    change_host(cloud, "hv2", up=False)
+    cloud.change_host("hv1", enabled=False, last_seen_at=1000)
+    cloud.change_host("hv2", up=False)
     samples = read()
     assert [samples[f'novalite_host_up{{host="{name}"}}'] for name in ("hv1", "hv2")] == [1, 0]
     assert [samples[f'novalite_host_enabled{{host="{name}"}}'] for name in ("hv1", "hv2")] == [0, 1]
@@ -60,7 +55,7 @@ def test_a_host_in_maintenance_is_up_and_not_enabled(cloud: Cloud, read: t.Calla
 
 def test_capacity_is_what_may_be_claimed_and_used_what_is(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
-    change_host(cloud, "hv1", reserved_memory_mb=96, ram_ratio=2.0, memory_mb_used=500)
+    cloud.change_host("hv1", reserved_memory_mb=96, ram_ratio=2.0, memory_mb_used=500)
     samples = read()
     assert samples['novalite_host_capacity{host="hv1",resource="memory_mb"}'] == 8000
     assert samples['novalite_host_used{host="hv1",resource="memory_mb"}'] == 500
@@ -140,7 +135,7 @@ def test_the_alert_rules_fire_when_they_should() -> None:
 
 def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
-    change_host(cloud, "hv1", looked_at=1, differences=0)
+    cloud.change_host("hv1", looked_at=1, differences=0)
     known = {name.partition("{")[0] for name in read()} | {"novalite_instances"}  # there are none here
     named = set(re.findall(r"\bnovalite_[a-z_]+", (MONITORING / "alerts.yml").read_text()))
     assert named and named <= known

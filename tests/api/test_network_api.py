@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+from tests.support.rows import change_address
 
 NOWHERE = "11111111-2222-3333-4444-555555555555"
 
@@ -92,14 +93,9 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_subnets_are_a_networks_families(cloud: Cloud, doors: Doors) -> None:
-    both = cloud.network("both", "10.20.0.0/29", "fd00:1::/64", dns=["10.20.0.2", "fd00:1::53"])
+    both = cloud.network("both", "10.20.0.0/29", cidr_v6="fd00:1::/64", dns=["10.20.0.2", "fd00:1::53"])
     with transaction(cloud.engine) as connection:
-        for address, reserved in ((0, "network"), (7, "broadcast"), (3, "user"), (1, None)):
-            connection.execute(
-                tables.fixed_ip.insert().values(
-                    network_id=both.id, ip=(10 << 24) + (20 << 16) + address, reserved=reserved
-                )
-            )
+        change_address(connection, "10.20.0.3", reserved="user")
     four, six = doors.member.get(f"/subnets?network_id={both.uuid}&sort_key=ip_version")["subnets"]
     assert four["allocation_pools"] == [
         {"start": "10.20.0.1", "end": "10.20.0.2"},
@@ -375,7 +371,7 @@ def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
-    cloud._insert(tables.quota, project_id=doors.project, resource="security_groups", hard_limit=1)
+    cloud.insert(tables.quota, project_id=doors.project, resource="security_groups", hard_limit=1)
     make_group(doors)
     assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "b"}}, 409)) == "OverQuota"
     limits = doors.member.get(f"/quotas/{doors.project}")["quota"]

@@ -210,11 +210,7 @@ def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, clien
 
 
 def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs) -> None:
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
-
-    with transaction(api.engine) as connection:
-        network(connection, {**seeds.network("second", "10.30.0.0/24", "br30"), "project": "demo"})
+    api.run("network", networks=[{"name": "second", "cidr": "10.30.0.0/24", "bridge": "br30"}], project="demo")
     (second,) = rows(api, sa.select(tables.network).where(tables.network.c.name == "second"))
     client = client_as("demo")
     answer = client.post(SERVERS, json=body(api))

@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -56,12 +55,8 @@ def test_another_projects_path_is_not_there(doors: Doors) -> None:
 
 def test_zones_are_those_of_the_hosts(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv1")
-    cloud.host("hv2", "edge")
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
-        connection.execute(
-            sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(enabled=False)
-        )
+    cloud.host("hv2", zone="edge", enabled=False)
+    cloud.write(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
     found = doors.member.get(f"/{doors.project}/os-availability-zone")["availabilityZoneInfo"]
     assert found == [
         {"zoneName": "edge", "zoneState": {"available": False}},

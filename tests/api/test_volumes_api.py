@@ -130,7 +130,7 @@ def test_a_quota_is_a_limit(cloud: Cloud, doors: Doors) -> None:
 
 def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> None:
     image = str(uuid.uuid4())
-    cloud._insert(
+    cloud.insert(
         tables.image,
         id=image,
         owner="",

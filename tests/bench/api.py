@@ -25,9 +25,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
 from tests.api import seeds
+from tests.support.cloud import Cloud, sqlite
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 GOAL_MS = 10.0
@@ -171,8 +172,8 @@ def _served() -> t.Iterator[tuple[Asker, t.Callable[[], None]]]:
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="novalite-bench-") as directory, socket.socket() as probe:
         home = pathlib.Path(directory)
-        engine = open_ledger(str(home))
-        token = _seed(engine)
+        cloud = Cloud(sqlite(home))
+        token = _seed(cloud)
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.close()
@@ -183,11 +184,11 @@ def _served() -> t.Iterator[tuple[Asker, t.Callable[[], None]]]:
                 _wait(asker)
                 if len(cores) > 1:
                     os.sched_setaffinity(0, set(cores[:-1]))
-                yield asker, lambda: _fill(engine)
+                yield asker, lambda: _fill(cloud.engine)
             finally:
                 os.sched_setaffinity(0, set(cores))
                 server.terminate()
-                engine.dispose()
+                cloud.close()
 
 
 def _wait(asker: Asker) -> None:
@@ -199,19 +200,14 @@ def _wait(asker: Asker) -> None:
     raise SystemExit("the server does not answer")
 
 
-def _seed(engine: sa.Engine) -> str:
-    seeds.seed(engine)
-    with transaction(engine) as connection:
-        project = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == "demo")).scalar_one()
-        user = tables.tables_identity.user
-        demo = connection.execute(sa.select(user.c.id).where(user.c.name == "demo")).scalar_one()
-        connection.execute(
-            sa.insert(tables.quota),
-            [
-                {"project_id": project, "resource": resource, "hard_limit": limit}
-                for resource, limit in {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024}.items()
-            ],
-        )
+def _seed(cloud: Cloud) -> str:
+    seeds.seed(cloud)
+    table, user = tables.project, tables.tables_identity.user
+    ((project,),) = cloud.rows(sa.select(table.c.id).where(table.c.name == "demo"))
+    ((demo,),) = cloud.rows(sa.select(user.c.id).where(user.c.name == "demo"))
+    for resource, limit in {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024}.items():
+        cloud.insert(tables.quota, project_id=project, resource=resource, hard_limit=limit)
+    with transaction(cloud.engine) as connection:
         return issue_token(connection, demo, project).text
 
 

@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import claim_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
-from tests.unit._ledger import postgresql
+from tests.support import postgresql
 
 BATCH = 1000
 GOALS = {"sqlite": 10.0, "postgresql": 40.0}  # milliseconds for BATCH addresses

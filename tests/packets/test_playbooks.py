@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.packets.bed import run
 from tests.packets.runner import entered
-from tests.unit._ledger.servers.conftest import Cloud, seed
+from tests.support.cloud import Cloud
+from tests.unit._ledger.servers.conftest import seed
 from tests.unit._ledger.servers.test_firewalls import change
 from tests.unit._ledger.servers.test_group_members import launch
 

@@ -40,7 +40,7 @@ from tests.api.chaos import checks
 from tests.api.chaos.client import Book, Client, Login
 from tests.api.chaos.processes import Service, Victims
 from tests.api.jobs.clouds import PLAYBOOKS, PROJECTS, ROOT, JobCloud
-from tests.unit._ledger import postgresql
+from tests.support import postgresql
 
 USER = "chaos"
 # How often a process of a kind is killed, beside the others. A worker's end costs its runs all that they did so far.
@@ -55,7 +55,7 @@ class Chaos:
         self._logs = pathlib.Path(options.logs or cloud.home)
         self._logs.mkdir(exist_ok=True)
         (cloud.home / "trace").unlink(missing_ok=True)
-        shared = cloud.url is not None
+        shared = cloud.ledger_url is not None
         ports = [_free_port() for _server in range(2 if shared else 1)]
         self._urls = [f"http://127.0.0.1:{port}" for port in ports]
         commands = {
@@ -148,7 +148,7 @@ class Chaos:
                 users.grant_role(connection, user["id"], project, "member")
             return Login(USER, password, "demo")
         # an empty ledger needs the hosts and what to launch; the lab's own has all but users
-        books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.url else []
+        books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.ledger_url else []
         command = ["ansible-playbook", "-i", "inventories/lab", *books, "playbooks/users.yml"]
         done = subprocess.run(command, env=self._environment, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:

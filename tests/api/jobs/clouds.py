@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import pathlib
@@ -14,102 +13,46 @@ import subprocess
 import sys
 import time
 import typing as t
-import uuid
-
-import sqlalchemy as sa
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import recorded
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run, run_job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from api.jobs import queue
+from tests.support.cloud import Cloud, sqlite
+from tests.support.rows import DEMO, OTHER, QEMU, a_flavor, an_image
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLAYBOOKS = pathlib.Path(__file__).with_name("playbooks")
-PROJECTS = {"demo": "d" * 32, "other": "e" * 32}
+PROJECTS = {"demo": DEMO, "other": OTHER}
 
 
-class JobCloud:
-    """The ledger at `url` with two projects, two hosts, and jobs; workers have their files in `home`."""
+class JobCloud(Cloud):
+    """The ledger at `url`, or in `home`, with two projects, two hosts, and jobs; workers have their files in `home`."""
 
     def __init__(self, home: pathlib.Path, url: str | None = None) -> None:
-        self.home = home
-        self.url = url
         home.mkdir(exist_ok=True)
-        self.engine = open_ledger(None if url else str(home), url)
+        super().__init__(url or sqlite(home))
+        self.home = home
+        self.ledger_url = url  # None: it is in `home`
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def seed(self, addresses: str = "10.20.0.0/24") -> None:
-        facts = {
-            "domain_type": "qemu",
-            "machine": "pc",
-            "emulator": "/usr/bin/qemu-system-x86_64",
-            "disk_cache": "none",
-            "arch": "x86_64",
-            "hypervisor_type": "QEMU",
-            "hypervisor_version": 7002000,
-        }
-        host = {
-            "enabled": True,
-            "up": True,
-            "last_seen_at": int(time.time()),
-            "aggregates": [],
-            "traits": [],
-            "vcpus": 8,
-            "memory_mb": 65536,
-            "disk_gb": 1000,
-            "reserved_vcpus": 0,
-            "reserved_memory_mb": 512,
-            "reserved_disk_gb": 0,
-            "cpu_ratio": 64.0,
-            "ram_ratio": 1.0,
-            "disk_ratio": 1.0,
-            "facts": facts,
-        }
-        image = {
-            "id": str(uuid.uuid4()),
-            "name": "ami-tiny",
-            "disk_format": "qcow2",
-            "source": "/images/tiny",
-            "checksum": "sha256:" + "0" * 64,
-            "size": 1000,
-            "virtual_size": 1024**3,
-            "properties": {},
-            "created_at": 1,
-        }
-        with transaction(self.engine) as connection:
-            connection.execute(
-                sa.insert(tables.project),
-                [{"id": number, "name": name, "created_at": 1} for name, number in PROJECTS.items()],
-            )
-            connection.execute(
-                sa.insert(tables.quota),
-                [
-                    {"project_id": number, "resource": resource, "hard_limit": -1}
-                    for number in PROJECTS.values()
-                    for resource in ("instances", "cores", "ram")
-                ],
-            )
-            connection.execute(
-                sa.insert(tables.flavor).values(name="m1.tiny", vcpus=1, memory_mb=512, root_gb=1, extra_specs={})
-            )
-            connection.execute(sa.insert(tables.image).values(image))
-            connection.execute(sa.insert(tables.compute_host), [{"name": name, **host} for name in ("hv1", "hv2")])
-        network = {"name": "private", "cidr": addresses, "bridge": "br100"}
-        self.run("network", networks=[network])
-
-    def run(self, operation: str, check_mode: bool = False, **args: t.Any) -> dict[str, t.Any]:
-        """Run a controller module's operation as a task does."""
-        module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{operation}")
-        validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(args)
-        assert validated.error_messages == []
-        ledger = {"home": None if self.url else str(self.home), "ledger_url": self.url}
-        return run_operation(operation_of(operation), {**validated.validated_parameters, **ledger}, check_mode)
+        facts = {**QEMU, "domain_type": "qemu", "machine": "pc", "emulator": "/usr/bin/qemu-system-x86_64"}
+        facts["disk_cache"] = "none"
+        for name, number in PROJECTS.items():
+            self.project(name, number)
+            for resource in ("instances", "cores", "ram"):
+                self.insert(tables.quota, project_id=number, resource=resource, hard_limit=-1)
+        self.insert(tables.flavor, **a_flavor())
+        self.insert(tables.image, **an_image(), created_at=1)
+        for name in ("hv1", "hv2"):
+            room = {"vcpus": 8, "memory_mb": 65536, "disk_gb": 1000, "reserved_memory_mb": 512, "cpu_ratio": 64.0}
+            self.host(name, last_seen_at=int(time.time()), facts=facts, **room)
+        self.run("network", networks=[{"name": "private", "cidr": addresses, "bridge": "br100"}])
 
     # --- What the API does ------------------------------------------------------------------------------------------
 
@@ -127,7 +70,7 @@ class JobCloud:
                 **more,
             )
 
-    def delete(self, uuids: t.Sequence[str], project: str = "demo") -> dict[str, t.Any]:
+    def terminate(self, uuids: t.Sequence[str], project: str = "demo") -> dict[str, t.Any]:
         with transaction(self.engine) as connection:
             request_id = actions.new_request_id()
             recorded.mark(connection, instances_by(connection, uuids=uuids), request_id)
@@ -146,14 +89,6 @@ class JobCloud:
     def instances(self, uuids: t.Sequence[str]) -> dict[str, t.Any]:
         with reading(self.engine) as connection:
             return {instance["uuid"]: instance for instance in instances_by(connection, uuids=uuids, deleted=True)}
-
-    def rows(self, query: t.Any) -> list[t.Any]:
-        with reading(self.engine) as connection:
-            return list(connection.execute(query).all())
-
-    def write(self, statement: t.Any) -> None:
-        with transaction(self.engine) as connection:
-            connection.execute(statement)
 
     def cancel(self, job_id: str) -> dict[str, t.Any]:
         with transaction(self.engine) as connection:
@@ -179,7 +114,7 @@ class JobCloud:
         return {
             **inherited,
             "NOVALITE_HOME": str(self.home),
-            **({"NOVALITE_LEDGER_URL": self.url} if self.url else {}),
+            **({"NOVALITE_LEDGER_URL": self.ledger_url} if self.ledger_url else {}),
             "NOVALITE_PLAYBOOKS": str(playbooks),
             "NOVALITE_JOBS_TRACE": str(self.home / "trace"),
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -226,7 +161,7 @@ class JobCloud:
 
     def close(self) -> None:
         self.stop()
-        self.engine.dispose()
+        super().close()
 
 
 def overlaps(trace: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:

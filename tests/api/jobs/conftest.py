@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pathlib
 import shutil
 import typing as t
@@ -13,7 +11,7 @@ import uuid
 import pytest
 
 from tests.api.jobs.clouds import JobCloud
-from tests.unit._ledger import postgresql
+from tests.support import postgresql
 
 
 @pytest.fixture(scope="session")
@@ -44,17 +42,10 @@ def at_work(seeded_jobs: pathlib.Path, tmp_path_factory: pytest.TempPathFactory)
     cloud.close()
 
 
-@pytest.fixture(scope="session")
-def postgresql_for_jobs(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[postgresql.Server]:
-    run = tmp_path_factory.getbasetemp()
-    with contextlib.ExitStack() as stack:
-        yield stack.enter_context(postgresql.shared_server(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run))
-
-
 @pytest.fixture
-def jobs_on_postgresql(postgresql_for_jobs: postgresql.Server, tmp_path: pathlib.Path) -> t.Iterator[JobCloud]:
+def jobs_on_postgresql(postgresql_server: postgresql.Server, tmp_path: pathlib.Path) -> t.Iterator[JobCloud]:
     """A cloud on PostgreSQL, without a worker."""
-    url = postgresql_for_jobs.create(f"jobs_{uuid.uuid4().hex}")
+    url = postgresql_server.create(f"jobs_{uuid.uuid4().hex}")
     cloud = JobCloud(tmp_path / "home", url)
     cloud.seed()
     yield cloud

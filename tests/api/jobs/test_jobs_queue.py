@@ -142,14 +142,14 @@ class TestClaim:
     def test_an_instance_is_in_one_run_at_a_time(self, jobs: JobCloud) -> None:
         made = jobs.create("a")
         run_id, _jobs = claim(jobs)
-        gone = jobs.delete(made["instances"])
+        gone = jobs.terminate(made["instances"])
         assert claim(jobs) == (None, set())
         end(jobs, run_id)
         assert claim(jobs)[1] == {gone["id"]}
 
     def test_what_comes_later_for_an_instance_does_not_pass(self, jobs: JobCloud) -> None:
         made = jobs.create("a", count=2)
-        gone = jobs.delete(made["instances"][:1])
+        gone = jobs.terminate(made["instances"][:1])
         other = jobs.create("b")
         assert claim(jobs)[1] == {made["id"], other["id"]}
         assert claim(jobs)[1] == set()
@@ -157,7 +157,7 @@ class TestClaim:
 
     def test_a_launch_that_a_deletion_overtook_is_not_begun(self, jobs: JobCloud) -> None:
         made = jobs.create("a")
-        gone = jobs.delete(made["instances"])
+        gone = jobs.terminate(made["instances"])
         assert claim(jobs)[1] == {gone["id"]}
         assert (jobs.job(made["id"])["state"], jobs.job(made["id"])["message"]) == (
             "failed",
@@ -214,9 +214,9 @@ class TestClaim:
         there = [uuid for uuid in hosts if hosts[uuid]["host"] == hosts[first]["host"]]
         elsewhere = [uuid for uuid in hosts if uuid not in there]
         assert len(there) > 1 and elsewhere
-        jobs.delete([there[0]])
+        jobs.terminate([there[0]])
         assert claim(jobs, runs_per_host=1)[0] is not None
-        second, third = jobs.delete([there[1]]), jobs.delete([elsewhere[0]])
+        second, third = jobs.terminate([there[1]]), jobs.terminate([elsewhere[0]])
         assert claim(jobs, runs_per_host=1)[1] == {third["id"]}
         assert jobs.job(second["id"])["state"] == "queued"
 
@@ -460,7 +460,7 @@ def test_every_kind_has_its_playbook() -> None:
 def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
     made = jobs.create("a")
     end(jobs, claim(jobs)[0], runs.LOST)
-    gone = jobs.delete(made["instances"])
+    gone = jobs.terminate(made["instances"])
     end(jobs, claim(jobs)[0], runs.LOST)
     assert jobs.job(gone["id"])["state"] == "failed"
     instance = jobs.instances(made["instances"])[made["instances"][0]]

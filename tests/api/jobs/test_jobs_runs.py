@@ -65,7 +65,7 @@ class TestOneWorker:
         assert len({record["run_id"] for record in done}) == 1
         states = at_work.instances([uuid for record in made for uuid in record["instances"]]).values()
         assert {state["vm_state"] for state in states} == {"active"}
-        gone = at_work.delete(made[0]["instances"])
+        gone = at_work.terminate(made[0]["instances"])
         assert at_work.wait(gone["id"])[0]["state"] == "succeeded"
         assert at_work.leaks() == []
 

@@ -30,7 +30,7 @@ def test_a_worker_of_another_machine_is_gone_after_a_long_silence_or_when_it_was
         cloud.write(sa.insert(worker).values(seen_at=now - silent, stopped_at=stopped_at, **row))
         cloud.write(sa.insert(run).values(id=f"of-{name}", kind="evict", state="running", worker_id=name, created_at=0))
     cloud.write(sa.insert(run).values(id="of-none", kind="evict", state="running", worker_id="none", created_at=0))
-    options = Options(home=str(cloud.home), ledger_url=cloud.url, lost_after=20)
+    options = Options(home=str(cloud.home), ledger_url=cloud.ledger_url, lost_after=20)
     with reading(cloud.engine) as connection:
         gone = workers.orphans(connection, options, "me")
         assert sorted(gone) == [("of-dead", "dead"), ("of-none", "none"), ("of-stopped", "stopped")]

@@ -30,8 +30,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from tests.support.postgresql import Server
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
-from tests.unit._ledger.postgresql import Server
 
 NOW = 1_000_000
 Network = dict[str, t.Any]

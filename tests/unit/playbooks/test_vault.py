@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
-from tests.unit._ledger import postgresql
+from tests.support import postgresql
 from tests.unit.playbooks.controller import CATALOGUE, Controller
 
 SECRET = "hunter2isinhere"

@@ -40,9 +40,11 @@ def test_moves_are_proposed_as_commands(cloud: t.Any) -> None:
     built = cloud.server(
         {"name": "web", "count": 3, "flavor": "m1.large", "image": "ami-tiny", "key": "test", "metadata": {"a": "b"}}
     )["to_build"]
+    cloud.change_host("hv1", ram_ratio=2.0, disk_ratio=3.0)
     for instance in built:
         cloud.place(instance["uuid"], "hv1")
         cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    cloud.change_host("hv1", ram_ratio=1.0, disk_ratio=1.0)  # less than there is on it
     result = ask(cloud, balance_plan)
     assert result["score_after"] < result["score_before"] and len(result["moves"]) == 2
     move = result["moves"][0]

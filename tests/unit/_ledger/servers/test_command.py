@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_access import server_access
 from api import cli
-from tests.unit._ledger.servers.conftest import Cloud
+from tests.support.cloud import Cloud
 
 pytestmark = pytest.mark.parametrize("cloud", ["sqlite"], indirect=True)
 

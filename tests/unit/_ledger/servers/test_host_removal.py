@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError
-from tests.unit._ledger.servers.conftest import DEMO
+from tests.support.rows import DEMO
 
 
 def leave(cloud: t.Any, host: str = "hv1", check_mode: bool = False) -> dict[str, t.Any]:

@@ -37,7 +37,7 @@ def test_what_is_claimed_and_what_may_be(cloud: t.Any) -> None:
 
 def test_one_project_sees_its_own(cloud: t.Any) -> None:
     cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})
-    cloud.add_network("theirs", 0x0A1E0000, owner="d" * 32)
+    cloud.network("theirs", "10.30.0.0/28", owner="d" * 32)
     found = look(cloud, project="other")
     assert found["servers"] == found["security_groups"] == []
     assert [network["name"] for network in found["networks"]] == ["private"]

@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
-from tests.unit._ledger.servers.conftest import Cloud
+from tests.support.cloud import Cloud
 
 Host = dict[str, t.Any]
 OTHER = "e" * 32
@@ -50,7 +50,7 @@ def group(cloud: Cloud, project: str, name: str, *rules: dict[str, t.Any]) -> No
 @pytest.fixture
 def full(cloud: Cloud) -> Cloud:
     """Three servers of two projects on two hosts, with groups that name each other, volumes, user data and ids gone."""
-    cloud.add_network("inner", 0x0A150000, owner=OTHER)
+    cloud.network("inner", "10.21.0.0/28", owner=OTHER)
     row = {"project_id": OTHER, "name": "test", "public_key": "ssh-ed25519 BBBB", "fingerprint": "1", "created_at": 1}
     with transaction(cloud.engine) as connection:
         connection.execute(sa.insert(tables.keypair).values(**row))

@@ -101,9 +101,9 @@ def test_unknown_project(cloud: t.Any) -> None:
 
 
 def test_the_only_network_is_the_default_and_a_choice_must_be_made_among_two(cloud: t.Any) -> None:
-    cloud.add_network("hidden", 0x0A150000, owner="e" * 32)
+    cloud.network("hidden", "10.21.0.0/28", owner="e" * 32)
     assert cloud.server(ask("one"))["to_build"][0]["nics"][0]["network"]["name"] == "private"
-    cloud.add_network("mine", 0x0A160000, owner=DEMO)
+    cloud.network("mine", "10.22.0.0/28", owner=DEMO)
     with pytest.raises(NovaliteError, match=r"'two' names no network, and project 'demo' sees 2 \(mine, private\)"):
         cloud.server(ask("two"))
     (two,) = cloud.server(ask("two", networks=["mine", "private"]))["to_build"]
@@ -127,7 +127,7 @@ def test_quota_counts_what_is_there_and_lets_go_of_what_is_deleted(cloud: t.Any)
 
 
 def test_quota_of_ram_and_fixed_ips(cloud: t.Any) -> None:
-    cloud.add_network("dmz", 0x0A150000)
+    cloud.network("dmz", "10.21.0.0/28")
     cloud.write(
         sa.insert(tables.quota).values([{"project_id": DEMO, "resource": "fixed_ips", "hard_limit": 3}]),
         sa.insert(tables.quota).values([{"project_id": DEMO, "resource": "ram", "hard_limit": 150}]),

@@ -78,7 +78,7 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
 
 
 def test_the_number_of_queries_does_not_grow(cloud: t.Any) -> None:
-    cloud.add_network("dmz", 0x0A150000)
+    cloud.network("dmz", "10.21.0.0/28")
     build(cloud, "one", networks=["private"])
     _found, few = read(cloud)
     build(cloud, "web", count=8, networks=["dmz", "private"])
