@@ -25,8 +25,7 @@ from .._json import JsonMapping, JsonObject
 from .devices import SIDES, TARGETS
 from .fingerprint import Fingerprint
 from .policy import INSTANCE, NEW, OUT_OF
-from .present import Present, Scopes
-from .request import Changes
+from .present import Changes, Present, Scopes
 from .rules import FAMILIES
 from .ruleset import dispatches
 

@@ -14,7 +14,7 @@ from .._json import JsonObject
 from .._network import additions, bridged
 from .._network.additions import Additions
 from .._network.ownership import Mark
-from .request import Request
+from .arguments import Request
 
 
 def show(request: Request, before: JsonObject, after: JsonObject, check_mode: bool, mark: Mark) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from .._firewall.reach import subject
 from .._firewall.rules import Rule, parse_rule
 from .._json import JsonMapping
+from .._plan.reach import subject
 
 SHOWN = 8  # members of a group that are named; more of them are counted
 ANYONE = "anyone"

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import typing as t
 
-from .._firewall.reach import subject
 from .._firewall.rules import parse_rule
 from .._json import JsonMapping
+from .._plan.reach import subject
 
 SHOWN = 12  # instances that a host's card names; more of them are counted
 _BAR, _CARD = 90, 235  # points

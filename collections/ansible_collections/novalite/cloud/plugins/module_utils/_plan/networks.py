@@ -11,11 +11,11 @@ import netaddr
 
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import LINK_LOCAL
-from .._firewall import reach
 from .._guest import image_properties
 from .._json import JsonObject
 from .._model.instance import Instance, Network, Nic
 from .._network.namespaces import namespace_of
+from . import reach
 
 Plan = JsonObject
 Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end

@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
-from ..._firewall import reach
+from ..._plan import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
 from ..queries.views import instances_by

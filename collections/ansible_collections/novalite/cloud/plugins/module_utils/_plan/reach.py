@@ -13,8 +13,8 @@ import typing as t
 
 import netaddr
 
+from .._firewall.rules import Rule, parse_rule
 from .._json import JsonMapping, JsonObject
-from .rules import Rule, parse_rule
 
 _PORTS = (6, 17, 132)
 _ICMP = (1, 58)
