@@ -45,7 +45,7 @@ def allows(operation: str) -> t.Callable[[View], View]:
             check(operation)
             return view(*args, **kwargs)
 
-        checked.policy_operation = operation  # type: ignore[attr-defined]
+        checked.policy_operation = operation  # type: ignore[attr-defined]  # functions have no such attribute but this
         return t.cast(View, checked)
 
     return decorate

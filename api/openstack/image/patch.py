@@ -108,7 +108,7 @@ def changes() -> list[Record]:
     """The changes in the request's body. Raises BadRequestError unless it is a list of them."""
     if request.mimetype not in PATCH_TYPES:
         raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
-    value = validation.read_json("JSON patch")
+    value: t.Any = validation.read_json("JSON patch")
     if request.mimetype == PATCH_TYPES[1]:
         validation.check(value, OLD_PATCH)
         value = [_new_form(change) for change in value]

@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     subnet_id,
 )
 
-Record = dict[str, t.Any]
+from ...web.bodies import Body, Record
 
 DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
 ZONE = "nova"
@@ -25,7 +25,7 @@ RUNNING = 1  # Nova's power state
 PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
-def network(row: Record, admin: bool = False) -> Record:
+def network(row: Record, admin: bool = False) -> Body:
     ranges = {4: row["cidr"], 6: row["cidr_v6"]}
     subnets = [subnet_id(row["uuid"], version) for version in ranges if ranges[version] is not None]
     shown = _network(row["uuid"], shown_name(row), row["owner"], subnets, row["mtu"] or DEFAULT_MTU)
@@ -47,14 +47,14 @@ def shown_name(row: Record) -> str:
     return str(row["name"] if row["display_name"] is None else row["display_name"])
 
 
-def pool_network(row: Record) -> Record:
+def pool_network(row: Record) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
     number = pool_network_id(row["name"])
     shown = _network(number, row["name"], "", [subnet_id(number, 4)], DEFAULT_MTU)
     return {**shown, "shared": False, "router:external": True}
 
 
-def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Record:
+def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
     return {
         "id": number,
         "name": name,
@@ -76,7 +76,7 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Record]:
+def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Body]:
     """A network's subnets; `said` is what projects told of them, by network and IP version."""
     found = []
     if row["cidr"] is not None:
@@ -115,7 +115,7 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
     return found
 
 
-def pool_subnets(row: Record) -> list[Record]:
+def pool_subnets(row: Record) -> list[Body]:
     number = pool_network_id(row["name"])
     return [
         {
@@ -130,7 +130,7 @@ def pool_subnets(row: Record) -> list[Record]:
     ]
 
 
-def _subnet(network_uuid: str, version: int, owner: str) -> Record:
+def _subnet(network_uuid: str, version: int, owner: str) -> Body:
     return {
         "id": subnet_id(network_uuid, version),
         "network_id": network_uuid,
@@ -148,16 +148,19 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Record:
     }
 
 
-def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Record]:
+def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Body]:
     return [{"start": low, "end": high} for low, high in ranges]
 
 
-def port(row: Record, admin: bool = False) -> Record:
-    addresses = [
+def fixed_ips(row: Record) -> list[dict[str, str]]:
+    return [
         {"subnet_id": subnet_id(row["network_uuid"], version), "ip_address": address}
         for version, address in ((4, row["ip"]), (6, row["ipv6"]))
         if address
     ]
+
+
+def port(row: Record, admin: bool = False) -> Body:
     attached = row["instance_uuid"] is not None
     runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING and row["status"] != "attaching")
     up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
@@ -171,7 +174,7 @@ def port(row: Record, admin: bool = False) -> Record:
         "admin_state_up": up,
         "status": "ACTIVE" if runs and up else "DOWN",
         "mac_address": row["mac"],
-        "fixed_ips": addresses,
+        "fixed_ips": fixed_ips(row),
         "device_id": row["instance_uuid"] if attached else row["device_id"],
         "device_owner": f"compute:{row['availability_zone'] or ZONE}" if attached else row["device_owner"],
         "security_groups": row["security_groups"],
@@ -198,7 +201,7 @@ def port(row: Record, admin: bool = False) -> Record:
     return shown
 
 
-def router(row: Record) -> Record:
+def router(row: Record) -> Body:
     leads = None
     if row["external_pool"] is not None:
         # guests leave under the address of their own host: a router has none
@@ -224,7 +227,7 @@ def router(row: Record) -> Record:
     }
 
 
-def agent(row: Record, seen: str) -> Record:
+def agent(row: Record, seen: str) -> Body:
     """A compute host as the agent that its network is done by."""
     return {
         "id": row["service_uuid"],
@@ -244,7 +247,7 @@ def agent(row: Record, seen: str) -> Record:
     }
 
 
-def security_group(row: Record) -> Record:
+def security_group(row: Record) -> Body:
     return {
         "id": row["uuid"],
         "name": row["name"],
@@ -259,7 +262,7 @@ def security_group(row: Record) -> Record:
     }
 
 
-def rule(row: Record, project_id: str) -> Record:
+def rule(row: Record, project_id: str) -> Body:
     # what lets everything out anywhere has no prefix, as in the groups that Neutron makes
     anywhere = row["direction"] == "egress" and row["protocol"] == "any" and row["cidr"] in ("0.0.0.0/0", "::/0")
     return {
@@ -281,7 +284,7 @@ def rule(row: Record, project_id: str) -> Record:
     }
 
 
-def floating_ip(row: Record) -> Record:
+def floating_ip(row: Record) -> Body:
     led = row["vif_id"] is not None
     return {
         "id": row["id"],
