@@ -18,7 +18,7 @@ def iso(seconds: float) -> str:
 @functools.lru_cache(maxsize=8192)
 def precise(seconds: float | None) -> str | None:
     """As Nova and Cinder write some times: with the place of microseconds, and without a zone."""
-    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(seconds))
+    return None if not seconds else time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(seconds))
 
 
 def with_microseconds(seconds: float) -> str:

@@ -10,29 +10,22 @@ import typing as t
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
-from .blueprint import Answer, Record, in_cinders_words, speaks, volume, whose
+from .blueprint import in_cinders_words, speaks, volume, whose
 from .routes_volume_actions import attach, detach
 
 
-@volume.get("/<project>/attachments", strict_slashes=True)
+@volume.get("/<project>/attachments", strict_slashes=True, defaults={"shown": views.brief_attachment})
+@volume.get("/<project>/attachments/detail", defaults={"shown": views.attachment})
 @policy.allows("volume:read")
-def list_attachments() -> Answer:
-    return _listed(views.brief_attachment)
-
-
-@volume.get("/<project>/attachments/detail")
-@policy.allows("volume:read")
-def list_attachments_in_detail() -> Answer:
-    return _listed(views.attachment)
-
-
-def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
+def list_attachments(shown: t.Callable[[Record, Record], Record]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
@@ -81,7 +74,7 @@ def _check_version() -> None:
         raise NotFound()
 
 
-def _one(connection: t.Any, number: str) -> tuple[Record, Record]:
+def _one(connection: Connection, number: str) -> tuple[Record, Record]:
     for row in volumes_by(connection, project_id=whose()):
         for attachment in row["attachments"]:
             if attachment["id"] == number:

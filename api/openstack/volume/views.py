@@ -5,24 +5,15 @@
 
 from __future__ import annotations
 
-import typing as t
-from datetime import datetime, timezone
-
 from flask import request
 
+from ...web.bodies import Body, Record
 from ...web.context import current
+from ...web.times import precise
 from .blueprint import speaks
 
-Record = dict[str, t.Any]
 
-
-def time(seconds: float | None) -> str | None:
-    if not seconds:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000000")
-
-
-def links(kind: str, number: str, project: str) -> list[Record]:
+def links(kind: str, number: str, project: str) -> list[Body]:
     return [
         {"rel": "self", "href": f"{request.url_root}volume/v3/{project}/{kind}/{number}"},
         {"rel": "bookmark", "href": f"{request.url_root}volume/{project}/{kind}/{number}"},
@@ -39,20 +30,20 @@ def _is_made_up(row: Record) -> bool:
     return str(row["name"]).endswith(f"-{row['id'][:8]}") or str(row["name"]).endswith(row["id"])
 
 
-def brief_volume(row: Record) -> Record:
+def brief_volume(row: Record) -> Body:
     return {"id": row["id"], "name": name(row), "links": links("volumes", row["id"], row["project_id"])}
 
 
-def new_volume(row: Record) -> Record:
+def new_volume(row: Record) -> Body:
     """As a volume is shown to who makes or changes it."""
-    body: Record = {
+    body: Body = {
         **brief_volume(row),
         "description": row["description"],
         "size": row["size_gb"],
         "status": row["status"],
         "availability_zone": row["availability_zone"] or "nova",
-        "created_at": time(row["created_at"]),
-        "updated_at": time(row["updated_at"]),
+        "created_at": precise(row["created_at"]),
+        "updated_at": precise(row["updated_at"]),
         "volume_type": row["type"],
         "attachments": [attached(row, record) for record in row["attachments"] if record["attached_at"]],
         "snapshot_id": row["snapshot_id"],
@@ -77,7 +68,7 @@ def new_volume(row: Record) -> Record:
     return body
 
 
-def volume(row: Record) -> Record:
+def volume(row: Record) -> Body:
     body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row["project_id"]}
     if row["image"]:
         body["volume_image_metadata"] = image_metadata(row["image"])
@@ -87,7 +78,7 @@ def volume(row: Record) -> Record:
     return body
 
 
-def image_metadata(image: Record) -> Record:
+def image_metadata(image: Record) -> Body:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),
@@ -103,7 +94,7 @@ def image_metadata(image: Record) -> Record:
     return {key: str(value) for key, value in described.items() if value is not None}
 
 
-def attached(row: Record, record: Record) -> Record:
+def attached(row: Record, record: Record) -> Body:
     return {
         "id": row["id"],
         "attachment_id": record["id"],
@@ -111,7 +102,7 @@ def attached(row: Record, record: Record) -> Record:
         "server_id": record["instance_uuid"],
         "host_name": record["host"] if current().is_admin else None,
         "device": device(record),
-        "attached_at": time(record["attached_at"]),
+        "attached_at": precise(record["attached_at"]),
     }
 
 
@@ -119,23 +110,23 @@ def device(record: Record) -> str:
     return str(record["device"]) if str(record["device"]).startswith("/") else f"/dev/{record['device']}"
 
 
-def attachment(row: Record, record: Record) -> Record:
+def attachment(row: Record, record: Record) -> Body:
     """An attachment as a resource of its own."""
     return {
         **brief_attachment(row, record),
-        "attached_at": time(record["attached_at"]),
+        "attached_at": precise(record["attached_at"]),
         "detached_at": None,
         "attach_mode": "ro" if record["readonly"] else "rw",
         "connection_info": {},
     }
 
 
-def brief_attachment(row: Record, record: Record) -> Record:
+def brief_attachment(row: Record, record: Record) -> Body:
     status = {"in-use": "attached"}.get(row["status"], row["status"])
     return {"id": record["id"], "status": status, "instance": record["instance_uuid"], "volume_id": row["id"]}
 
 
-def new_snapshot(row: Record) -> Record:
+def new_snapshot(row: Record) -> Body:
     body = {
         "id": row["id"],
         "name": name(row),
@@ -144,8 +135,8 @@ def new_snapshot(row: Record) -> Record:
         "status": row["status"],
         "size": row["size_gb"],
         "metadata": row["metadata"],
-        "created_at": time(row["created_at"]),
-        "updated_at": time(row["updated_at"]),
+        "created_at": precise(row["created_at"]),
+        "updated_at": precise(row["updated_at"]),
     }
     if speaks(14):
         body["group_snapshot_id"] = None
@@ -156,7 +147,7 @@ def new_snapshot(row: Record) -> Record:
     return body
 
 
-def snapshot(row: Record) -> Record:
+def snapshot(row: Record) -> Body:
     return {
         **new_snapshot(row),
         "os-extended-snapshot-attributes:progress": "100%" if row["status"] == "available" else "0%",
@@ -164,16 +155,16 @@ def snapshot(row: Record) -> Record:
     }
 
 
-def volume_type(row: Record) -> Record:
+def volume_type(row: Record) -> Body:
     return {**new_volume_type(row), "qos_specs_id": None}
 
 
-def new_volume_type(row: Record) -> Record:
+def new_volume_type(row: Record) -> Body:
     """As a type is shown to who makes it."""
     return {**changed_volume_type(row), "os-volume-type-access:is_public": row["is_public"]}
 
 
-def changed_volume_type(row: Record) -> Record:
+def changed_volume_type(row: Record) -> Body:
     """As a type is shown to who changes it."""
     return {
         "id": row["id"],
