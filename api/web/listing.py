@@ -34,9 +34,9 @@ class Dialect:
     default_limit: int = MAX_LIMIT
     no_marker: type[NovaliteError] = BadRequestError
 
-    def whole(self, name: str, default: int) -> int:
-        """The query parameter `name`, a number from 0 on. Raises BadRequestError."""
-        text = request.args.get(name)
+    def whole(self, name: str, default: int, text: str | None = None) -> int:
+        """The query parameter `name`, a number from 0 on; or `text`, one of several. Raises BadRequestError."""
+        text = request.args.get(name) if text is None else text
         if text is None:
             return default
         if not text.isascii() or not text.isdigit() or len(text) > 18:
