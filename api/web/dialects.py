@@ -10,7 +10,8 @@ import typing as t
 
 from werkzeug.exceptions import NotFound
 
-Body = t.Mapping[str, t.Any]
+from .bodies import Body
+
 Render = t.Callable[[int, str, Exception | None], Body]
 
 # Nova's names (nova.api.openstack.wsgi.Fault)

@@ -25,8 +25,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 
 from .dialects import dialect
 
-Answer = tuple[t.Any, int]
-
 
 class BadRequestError(NovaliteError):
     """What was sent cannot be."""
@@ -74,15 +72,27 @@ STATUS: dict[type[NovaliteError], int] = {
 UNFIT = (OverflowError, UnicodeError, DataError)
 
 
+Words = t.Mapping[type[NovaliteError], t.Callable[[str], Exception]]
+
+
 @contextlib.contextmanager
-def as_bad_request() -> t.Iterator[None]:
-    """Around what holds a client's values against the ledger's rules: a plain NovaliteError there is the client's."""
+def in_words(words: Words) -> t.Iterator[None]:
+    """Around what the ledger may refuse: its errors as `words` says for the first of their classes.
+
+    NovaliteError itself stands for a plain one only, and not for those with a meaning of their own.
+    """
     try:
         yield
     except NovaliteError as error:
-        if type(error) is not NovaliteError:
-            raise
-        raise BadRequestError(str(error)) from error
+        for kind, word in words.items():
+            if type(error) is kind or (isinstance(error, kind) and kind is not NovaliteError):
+                raise word(str(error)) from error
+        raise
+
+
+def as_bad_request() -> t.ContextManager[None]:
+    """Around what holds a client's values against the ledger's rules: a plain NovaliteError there is the client's."""
+    return in_words({NovaliteError: BadRequestError})
 
 
 def register(app: Flask) -> None:

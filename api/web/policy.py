@@ -18,7 +18,8 @@ from .operations import OPERATIONS
 
 POLICY: dict[str, str] = dict(OPERATIONS)
 
-View = t.TypeVar("View", bound=t.Callable[..., t.Any])
+Given = t.ParamSpec("Given")
+Returned = t.TypeVar("Returned")
 
 
 def override(text: str | None) -> None:
@@ -35,18 +36,18 @@ def override(text: str | None) -> None:
         POLICY[operation] = role
 
 
-def allows(operation: str) -> t.Callable[[View], View]:
+def allows(operation: str) -> t.Callable[[t.Callable[Given, Returned]], t.Callable[Given, Returned]]:
     """Let only those call a route who may do `operation`. The route carries the operation's name for tests to read."""
     POLICY[operation]  # a route without a rule fails when it is declared
 
-    def decorate(view: View) -> View:
+    def decorate(view: t.Callable[Given, Returned]) -> t.Callable[Given, Returned]:
         @functools.wraps(view)
-        def checked(*args: t.Any, **kwargs: t.Any) -> t.Any:
+        def checked(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
             check(operation)
             return view(*args, **kwargs)
 
-        checked.policy_operation = operation  # type: ignore[attr-defined]
-        return t.cast(View, checked)
+        checked.policy_operation = operation  # type: ignore[attr-defined]  # functions have no such attribute but this
+        return checked
 
     return decorate
 

@@ -12,6 +12,7 @@ import typing as t
 import jsonschema
 from flask import request
 
+from .bodies import Json, Record
 from .errors import BadRequestError
 from .shell import MAX_DEPTH, unfit
 
@@ -23,7 +24,7 @@ MAX_SAME = 512
 _SAME: dict[int, tuple[Schema, jsonschema.Draft202012Validator]] = {}  # by the schema's id
 
 
-def body(schema: Schema) -> dict[str, t.Any]:
+def body(schema: Schema) -> Record:
     """The request's JSON object, if `schema` allows it. Raises BadRequestError, which names the field."""
     value = read_json("JSON object")
     if not isinstance(value, dict):
@@ -32,7 +33,7 @@ def body(schema: Schema) -> dict[str, t.Any]:
     return value
 
 
-def read_json(what: str) -> t.Any:
+def read_json(what: str) -> Json:
     """The request's body as JSON, nested no deeper than MAX_DEPTH. Raises BadRequestError, which asks for a `what`."""
     try:
         value = json.loads(request.get_data(cache=True), parse_constant=_no_constant)
@@ -46,14 +47,14 @@ def read_json(what: str) -> t.Any:
     return value
 
 
-def query(schema: Schema) -> dict[str, t.Any]:
+def query(schema: Schema) -> Record:
     """The query's parameters as {name: text}, of one given several times the last, if `schema` allows them."""
     value = {name: values[-1] for name, values in request.args.lists()}
     check(value, schema, "query parameter")
     return value
 
 
-def check(value: t.Any, schema: Schema, what: str = "input") -> None:
+def check(value: Json, schema: Schema, what: str = "input") -> None:
     """Raise BadRequestError for the first thing in `value` that `schema` does not allow."""
     # the one that lies deepest says most: of an "oneOf" it is the alternative that was meant
     error = jsonschema.exceptions.best_match(_validator_of(schema).iter_errors(value))
@@ -83,5 +84,5 @@ def _validator(text: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
 
 
-def _no_constant(name: str) -> t.Any:
+def _no_constant(name: str) -> t.NoReturn:
     raise ValueError(f"{name} is no JSON")

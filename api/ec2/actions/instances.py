@@ -199,7 +199,7 @@ def start_instances(asked: Asked) -> Body:
         name = actions.get(record["vm_state"])
         if name is None or record["task_state"] is not None:
             raise _wrong(record, "started")
-        SERVER_ACTIONS[name].do(connection, row, None, caller)
+        SERVER_ACTIONS[name].do(connection, row, {}, caller)
 
     return _changes(_act(asked, start, "started"))
 
@@ -220,7 +220,7 @@ def stop_instances(asked: Asked) -> Body:
             raise _wrong(record, "stopped")
         if record["ec2"]["disable_api_stop"]:
             raise _protected(record, "disableApiStop")
-        SERVER_ACTIONS[name].do(connection, row, None, caller)
+        SERVER_ACTIONS[name].do(connection, row, {}, caller)
 
     return _changes(_act(asked, stop, "stopped"))
 
@@ -274,7 +274,7 @@ def get_console_output(asked: Asked) -> Body:
     said = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            said = console.output(record["uuid"], None, current())
+            said = console.output(record["uuid"], {}, current())
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),

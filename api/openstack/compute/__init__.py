@@ -10,29 +10,18 @@ route begins and ends.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import typing as t
+import sys
 
 from flask import Flask
 
 from ...settings import Settings
+from ...web import services
 from . import legacy, servers
 from .blueprint import compute, compute_legacy, compute_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    legacy_packages = [legacy] if settings.api_legacy == "on" else []
-    for package in (servers, *legacy_packages):
-        _import_routes(package.__path__, package.__name__)
-    _import_routes(__path__, __name__)
-    app.register_blueprint(compute_versions)
-    app.register_blueprint(compute)
-    if legacy_packages:
-        app.register_blueprint(compute_legacy)
-
-
-def _import_routes(path: t.Iterable[str], package: str) -> None:
-    for module in pkgutil.iter_modules(path):
-        if module.name.startswith("routes_"):
-            importlib.import_module(f"{package}.{module.name}")
+    old = settings.api_legacy == "on"
+    for package in (servers, *([legacy] if old else []), sys.modules[__name__]):
+        services.import_routes(package)
+    services.register(app, compute_versions, compute, *([compute_legacy] if old else []))

@@ -5,25 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from flask import Blueprint
-
-from ...web import policy
+from ...web import services
 from . import microversions
 
-Answer = tuple[t.Any, int]
-
-compute_versions = Blueprint("compute_versions", __name__, url_prefix="/compute")
-
-
-def _blueprint(name: str) -> Blueprint:
-    blueprint = Blueprint(name, __name__, url_prefix="/compute/v2.1")
-    blueprint.before_request(policy.guard)
-    blueprint.before_request(microversions.negotiate)
-    blueprint.after_request(microversions.announce)
-    return blueprint
-
-
-compute = _blueprint("compute")
-compute_legacy = _blueprint("compute_legacy")  # NOVALITE_API_LEGACY=off leaves it out
+compute_versions = services.blueprint("compute_versions", "/compute")
+compute = services.blueprint("compute", "/compute/v2.1")
+compute_legacy = services.blueprint("compute_legacy", "/compute/v2.1")  # NOVALITE_API_LEGACY=off leaves it out
+for _blueprint in (compute, compute_legacy):
+    _blueprint.before_request(microversions.negotiate)
+    _blueprint.after_request(microversions.announce)

@@ -5,44 +5,25 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
-import urllib.parse
 
-from flask import request
+from ...web.bodies import Body, Json, Record
+from ...web.listing import MAX_LIMIT, Dialect, body
 
-from ...web.errors import BadRequestError
-
-Record = dict[str, t.Any]
-
-MAX_LIMIT = 1000  # nova.conf [api] max_limit
-
-
-def number(name: str, default: int = 0) -> int:
-    """A query parameter that is a whole number from 0 on. Raises BadRequestError."""
-    said = request.args.get(name)
-    if said is None:
-        return default
-    if re.fullmatch(r"[0-9]{1,18}", said, re.ASCII) is None:
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. {name} must be >= 0.")
-    return int(said)
+NOVA = Dialect(
+    number="Invalid input for query parameters {name}. Value: {value}. {name} must be >= 0.",
+    marker="Marker {name} {value} could not be found.",
+    key="Invalid input for query parameters sort_key. Value: {value}. No such sort key.",
+    direction="Invalid input for query parameters sort_dir. Value: {value}. asc or desc.",
+)
 
 
-def page(rows: t.Sequence[Record], key: str, what: str) -> tuple[list[Record], list[Record]]:
-    """Those of `rows` after the query's marker, a value of `key`, at most its limit; and the links to what follows.
+def page(plural: str, rows: t.Sequence[Record], view: t.Callable[[Record], Json], key: str, name: str) -> Body:
+    """The body with those of `rows` after the query's marker, a value of `key`, at most its limit, as `view` has them.
 
-    Raises BadRequestError for a marker that is not there.
+    `name` is what a row is called. Raises BadRequestError for a marker that is not there.
     """
-    limit = min(number("limit", MAX_LIMIT) or MAX_LIMIT, MAX_LIMIT)
-    marker, start = request.args.get("marker"), 0
-    if marker is not None:
-        at = next((index for index, row in enumerate(rows) if str(row[key]) == marker), None)
-        if at is None:
-            raise BadRequestError(f"Marker {what} {marker[:60]} could not be found.")
-        start = at + 1
-    shown = list(rows[start : start + limit])
-    if start + limit >= len(rows):
-        return shown, []
-    args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
-    query = urllib.parse.urlencode([*args, ("marker", str(shown[-1][key]))])
-    return shown, [{"rel": "next", "href": f"{request.base_url}?{query}"}]
+    start, limit = NOVA.start(rows, key, name), NOVA.limit() or MAX_LIMIT
+    shown = rows[start : start + limit]
+    more = start + limit < len(rows)
+    return body(plural, [view(row) for row in shown], str(shown[-1][key]) if more else None)

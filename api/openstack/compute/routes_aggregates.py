@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
@@ -15,44 +13,29 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
     write_aggregates,
 )
 
-from ...web import policy, validation
+from ...web import policy, schemas, validation
+from ...web.bodies import Answer, Body, Json, Record, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from .blueprint import Answer, compute
+from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
+from ...web.times import precise
+from .blueprint import compute
 from .microversions import microversion
-from .servers.views import precise
 
-Record = dict[str, t.Any]
-Schema = dict[str, t.Any]
-
-
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}
+NAME: Schema = {**schemas.NAME, "pattern": r"^\S(.*\S)?$"}
 ZONE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": r"^[^:\s]([^:]*[^:\s])?$"}
 METADATA: Schema = {
     "type": "object",
     "propertyNames": {"pattern": "^[a-zA-Z0-9-_:. ]{1,255}$"},
-    "additionalProperties": {"type": ["string", "null"], "maxLength": 255},
+    "additionalProperties": OPTIONAL,
     "maxProperties": 128,
 }
-HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-
-
-def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = (), least: int = 0) -> Schema:
-    inner = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "minProperties": least,
-        "additionalProperties": False,
-    }
-    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
-
-
-ACTIONS: dict[str, Schema] = {
-    "add_host": _wrapped("add_host", {"host": HOST}, ["host"]),
-    "remove_host": _wrapped("remove_host", {"host": HOST}, ["host"]),
-    "set_metadata": _wrapped("set_metadata", {"metadata": METADATA}, ["metadata"]),
+ACTIONS = {
+    "add_host": wrapped("add_host", {"host": schemas.NAME}, ["host"]),
+    "remove_host": wrapped("remove_host", {"host": schemas.NAME}, ["host"]),
+    "set_metadata": wrapped("set_metadata", {"metadata": METADATA}, ["metadata"]),
 }
+AGGREGATE = {"name": NAME, "availability_zone": ZONE}
 
 
 @compute.get("/os-aggregates")
@@ -72,7 +55,7 @@ def show_aggregate(aggregate_id: str) -> Answer:
 @compute.post("/os-aggregates")
 @policy.allows("compute:aggregates:write")
 def create_aggregate() -> Answer:
-    wanted = validation.body(_wrapped("aggregate", {"name": NAME, "availability_zone": ZONE}, ["name"]))["aggregate"]
+    wanted = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
     with writing_ledger() as connection:
         _check_free(connection, wanted["name"])
         _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
@@ -83,7 +66,7 @@ def create_aggregate() -> Answer:
 @compute.put("/os-aggregates/<aggregate_id>")
 @policy.allows("compute:aggregates:write")
 def update_aggregate(aggregate_id: str) -> Answer:
-    wanted = validation.body(_wrapped("aggregate", {"name": NAME, "availability_zone": ZONE}, least=1))["aggregate"]
+    wanted = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
         if wanted.get("name", row["name"]) != row["name"]:
@@ -110,7 +93,7 @@ def delete_aggregate(aggregate_id: str) -> Answer:
 @compute.post("/os-aggregates/<aggregate_id>/action")
 @policy.allows("compute:aggregates:write")
 def act_on_aggregate(aggregate_id: str) -> Answer:
-    body = validation.body({"type": "object", "minProperties": 1, "maxProperties": 1})
+    body = validation.body(ACTION)
     (action,) = body
     if action not in ACTIONS:
         raise BadRequestError(f"There is no such action: {action[:60]}")
@@ -144,7 +127,7 @@ def _move_host(connection: Connection, row: Record, host: str, joins: bool) -> N
     _write(connection, row["name"], hosts=hosts)
 
 
-def _write(connection: Connection, name: str, **values: t.Any) -> None:
+def _write(connection: Connection, name: str, **values: Json) -> None:
     item = {"name": name, "zone": None, "metadata": None, "hosts": None, **values}
     with as_bad_request():
         write_aggregates(connection, [item])
@@ -160,22 +143,20 @@ def _named(connection: Connection, name: str) -> Record:
 
 
 def _row(connection: Connection, aggregate_id: str) -> Record:
-    for row in hypervisor_records.aggregates(connection):
-        if str(row["id"]) == aggregate_id:
-            return row
-    raise NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
+    missing = NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
+    return the_one(hypervisor_records.aggregates(connection), "id", aggregate_id, missing)
 
 
-def _shown(row: Record) -> Record:
+def _shown(row: Record) -> Body:
     zone = {"availability_zone": row["zone"]} if row["zone"] else {}
-    body = {
+    body: Body = {
         "id": row["id"],
         "name": row["name"],
         "availability_zone": row["zone"],
         "hosts": row["hosts"],
         "metadata": {**row["metadata"], **zone},
         "created_at": precise(row["created_at"]),
-        "updated_at": precise(row["updated_at"] or None),
+        "updated_at": precise(row["updated_at"]),
         "deleted": False,
         "deleted_at": None,
     }

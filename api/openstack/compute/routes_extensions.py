@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
 from ...web import policy
-from .blueprint import Answer, compute
+from ...web.bodies import Answer, Body
+from .blueprint import compute
 
 UPDATED = "2014-12-03T00:00:00Z"
 EXTENSIONS = {
@@ -66,7 +65,7 @@ def show_extension(alias: str) -> Answer:
     return {"extension": _extension(alias)}, 200
 
 
-def _extension(alias: str) -> dict[str, t.Any]:
+def _extension(alias: str) -> Body:
     name = EXTENSIONS[alias]
     namespace = "http://docs.openstack.org/compute/ext/fake_xml"
     return {"alias": alias, "name": name, "description": name, "namespace": namespace, "updated": UPDATED, "links": []}

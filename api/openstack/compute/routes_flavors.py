@@ -15,54 +15,32 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
+from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
-from . import paging, views_flavors
-from .blueprint import Answer, compute
+from ...web.listing import ordered
+from ...web.maps import Map, Said, Texts
+from ...web.schemas import NAME, Schema, an_object, size, wrapped
+from . import views_flavors
+from .blueprint import compute
 from .microversions import microversion, since
-from .servers.schemas import BOOLEAN, TRUE
-from .servers.views import Lens
+from .paging import NOVA, page
+from .servers.schemas import BOOLEAN, FALSE, TRUE
+from .servers.views import Lens, lens
 
-Record = dict[str, t.Any]
-Schema = dict[str, t.Any]
-
-
-LARGEST = 2**31 - 1
 SORTABLE = {
-    "flavorid": "flavorid",
-    "name": "name",
-    "memory_mb": "memory_mb",
-    "vcpus": "vcpus",
-    "root_gb": "root_gb",
-    "ephemeral_gb": "ephemeral_gb",
-    "swap": "swap_mb",
-    "id": "id",
-    "is_public": "is_public",
+    **{name: name for name in ("flavorid", "name", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", "id", "is_public")},
+    **dict.fromkeys(("created_at", "updated_at", "disabled", "rxtx_factor", "vcpu_weight"), "id"),
     "description": "description",
-    "created_at": "id",
-    "updated_at": "id",
-    "disabled": "id",
-    "rxtx_factor": "id",
-    "vcpu_weight": "id",
+    "swap": "swap_mb",
 }
-
-
-def _size(low: int) -> Schema:
-    return {
-        "anyOf": [
-            {"type": "integer", "minimum": low, "maximum": LARGEST},
-            {"type": "string", "pattern": "^[0-9]{1,9}$" if low == 0 else "^0*[1-9][0-9]{0,8}$"},
-        ]
-    }
-
-
 DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65535}
 # Nova's: no blank at either end
 ID: Schema = {
     "anyOf": [
-        {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^(?! )[a-zA-Z0-9. _-]*[a-zA-Z0-9._-]$"},
-        {"type": "integer", "minimum": 0, "maximum": LARGEST},
+        {**NAME, "pattern": "^(?! )[a-zA-Z0-9. _-]*[a-zA-Z0-9._-]$"},
+        {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
         {"type": "null"},
     ]
 }
@@ -72,70 +50,46 @@ SPECS: Schema = {
     "additionalProperties": {"type": ["string", "number"], "maxLength": 255},
     "maxProperties": 128,
 }
+TENANT = an_object({"tenant": NAME}, ["tenant"])
+ACCESS = an_object({"addTenantAccess": TENANT, "removeTenantAccess": TENANT}, minProperties=1, maxProperties=1)
 
 
 def _create_schema() -> Schema:
     properties: Schema = {
-        "name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"},
+        "name": {**NAME, "pattern": r"^\S(.*\S)?$"},
         "id": ID,
-        "ram": _size(1),
-        "vcpus": _size(1),
-        "disk": _size(0),
-        "swap": _size(0),
-        "OS-FLV-EXT-DATA:ephemeral": _size(0),
+        "ram": size(1),
+        "vcpus": size(1),
+        "disk": size(0),
+        "swap": size(0),
+        "OS-FLV-EXT-DATA:ephemeral": size(0),
         "rxtx_factor": {"type": ["number", "string"], "maxLength": 20},
         "os-flavor-access:is_public": BOOLEAN,
     }
     if microversion() >= (2, 55):
         properties["description"] = DESCRIPTION
-    return _wrapped("flavor", properties, ["name", "ram", "vcpus", "disk"])
-
-
-def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
-    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
-
-
-def lens() -> Lens:
-    return Lens(microversion(), current().is_admin, request.url_root)
+    return wrapped("flavor", properties, ["name", "ram", "vcpus", "disk"])
 
 
 # --- Flavors --------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/flavors")
+@compute.get("/flavors", defaults={"view": views_flavors.brief})
+@compute.get("/flavors/detail", defaults={"view": views_flavors.detail})
 @policy.allows("compute:flavors:read")
-def list_flavors() -> Answer:
-    return _list(views_flavors.brief)
-
-
-@compute.get("/flavors/detail")
-@policy.allows("compute:flavors:read")
-def list_flavors_in_detail() -> Answer:
-    return _list(views_flavors.detail)
-
-
-def _list(view: t.Callable[[Record, Lens], Record]) -> Answer:
+def list_flavors(view: t.Callable[[Record, Lens], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
         rows = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
-    memory, disk = paging.number("minRam"), paging.number("minDisk")
+    memory, disk = NOVA.whole("minRam", 0), NOVA.whole("minDisk", 0)
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
     public = _is_public(args.get("is_public"), caller.is_admin)
     if public is not None:
         rows = [row for row in rows if bool(row["is_public"]) == public or (public and row["granted"])]
-    key, direction = args.get("sort_key", "flavorid"), args.get("sort_dir", "asc")
-    if key not in SORTABLE:
-        raise BadRequestError(f"Invalid input for query parameters sort_key. Value: {key[:60]}.")
-    if direction not in ("asc", "desc"):
-        raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:60]}.")
-    rows.sort(key=lambda row: (row[SORTABLE[key]] is not None, row[SORTABLE[key]] or 0), reverse=direction == "desc")
-    shown, links = paging.page(rows, "flavorid", "flavor")
+    order = NOVA.checked([(args.get("sort_key", "flavorid"), args.get("sort_dir", "asc"))], SORTABLE)
+    rows = ordered(rows, [(SORTABLE[key], direction) for key, direction in order])
     looking = lens()
-    body: Record = {"flavors": [view(row, looking) for row in shown]}
-    if links:
-        body["flavors_links"] = links
-    return body, 200
+    return page("flavors", rows, lambda row: view(row, looking), "flavorid", "flavor"), 200
 
 
 def _is_public(text: str | None, admin: bool) -> bool | None:
@@ -144,9 +98,9 @@ def _is_public(text: str | None, admin: bool) -> bool | None:
         return True
     if text.lower() == "none":
         return None
-    if text.lower() not in ("true", "false", "1", "0", "t", "f", "yes", "no", "on", "off", "y", "n"):
+    if text.lower() not in (*TRUE, *FALSE):
         raise BadRequestError(f"Invalid is_public filter [{text[:60]}]")
-    return text.lower() in ("true", "1", "t", "yes", "on", "y")
+    return text.lower() in TRUE
 
 
 @compute.get("/flavors/<flavor_id>")
@@ -182,7 +136,7 @@ def create_flavor() -> Answer:
 @policy.allows("compute:flavors:write")
 @since("2.55")
 def update_flavor(flavor_id: str) -> Answer:
-    wanted = validation.body(_wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
+    wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
         flavor_records.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
         return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), lens())}, 200
@@ -210,28 +164,15 @@ def list_access(flavor_id: str) -> Answer:
 @compute.post("/flavors/<flavor_id>/action")
 @policy.allows("compute:flavors:write")
 def change_access(flavor_id: str) -> Answer:
-    tenant: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-    one = {"type": "object", "properties": {"tenant": tenant}, "required": ["tenant"], "additionalProperties": False}
-    wanted = validation.body(
-        {
-            "type": "object",
-            "properties": {"addTenantAccess": one, "removeTenantAccess": one},
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-        }
-    )
-    ((action, given),) = wanted.items()
+    ((action, given),) = validation.body(ACCESS).items()
     project = given["tenant"]
     with writing_ledger() as connection:
         row = _flavor(connection, flavor_id)
         if row["is_public"]:
             raise ConflictError("Can not add or remove access to a public flavor.")
         if action == "addTenantAccess":
-            try:
+            with in_words({NotFoundError: BadRequestError}):
                 added = flavor_records.grant_access(connection, row["id"], project)
-            except NotFoundError as error:
-                raise BadRequestError(str(error)) from error
             if not added:
                 raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
         elif not flavor_records.revoke_access(connection, row["id"], project):
@@ -245,67 +186,37 @@ def _access(connection: Connection, row: Record) -> Record:
 
 
 def _flavor(connection: Connection, flavor_id: str) -> Record:
-    for row in flavor_records.flavors_seen(connection, current().is_admin, current().project):
-        if row["flavorid"] == flavor_id:
-            return row
-    raise NotFoundError(f"Flavor {flavor_id[:255]} could not be found.")
+    rows = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+    return the_one(rows, "flavorid", flavor_id, NotFoundError(f"Flavor {flavor_id[:255]} could not be found."))
 
 
 # --- Extra specs ----------------------------------------------------------------------------------------------------
 
 
-@compute.get("/flavors/<flavor_id>/os-extra_specs")
-@policy.allows("compute:flavors:read")
-def list_specs(flavor_id: str) -> Answer:
+def _specs(flavor_id: str) -> Texts:
     with reading_ledger() as connection:
-        return {"extra_specs": _flavor(connection, flavor_id)["extra_specs"]}, 200
+        specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
+    return specs
 
 
-@compute.get("/flavors/<flavor_id>/os-extra_specs/<key>")
-@policy.allows("compute:flavors:read")
-def show_spec(flavor_id: str, key: str) -> Answer:
-    with reading_ledger() as connection:
-        return {key: _spec(_flavor(connection, flavor_id), key)}, 200
-
-
-@compute.post("/flavors/<flavor_id>/os-extra_specs")
-@policy.allows("compute:flavors:write")
-def create_specs(flavor_id: str) -> Answer:
-    schema = {"type": "object", "properties": {"extra_specs": SPECS}, "required": ["extra_specs"]}
-    wanted = validation.body({**schema, "additionalProperties": False})["extra_specs"]
-    return {"extra_specs": _write(flavor_id, wanted)}, 200
-
-
-@compute.put("/flavors/<flavor_id>/os-extra_specs/<key>")
-@policy.allows("compute:flavors:write")
-def update_spec(flavor_id: str, key: str) -> Answer:
-    wanted = validation.body({**SPECS, "minProperties": 1, "maxProperties": 1})
-    if key not in wanted:
-        raise BadRequestError("Request body and URI mismatch")
-    return _write(flavor_id, wanted), 200
-
-
-@compute.delete("/flavors/<flavor_id>/os-extra_specs/<key>")
-@policy.allows("compute:flavors:write")
-def delete_spec(flavor_id: str, key: str) -> Answer:
-    with writing_ledger() as connection:
-        row = _flavor(connection, flavor_id)
-        _spec(row, key)
-        kept = {name: value for name, value in row["extra_specs"].items() if name != key}
-        flavor_records.write_specs(connection, row["name"], kept)
-    return "", 200
-
-
-def _write(flavor_id: str, wanted: Record) -> Record:
-    """Add these specs, and return them as they are now."""
+def _write(said: Said, flavor_id: str) -> Texts:
     with writing_ledger() as connection, as_bad_request():
         row = _flavor(connection, flavor_id)
-        flavor_records.write_specs(connection, row["name"], {**row["extra_specs"], **wanted})
-        specs = _flavor(connection, flavor_id)["extra_specs"]
-    return {key: specs[key] for key in wanted}
+        flavor_records.write_specs(connection, row["name"], said().of(row["extra_specs"]))
+        specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
+    return specs
 
 
-def _spec(row: Record, key: str) -> str:
-    if key not in row["extra_specs"]:
-        raise NotFoundError(f"Flavor {row['flavorid']} has no extra specs with key {key[:255]}.")
-    return str(row["extra_specs"][key])
+Map(
+    name="flavor_specs",
+    path="/flavors/<flavor_id>/os-extra_specs",
+    reads="compute:flavors:read",
+    writes="compute:flavors:write",
+    word="extra_specs",
+    schema=SPECS,
+    read=_specs,
+    write=_write,
+    item=None,
+    missing="Flavor {0} has no extra specs with key {key}.",
+    deleted=200,
+).put_into(compute)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-import typing as t
 
 from flask import request
 
@@ -21,18 +20,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
 )
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import paging
-from .blueprint import Answer, compute
+from ...web.schemas import NAME, Schema, an_object
+from ...web.times import precise
+from .blueprint import compute
 from .microversions import microversion, since
+from .paging import page
 from .servers.schemas import TRUE
-from .servers.views import precise
-
-Record = dict[str, t.Any]
-
 
 BINARY = "nova-compute"
+SERVICE = an_object(
+    {"status": {"enum": ["enabled", "disabled"]}, "disabled_reason": NAME, "forced_down": {}}, minProperties=1
+)
 
 
 # --- Zones ----------------------------------------------------------------------------------------------------------
@@ -49,12 +50,12 @@ def list_zones() -> Answer:
 def list_zones_in_detail() -> Answer:
     shown = []
     for name, hosts in _zones().items():
-        services = {
+        services: Body = {
             host: {
                 BINARY: {
                     "available": hypervisor["available"],
                     "active": hypervisor["active"],
-                    "updated_at": precise(hypervisor["last_seen_at"] or None),
+                    "updated_at": precise(hypervisor["last_seen_at"]),
                 }
             }
             for host, hypervisor in hosts.items()
@@ -68,7 +69,7 @@ def _zones() -> dict[str, dict[str, Record]]:
         return hypervisor_records.zones(connection, int(time.time()))
 
 
-def _zone(name: str, hosts: dict[str, Record], shown: Record | None) -> Record:
+def _zone(name: str, hosts: dict[str, Record], shown: Body | None) -> Body:
     available = any(host["active"] for host in hosts.values())
     return {"zoneName": name, "zoneState": {"available": available}, "hosts": shown}
 
@@ -76,38 +77,26 @@ def _zone(name: str, hosts: dict[str, Record], shown: Record | None) -> Record:
 # --- Hypervisors ----------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-hypervisors")
+@compute.get("/os-hypervisors", defaults={"detailed": False})
+@compute.get("/os-hypervisors/detail", defaults={"detailed": True})
 @policy.allows("compute:hypervisors:read")
-def list_hypervisors() -> Answer:
-    return _list(_brief)
-
-
-@compute.get("/os-hypervisors/detail")
-@policy.allows("compute:hypervisors:read")
-def list_hypervisors_in_detail() -> Answer:
-    return _list(_detail)
-
-
-def _list(view: t.Callable[[Record], Record]) -> Answer:
+def list_hypervisors(detailed: bool) -> Answer:
     version, args = microversion(), request.args
+    view = _detail if detailed else _brief
     with reading_ledger() as connection:
-        rows = hypervisor_records.hosts(connection, int(time.time()))
+        rows = _hosts(connection)
         if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
             if "limit" in args or "marker" in args:
                 raise BadRequestError(
                     "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
                 )
             rows = _matching(rows, args["hypervisor_hostname_pattern"])
-        links: list[Record] = []
-        if version >= (2, 33):
-            rows, links = paging.page(rows, _id_key(), "hypervisor")
-        bodies = [view(row) for row in rows]
-        if version >= (2, 53) and _with_servers():
-            _add_servers(connection, rows, bodies)
-    body: Record = {"hypervisors": bodies}
-    if links:
-        body["hypervisors_links"] = links
-    return body, 200
+        servers = _servers(connection, rows) if version >= (2, 53) and _with_servers() else {}
+    if version < (2, 33):
+        return {"hypervisors": [view(row) for row in rows]}, 200
+    return page(
+        "hypervisors", rows, lambda row: {**view(row), **servers.get(row["name"], {})}, _id_key(), "hypervisor"
+    ), 200
 
 
 def _with_servers() -> bool:
@@ -123,16 +112,11 @@ def _with_servers() -> bool:
 @since("2.1", "2.87")
 def show_statistics() -> Answer:
     with reading_ledger() as connection:
-        rows = hypervisor_records.hosts(connection, int(time.time()))
+        rows = _hosts(connection)
     # as in Nova, of hosts that may be chosen
     numbers = [_numbers(row) for row in rows if row["state"].enabled]
-    names = _NUMBERS
-    return {
-        "hypervisor_statistics": {
-            "count": len(numbers),
-            **{name: sum(figures[name] for figures in numbers) for name in names},
-        }
-    }, 200
+    sums = {name: sum(figures[name] for figures in numbers) for name in _NUMBERS}
+    return {"hypervisor_statistics": {"count": len(numbers), **sums}}, 200
 
 
 @compute.get("/os-hypervisors/<hypervisor_id>")
@@ -140,10 +124,8 @@ def show_statistics() -> Answer:
 def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)
-        body = _detail(row)
-        if microversion() >= (2, 53) and _with_servers():
-            _add_servers(connection, [row], [body])
-    return {"hypervisor": body}, 200
+        servers = _servers(connection, [row]) if microversion() >= (2, 53) and _with_servers() else {}
+    return {"hypervisor": {**_detail(row), **servers.get(row["name"], {})}}, 200
 
 
 @compute.get("/os-hypervisors/<hypervisor_id>/uptime")
@@ -160,7 +142,7 @@ def show_uptime(hypervisor_id: str) -> Answer:
 @since("2.1", "2.52")
 def search_hypervisors(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(hypervisor_records.hosts(connection, int(time.time())), pattern)
+        rows = _matching(_hosts(connection), pattern)
     return {"hypervisors": [_brief(row) for row in rows]}, 200
 
 
@@ -169,10 +151,13 @@ def search_hypervisors(pattern: str) -> Answer:
 @since("2.1", "2.52")
 def list_hypervisor_servers(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(hypervisor_records.hosts(connection, int(time.time())), pattern)
-        bodies = [_brief(row) for row in rows]
-        _add_servers(connection, rows, bodies)
-    return {"hypervisors": bodies}, 200
+        rows = _matching(_hosts(connection), pattern)
+        servers = _servers(connection, rows)
+    return {"hypervisors": [{**_brief(row), **servers[row["name"]]} for row in rows]}, 200
+
+
+def _hosts(connection: Connection) -> list[Record]:
+    return hypervisor_records.hosts(connection, int(time.time()))
 
 
 def _matching(rows: list[Record], pattern: str) -> list[Record]:
@@ -182,11 +167,11 @@ def _matching(rows: list[Record], pattern: str) -> list[Record]:
     return matching
 
 
-def _add_servers(connection: Connection, rows: list[Record], bodies: list[Record]) -> None:
-    servers = hypervisor_records.servers_on(connection, [row["name"] for row in rows])
-    for row, body in zip(rows, bodies):
-        if servers[row["name"]] or microversion() >= (2, 75):
-            body["servers"] = servers[row["name"]]
+def _servers(connection: Connection, rows: list[Record]) -> dict[str, Body]:
+    """What is added to each host, by its name: its servers; before 2.75 only where there are some."""
+    of_hosts = hypervisor_records.servers_on(connection, [row["name"] for row in rows])
+    always = microversion() >= (2, 75)
+    return {host: {"servers": servers} if servers or always else {} for host, servers in of_hosts.items()}
 
 
 def _id_key() -> str:
@@ -194,13 +179,11 @@ def _id_key() -> str:
 
 
 def _host(connection: Connection, number: str) -> Record:
-    for row in hypervisor_records.hosts(connection, int(time.time())):
-        if str(row[_id_key()]) == number:
-            return row
-    raise NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
+    missing = NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
+    return the_one(_hosts(connection), _id_key(), number, missing)
 
 
-def _brief(row: Record) -> Record:
+def _brief(row: Record) -> Body:
     state = row["state"]
     return {
         "id": row[_id_key()],
@@ -210,15 +193,15 @@ def _brief(row: Record) -> Record:
     }
 
 
-def _detail(row: Record) -> Record:
+def _detail(row: Record) -> Body:
     version, state = microversion(), row["state"]
     facts = state.facts
-    service: Record = {
+    service: Body = {
         "id": row["service_uuid"] if version >= (2, 53) else row["id"],
         "host": row["name"],
         "disabled_reason": state.disabled_reason,
     }
-    body = {
+    body: Body = {
         **_brief(row),
         "hypervisor_type": facts.get("hypervisor_type") or "QEMU",
         "hypervisor_version": facts.get("hypervisor_version") or 0,
@@ -228,7 +211,7 @@ def _detail(row: Record) -> Record:
     if version >= (2, 88):
         body["uptime"] = None
         return body
-    cpu: Record = {
+    cpu: Body = {
         "arch": facts.get("arch") or "x86_64",
         "model": facts.get("cpu_model") or "",
         "vendor": facts.get("cpu_vendor") or "",
@@ -239,21 +222,12 @@ def _detail(row: Record) -> Record:
 
 
 _NUMBERS = (
-    "vcpus",
-    "memory_mb",
-    "local_gb",
-    "vcpus_used",
-    "memory_mb_used",
-    "local_gb_used",
-    "free_ram_mb",
-    "free_disk_gb",
-    "current_workload",
-    "running_vms",
-    "disk_available_least",
+    *("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "free_ram_mb", "free_disk_gb"),
+    *("current_workload", "running_vms", "disk_available_least"),
 )
 
 
-def _numbers(row: Record) -> Record:
+def _numbers(row: Record) -> dict[str, int]:
     state = row["state"]
     # what the host keeps for itself is used, as in Nova's resource tracker
     memory, disk = state.memory_mb_used + state.reserved_memory_mb, state.disk_gb_used + state.reserved_disk_gb
@@ -281,7 +255,7 @@ def _numbers(row: Record) -> Record:
 def list_services() -> Answer:
     args = request.args
     with reading_ledger() as connection:
-        rows = hypervisor_records.hosts(connection, int(time.time()))
+        rows = _hosts(connection)
     if args.get("binary") not in (None, "", BINARY):
         rows = []
     if args.get("host"):
@@ -294,17 +268,7 @@ def list_services() -> Answer:
 def update_service(service_id: str) -> Answer:
     if microversion() < (2, 53):
         return _update_old(service_id)
-    schema: Record = {
-        "type": "object",
-        "properties": {
-            "status": {"enum": ["enabled", "disabled"]},
-            "disabled_reason": {"type": "string", "minLength": 1, "maxLength": 255},
-            "forced_down": {},
-        },
-        "minProperties": 1,
-        "additionalProperties": False,
-    }
-    wanted = validation.body(schema)
+    wanted = validation.body(SERVICE)
     if wanted.get("forced_down", False) in TRUE:
         raise BadRequestError("a host cannot be declared down: it is, when it does not answer")
     if "disabled_reason" in wanted and wanted.get("status") != "disabled":
@@ -342,20 +306,13 @@ def _why_not_deleted(error: HostInUseError) -> str:
 
 def _update_old(action: str) -> Answer:
     """PUT /os-services/enable, disable, disable-log-reason with the host in the body."""
-    text = {"type": "string", "minLength": 1, "maxLength": 255}
     if action not in ("enable", "disable", "disable-log-reason"):
         raise NotFoundError("Unknown action")
     reason = action == "disable-log-reason"
-    wanted = validation.body(
-        {
-            "type": "object",
-            "properties": {"host": text, "binary": text, **({"disabled_reason": text} if reason else {})},
-            "required": ["host", "binary", *(["disabled_reason"] if reason else [])],
-            "additionalProperties": False,
-        }
-    )
+    fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
+    wanted = validation.body(an_object(fields, list(fields)))
     with writing_ledger() as connection:
-        names = [row["name"] for row in hypervisor_records.hosts(connection, int(time.time()))]
+        names = [row["name"] for row in _hosts(connection)]
         if wanted["binary"] != BINARY or wanted["host"] not in names:
             raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
         _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
@@ -373,22 +330,19 @@ def _switch(connection: Connection, host: str, enabled: bool, reason: str | None
 
 def _of_service(connection: Connection, service_id: str) -> Record:
     key = "service_uuid" if microversion() >= (2, 53) else "id"
-    for row in hypervisor_records.hosts(connection, int(time.time())):
-        if str(row[key]) == service_id:
-            return row
-    raise NotFoundError(f"Service {service_id[:60]} could not be found.")
+    return the_one(_hosts(connection), key, service_id, NotFoundError(f"Service {service_id[:60]} could not be found."))
 
 
-def _service(row: Record) -> Record:
+def _service(row: Record) -> Body:
     version, state = microversion(), row["state"]
-    body = {
+    body: Body = {
         "id": row["service_uuid"] if version >= (2, 53) else row["id"],
         "binary": BINARY,
         "host": row["name"],
         "zone": state.zone,
         "status": "enabled" if state.enabled else "disabled",
         "state": "up" if state.up else "down",
-        "updated_at": precise(row["last_seen_at"] or None),
+        "updated_at": precise(row["last_seen_at"]),
         "disabled_reason": state.disabled_reason,
     }
     if version >= (2, 11):

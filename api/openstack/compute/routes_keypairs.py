@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing as t
 import zlib
 
 from cryptography.hazmat.primitives import serialization
@@ -28,16 +27,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import paging
-from .blueprint import Answer, compute
+from ...web.schemas import NAME, Schema, wrapped
+from ...web.times import precise
+from .blueprint import compute
 from .microversions import microversion
-from .servers.views import precise
-
-Record = dict[str, t.Any]
-
+from .paging import page
 
 RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
@@ -55,13 +53,9 @@ class _Owner:
 def list_keypairs() -> Answer:
     with reading_ledger() as connection:
         rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
-    links: list[Record] = []
-    if microversion() >= (2, 35):
-        rows, links = paging.page(rows, "name", "keypair")
-    body: Record = {"keypairs": [{"keypair": _brief(row)} for row in rows]}
-    if links:
-        body["keypairs_links"] = links
-    return body, 200
+    if microversion() < (2, 35):
+        return {"keypairs": [{"keypair": _brief(row)} for row in rows]}, 200
+    return page("keypairs", rows, lambda row: {"keypair": _brief(row)}, "name", "keypair"), 200
 
 
 @compute.get("/os-keypairs/<name>")
@@ -70,14 +64,13 @@ def show_keypair(name: str) -> Answer:
     with reading_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
         row = _row(connection, owner, name)
-    made = precise(row["created_at"])
     return {
         "keypair": {
             **_brief(row),
             "user_id": owner.user_id,
             # Nova's are numbered; clients show it and do nothing else with it
             "id": zlib.crc32(f"{row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
-            "created_at": made,
+            "created_at": precise(row["created_at"]),
             "deleted": False,
             "deleted_at": None,
             "updated_at": None,
@@ -137,42 +130,26 @@ def generated() -> tuple[str, str]:
     return private.decode(), f"{public.decode()} generated-by-novalite"
 
 
-def _schema() -> Record:
+def _schema() -> Schema:
     version = microversion()
-    properties: Record = {
-        "name": {"type": "string", "minLength": 1, "maxLength": 255},
-        "public_key": {"type": "string", "minLength": 1, "maxLength": 16384},
-    }
+    properties: Schema = {"name": NAME, "public_key": {**NAME, "maxLength": 16384}}
     if version >= (2, 2):
         properties["type"] = {"enum": ["ssh", "x509"]}
     if version >= (2, 10):
-        properties["user_id"] = {"type": "string", "minLength": 1, "maxLength": 255}
-    key_pair = {
-        "type": "object",
-        "properties": properties,
-        "required": ["name", "public_key"] if version >= (2, 92) else ["name"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"keypair": key_pair},
-        "required": ["keypair"],
-        "additionalProperties": False,
-    }
+        properties["user_id"] = NAME
+    return wrapped("keypair", properties, ["name", "public_key"] if version >= (2, 92) else ["name"])
 
 
-def _brief(row: Record) -> Record:
-    body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
+def _brief(row: Record) -> Body:
+    body: Body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
     if microversion() >= (2, 2):
         body["type"] = row["type"]
     return body
 
 
 def _row(connection: Connection, owner: _Owner, name: str) -> Record:
-    for row in keypairs_of(connection, owner.project_id):
-        if row["name"] == name:
-            return row
-    raise NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
+    missing = NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
+    return the_one(keypairs_of(connection, owner.project_id), "name", name, missing)
 
 
 def _owner(connection: Connection, user_id: str | None) -> _Owner:

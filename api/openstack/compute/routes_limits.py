@@ -12,10 +12,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
 from ...web import policy
+from ...web.bodies import Answer
 from ...web.context import current
 from ...web.errors import ForbiddenError
 from ...web.ledger import reading_ledger
-from .blueprint import Answer, compute
+from .blueprint import compute
 from .microversions import Version, microversion
 
 # name in the answer, resource, and the last microversion that shows it

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
@@ -19,10 +17,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 )
 
 from ...web import policy, validation
-from ...web.context import current
+from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
-from .blueprint import Answer, compute
+from ...web.schemas import LIMIT, Schema, wrapped
+from ..projects import check_project
+from .blueprint import compute
 from .microversions import Version, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
@@ -44,19 +44,13 @@ RESOURCES: dict[str, tuple[str, Version]] = {
     "server_groups": ("server_groups", (3, 0)),
 }
 DEFAULT_CLASS = "default"
-LIMIT = {
-    "anyOf": [
-        {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
-        {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
-    ]
-}
 
 
 @compute.get("/os-quota-sets/<project>")
 @policy.allows("compute:quotas:read")
 def show_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
-        _check_project(connection, project)
+        check_project(connection, project)
         return {"quota_set": {"id": project, **_shown(quota_limits(connection, project))}}, 200
 
 
@@ -64,7 +58,7 @@ def show_quotas(project: str) -> Answer:
 @policy.allows("compute:quotas:read")
 def show_default_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
-        _check_project(connection, project)
+        check_project(connection, project)
         return {"quota_set": {"id": project, **_shown(default_limits(connection))}}, 200
 
 
@@ -72,7 +66,7 @@ def show_default_quotas(project: str) -> Answer:
 @policy.allows("compute:quotas:read")
 def show_quotas_in_detail(project: str) -> Answer:
     with reading_ledger() as connection:
-        _check_project(connection, project)
+        check_project(connection, project)
         limits = _shown(quota_limits(connection, project))
         used = project_usage.used(connection, project)
     detail = {
@@ -87,7 +81,7 @@ def show_quotas_in_detail(project: str) -> Answer:
 def update_quotas(project: str) -> Answer:
     wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
-        _check_project(connection, project)
+        check_project(connection, project)
         if wanted.get("force", False) not in TRUE:
             used = project_usage.used(connection, project)
             for name, limit in limits.items():
@@ -104,7 +98,7 @@ def update_quotas(project: str) -> Answer:
 @policy.allows("compute:quotas:write")
 def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
-        _check_project(connection, project)
+        check_project(connection, project)
         reset_quotas(connection, project, [ours for ours, _last in RESOURCES.values()])
     return "", 202
 
@@ -128,21 +122,12 @@ def update_class(name: str) -> Answer:
         return {"quota_class_set": _shown(default_limits(connection))}, 200
 
 
-def _wanted(key: str, more: t.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], dict[str, int]]:
+def _wanted(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
     """What the body has under `key`, and the limits in it by our names."""
     known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
-    inner = {"type": "object", "properties": {**dict.fromkeys(known, LIMIT), **more}, "additionalProperties": False}
-    schema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
-    quota = validation.body(schema)[key]
+    quota = validation.body(wrapped(key, {**dict.fromkeys(known, LIMIT), **more}))[key]
     return quota, {RESOURCES[name][0]: int(quota[name]) for name in known if name in quota}
 
 
 def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:
     return {name: limits[ours] for name, (ours, last) in RESOURCES.items() if microversion() <= last}
-
-
-def _check_project(connection: Connection, project: str) -> None:
-    caller = current()
-    if project == caller.project or (caller.is_admin and project_usage.is_project(connection, project)):
-        return
-    raise NotFoundError(f"Project {project[:64]} could not be found.")

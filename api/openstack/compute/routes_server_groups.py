@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
@@ -14,15 +12,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import paging
-from .blueprint import Answer, compute
+from ...web.listing import MAX_LIMIT
+from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
+from .blueprint import compute
 from .microversions import microversion
-
-Record = dict[str, t.Any]
-
+from .paging import NOVA
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
@@ -35,11 +33,10 @@ def list_server_groups() -> Answer:
     everybody = "all_projects" in request.args
     if everybody and not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow compute:server_groups:all_projects to be performed.")
-    limit, offset = paging.number("limit", paging.MAX_LIMIT), paging.number("offset")
+    limit, offset = NOVA.limit() or MAX_LIMIT, NOVA.whole("offset", 0)
     with reading_ledger() as connection:
         rows = server_group_records.server_groups(connection, None if everybody else caller.project)
-    page = rows[offset : offset + min(limit or paging.MAX_LIMIT, paging.MAX_LIMIT)]
-    return {"server_groups": [_shown(row) for row in page]}, 200
+    return {"server_groups": [_shown(row) for row in rows[offset : offset + limit]]}, 200
 
 
 @compute.get("/os-server-groups/<group_id>")
@@ -73,39 +70,19 @@ def delete_server_group(group_id: str) -> Answer:
     return "", 204
 
 
-def _schema() -> Record:
+def _schema() -> Schema:
     version = microversion()
-    properties: Record = {"name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}}
+    name = {**NAME, "pattern": r"^\S(.*\S)?$"}
     if version >= (2, 64):
-        most = {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-                {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
-            ]
-        }
-        properties["policy"] = {"enum": POLICIES}
-        properties["rules"] = {
-            "type": "object",
-            "properties": {"max_server_per_host": most},
-            "additionalProperties": False,
-        }
-        required = ["name", "policy"]
-    else:
-        known = POLICIES if version >= (2, 15) else HARD
-        properties["policies"] = {"type": "array", "items": {"enum": known}, "minItems": 1, "maxItems": 1}
-        required = ["name", "policies"]
-    inner = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {
-        "type": "object",
-        "properties": {"server_group": inner},
-        "required": ["server_group"],
-        "additionalProperties": False,
-    }
+        rules = an_object({"max_server_per_host": size(1)})
+        return wrapped("server_group", {"name": name, "policy": {"enum": POLICIES}, "rules": rules}, ["name", "policy"])
+    policies = a_list({"enum": POLICIES if version >= (2, 15) else HARD}, 1, 1)
+    return wrapped("server_group", {"name": name, "policies": policies}, ["name", "policies"])
 
 
-def _shown(row: Record) -> Record:
+def _shown(row: Record) -> Body:
     version = microversion()
-    body: Record = {"id": row["id"], "name": row["name"]}
+    body: Body = {"id": row["id"], "name": row["name"]}
     if version >= (2, 64):
         body["policy"] = row["policy"]
         apart = row["policy"] == "anti-affinity"
@@ -120,8 +97,5 @@ def _shown(row: Record) -> Record:
 
 
 def _row(connection: Connection, group_id: str) -> Record:
-    caller = current()
-    for row in server_group_records.server_groups(connection, caller.reach):
-        if row["id"] == group_id:
-            return row
-    raise NotFoundError(f"Instance group {group_id[:255]} could not be found.")
+    missing = NotFoundError(f"Instance group {group_id[:255]} could not be found.")
+    return the_one(server_group_records.server_groups(connection, current().reach), "id", group_id, missing)

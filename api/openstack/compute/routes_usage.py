@@ -6,24 +6,20 @@
 from __future__ import annotations
 
 import time
-import typing as t
 from datetime import datetime, timedelta, timezone
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
 from ...web import policy
-from ...web.context import current
+from ...web.bodies import Answer, Body, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
-from .blueprint import Answer, compute
-
-Record = dict[str, t.Any]
-
+from ...web.times import parse, with_microseconds
+from ..projects import check_project
+from .blueprint import compute
 
 HOUR = 3600.0
 
@@ -47,11 +43,10 @@ def list_usages() -> Answer:
 @compute.get("/os-simple-tenant-usage/<project>")
 @policy.allows("compute:usage:read")
 def show_usage(project: str) -> Answer:
-    caller, now = current(), time.time()
+    now = time.time()
     start, stop = _period(now)
     with reading_ledger() as connection:
-        if project != caller.project and not (caller.is_admin and project_usage.is_project(connection, project)):
-            raise NotFoundError(f"Project {project[:64]} could not be found.")
+        check_project(connection, project)
         rows = accounting.ran_between(connection, project, start, stop)
     return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
 
@@ -66,14 +61,13 @@ def list_audit_logs() -> Answer:
 @policy.allows("compute:usage:read_all")
 def show_audit_log(before: str) -> Answer:
     try:
-        moment = datetime.fromisoformat(before)
-        log = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
+        log = _audit(parse(before).timestamp())
     except (ValueError, OverflowError):
         raise BadRequestError(f"Invalid timestamp for date {before[:60]}") from None
     return {"instance_usage_audit_log": log}, 200
 
 
-def _audit(before: float) -> Record:
+def _audit(before: float) -> Body:
     """Nova's record of what each host was asked to write into its log every month: nothing, no host keeps any here."""
     end = datetime.fromtimestamp(before, timezone.utc).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     begin = (end - timedelta(days=1)).replace(day=1)
@@ -106,22 +100,23 @@ def _moment(name: str, default: float) -> float:
     if text is None:
         return default
     try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
+        return parse(text).timestamp()
     except (ValueError, OverflowError):
         raise BadRequestError(f"Datetime is in invalid format: {text[:60]}") from None
 
 
-def _usage(project: str, rows: list[Record], start: float, stop: float, now: float) -> Record:
+def _usage(project: str, rows: list[Record], start: float, stop: float, now: float) -> Body:
     servers = [_server(row, now) for row in rows]
+    hours = {
+        f"total_{name}_usage": sum(server["hours"] * server[name] for server in servers)
+        for name in ("vcpus", "memory_mb", "local_gb")
+    }
     return {
         "tenant_id": project,
-        "start": _text(start),
-        "stop": _text(stop),
+        "start": with_microseconds(start),
+        "stop": with_microseconds(stop),
         "total_hours": sum(server["hours"] for server in servers),
-        "total_vcpus_usage": sum(server["hours"] * server["vcpus"] for server in servers),
-        "total_memory_mb_usage": sum(server["hours"] * server["memory_mb"] for server in servers),
-        "total_local_gb_usage": sum(server["hours"] * server["local_gb"] for server in servers),
+        **hours,
         "server_usages": servers,
     }
 
@@ -137,12 +132,8 @@ def _server(row: Record, now: float) -> Record:
         "memory_mb": flavor["memory_mb"],
         "local_gb": flavor["root_gb"] + flavor["ephemeral_gb"],
         "hours": row["seconds"] / HOUR,
-        "started_at": _text(row["launched_at"]),
-        "ended_at": None if row["until"] is None else _text(row["until"]),
+        "started_at": with_microseconds(row["launched_at"]),
+        "ended_at": None if row["until"] is None else with_microseconds(row["until"]),
         "state": "terminated" if row["until"] is not None else row["vm_state"],
         "uptime": int((row["until"] or now) - row["launched_at"]),
     }
-
-
-def _text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ...web import policy
-from .blueprint import Answer, compute, compute_versions
+from ...web.bodies import Answer, Body
+from .blueprint import compute, compute_versions
 from .microversions import MAX_VERSION, MIN_VERSION, text
 
 
-def _document() -> dict[str, t.Any]:
+def _document() -> Body:
     return {
         "id": "v2.1",
         "status": "CURRENT",

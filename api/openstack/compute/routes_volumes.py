@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import typing as t
-
-from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -19,16 +16,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
-from ...jobs.queue import enqueue
 from ...web import policy, validation
+from ...web.bodies import Answer, Body
 from ...web.context import current, request_id
-from ...web.errors import BadRequestError, ForbiddenError
+from ...web.errors import BadRequestError, ForbiddenError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
-from .blueprint import Answer, compute
+from ...web.schemas import UUID, Schema, wrapped
+from .blueprint import compute
 from .microversions import Version, microversion
-from .servers.schemas import BOOLEAN, DEVICE_TAG, TRUE, UUID, Schema, of
+from .paging import NOVA
+from .servers.schemas import BOOLEAN, DEVICE_TAG, TRUE
+from .tasks import Instance, enqueue
 
-MOST = 1000  # on a page, Nova's osapi_max_limit
 DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
 
@@ -38,35 +37,19 @@ def _creation(version: Version) -> Schema:
         properties["tag"] = DEVICE_TAG
     if version >= (2, 79):
         properties["delete_on_termination"] = BOOLEAN
-    return of(
-        "volumeAttachment",
-        {"type": "object", "properties": properties, "required": ["volumeId"], "additionalProperties": False},
-    )
+    return wrapped("volumeAttachment", properties, ["volumeId"])
 
 
 def _update(version: Version) -> Schema:
     properties: dict[str, Schema] = {"volumeId": UUID}
     if version >= (2, 85):
-        properties |= {
-            "device": DEVICE,
-            "tag": DEVICE_TAG,
-            "delete_on_termination": BOOLEAN,
-            "serverId": UUID,
-            "id": UUID,
-        }
-    return of(
-        "volumeAttachment",
-        {"type": "object", "properties": properties, "required": ["volumeId"], "additionalProperties": False},
-    )
+        properties |= {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
+        properties["delete_on_termination"] = BOOLEAN
+    return wrapped("volumeAttachment", properties, ["volumeId"])
 
 
-def _shown(one: Attachment, version: Version, created: bool = False) -> dict[str, t.Any]:
-    body: dict[str, t.Any] = {
-        "id": one.volume_id,
-        "serverId": one.instance_uuid,
-        "volumeId": one.volume_id,
-        "device": one.device,
-    }
+def _shown(one: Attachment, version: Version, created: bool = False) -> Body:
+    body: Body = {"id": one.volume_id, "serverId": one.instance_uuid, "volumeId": one.volume_id, "device": one.device}
     if version >= (2, 70):
         body["tag"] = one.tag
     if version >= (2, 79):
@@ -77,40 +60,27 @@ def _shown(one: Attachment, version: Version, created: bool = False) -> dict[str
     return body
 
 
-@contextlib.contextmanager
-def _in_novas_words() -> t.Iterator[None]:
+def _in_novas_words() -> t.ContextManager[None]:
     """What is wrong with the volume is a bad request; what is wrong with the server a conflict."""
-    try:
-        yield
-    except ConflictError as error:
-        if str(error).startswith("Cannot detach a root device"):
-            raise ForbiddenError(str(error)) from error
-        if str(error).startswith("Invalid volume"):
-            raise BadRequestError(str(error)) from error
-        raise
-    except NotFoundError:
-        raise
-    except NovaliteError as error:
-        raise BadRequestError(str(error)) from error
+    return in_words({ConflictError: _conflict, NotFoundError: NotFoundError, NovaliteError: BadRequestError})
 
 
-def _attachment(connection: Connection, row: t.Any, volume_id: str) -> Attachment:
+def _conflict(message: str) -> Exception:
+    if message.startswith("Cannot detach a root device"):
+        return ForbiddenError(message)
+    return BadRequestError(message) if message.startswith("Invalid volume") else ConflictError(message)
+
+
+def _attachment(connection: Connection, row: Instance, volume_id: str) -> Attachment:
     for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
         return attachment
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
 
 
-def _number(name: str, default: int) -> int:
-    value = request.args.get(name, str(default))
-    if not value.isascii() or not value.isdigit() or len(value) > 9:
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {value[:20]} is no number.")
-    return int(value)
-
-
 @compute.get("/servers/<server_id>/os-volume_attachments")
 @policy.allows("compute:server-volumes:read")
 def list_volume_attachments(server_id: str) -> Answer:
-    offset, limit = _number("offset", 0), min(_number("limit", MOST), MOST)
+    offset, limit = NOVA.whole("offset", 0), NOVA.limit()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
@@ -146,7 +116,7 @@ def attach_volume(server_id: str) -> Answer:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        _enqueue(connection, "volume_attach", row, made.id)
+        enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
         return {"volumeAttachment": _shown(made, version, created=True)}, 200
 
 
@@ -186,17 +156,5 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        _enqueue(connection, "volume_detach", row, one.id)
+        enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
     return "", 202
-
-
-def _enqueue(connection: Connection, kind: str, row: t.Any, attachment_id: str) -> None:
-    enqueue(
-        connection,
-        kind,
-        instances=[row.uuid],
-        variables={"attachments": [attachment_id]},
-        project_id=row.project_id,
-        user_id=current().user_id,
-        request_id=request_id(),
-    )

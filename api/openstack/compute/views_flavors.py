@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
+from ...web.bodies import Body, Record
 from .servers.views import Lens
-
-Record = t.Mapping[str, t.Any]
-Body = dict[str, t.Any]
 
 
 def brief(row: Record, lens: Lens) -> Body:
     """An item of GET /flavors."""
-    body = {"id": row["flavorid"], "name": row["name"], "links": lens.links("flavors", row["flavorid"])}
+    body: Body = {"id": row["flavorid"], "name": row["name"], "links": lens.links("flavors", row["flavorid"])}
     if lens.version >= (2, 55):
         body["description"] = row["description"]
     return body
@@ -24,7 +20,7 @@ def brief(row: Record, lens: Lens) -> Body:
 def detail(row: Record, lens: Lens) -> Body:
     """An item of GET /flavors/detail; also GET /flavors/{id}."""
     swap = row["swap_mb"]
-    body = {
+    body: Body = {
         "id": row["flavorid"],
         "name": row["name"],
         "vcpus": row["vcpus"],

@@ -11,9 +11,10 @@ from __future__ import annotations
 from flask import Flask
 
 from ...settings import Settings
+from ...web import services
 from . import routes_credentials, routes_discovery, routes_projects, routes_tokens, routes_users
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for routes in (routes_discovery, routes_tokens, routes_projects, routes_users, routes_credentials):
-        app.register_blueprint(routes.blueprint)
+    modules = (routes_discovery, routes_tokens, routes_projects, routes_users, routes_credentials)
+    services.register(app, *(module.blueprint for module in modules))

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import typing as t
 import uuid
 
 from flask import current_app, request
+
+from ...web.bodies import Body
 
 REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
@@ -24,8 +25,6 @@ SERVICES = (
 )
 _NAMESPACE = uuid.UUID("0f2c4f5e-61f0-4e5c-9f0b-8a3cc5b2a1f7")
 
-Entry = dict[str, t.Any]
-
 
 def base_url() -> str:
     """The address that clients reach this application under, without a slash at its end."""
@@ -38,16 +37,16 @@ def fixed_id(*names: str) -> str:
     return uuid.uuid5(_NAMESPACE, "/".join(names)).hex
 
 
-def services() -> list[Entry]:
+def services() -> list[Body]:
     return [
         {"id": fixed_id("service", kind), "type": kind, "name": name, "enabled": True, "description": ""}
         for kind, name, _path in SERVICES
     ]
 
 
-def endpoints(base: str, project_id: str | None) -> list[Entry]:
+def endpoints(base: str, project_id: str | None) -> list[Body]:
     """Every service at every interface. Without a project, what is the project's keeps its placeholder."""
-    rows = []
+    rows: list[Body] = []
     for kind, _name, path in SERVICES:
         url = base + (path if project_id is None else path.format(project_id=project_id))
         for interface in INTERFACES:
@@ -65,7 +64,7 @@ def endpoints(base: str, project_id: str | None) -> list[Entry]:
     return rows
 
 
-def catalog(base: str, project_id: str) -> list[Entry]:
+def catalog(base: str, project_id: str) -> list[Body]:
     """The catalog of a token that is scoped to `project_id`."""
     everywhere = endpoints(base, project_id)
     return [

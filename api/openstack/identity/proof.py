@@ -25,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.to
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
 
+from ...web.bodies import Record
 from ...web.context import MAX_TOKEN, Caller, find_caller
 from ...web.errors import TooManyRequestsError, UnauthorizedError
 from ...web.ledger import reading_ledger, writing_ledger
@@ -33,8 +34,6 @@ REFUSED = "The request you have made requires authentication."
 DELAY = 60.0  # seconds between two guesses of a user's password from addresses where it is not known, at most
 KNOWN_DELAY = 15.0  # and from one where it is
 DEFAULT_DOMAIN = ({"id": "default"}, {"name": "Default"}, {"id": "default", "name": "Default"})
-
-Fields = t.Mapping[str, t.Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Proof:
     attempt: Attempt | None = None  # what comes to its good end with it
 
 
-def prove(identity: Fields) -> Proof:
+def prove(identity: Record) -> Proof:
     """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError
     for a token that is none."""
     methods = set(identity["methods"])
@@ -124,7 +123,7 @@ def prove(identity: Fields) -> Proof:
     return METHODS[method](identity[method])
 
 
-def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
+def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Record | None]:
     """A token for what was proved, with who holds it and its application credential.
 
     Raises UnauthorizedError for a scope that the user has no role in, or that does not exist.
@@ -154,14 +153,14 @@ def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
         raise UnauthorizedError(REFUSED)
 
 
-def credential_of(connection: Connection, caller: Caller) -> Fields | None:
+def credential_of(connection: Connection, caller: Caller) -> Record | None:
     """The application credential that the caller's token comes from."""
     if caller.application_credential_id is None:
         return None
     return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
 
 
-def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str) -> Attempt:
+def check_password(user: Record | None, name: str, password: str) -> Attempt:
     """Raise UnauthorizedError unless it is the password of `user`; every failure counts.
 
     `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
@@ -194,7 +193,7 @@ def _good(who: str, address: str) -> str:
     return subject("good", f"{address} {who}")
 
 
-def _by_password(fields: Fields) -> Proof:
+def _by_password(fields: Record) -> Proof:
     began = time.time()
     asked = fields["user"]
     with reading_ledger() as connection:
@@ -210,7 +209,7 @@ def _by_password(fields: Fields) -> Proof:
     )
 
 
-def _by_application_credential(fields: Fields) -> Proof:
+def _by_application_credential(fields: Record) -> Proof:
     began = time.time()
     asked = fields.get("user", {})
     credential = None
@@ -241,7 +240,7 @@ def _by_application_credential(fields: Fields) -> Proof:
     )
 
 
-def _by_token(fields: Fields) -> Proof:
+def _by_token(fields: Record) -> Proof:
     began = time.time()
     with reading_ledger() as connection:
         caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
@@ -260,14 +259,14 @@ def _by_token(fields: Fields) -> Proof:
     )
 
 
-METHODS: dict[str, t.Callable[[Fields], Proof]] = {
+METHODS: dict[str, t.Callable[[Record], Proof]] = {
     "password": _by_password,
     "application_credential": _by_application_credential,
     "token": _by_token,
 }
 
 
-def _find_user(connection: Connection, asked: Fields) -> dict[str, t.Any] | None:
+def _find_user(connection: Connection, asked: Record) -> Record | None:
     if "id" in asked:
         with contextlib.suppress(users.NotFoundError):
             return users.find_user(connection, asked["id"])
@@ -277,13 +276,13 @@ def _find_user(connection: Connection, asked: Fields) -> dict[str, t.Any] | None
     return users.user_by_name(connection, asked["name"])
 
 
-def _scope(connection: Connection, proof: Proof, scope: t.Any) -> tuple[str | None, bool]:
+def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> tuple[str | None, bool]:
     """The project's id, and whether it was asked for: a default that cannot be had is left out."""
     if scope is None:
         return proof.default_project_id, proof.only_project_id is not None
-    if proof.only_project_id is not None and scope == "unscoped":
-        raise UnauthorizedError(REFUSED)
-    if scope == "unscoped":
+    if isinstance(scope, str):  # "unscoped"
+        if proof.only_project_id is not None:
+            raise UnauthorizedError(REFUSED)
         return None, True
     asked = scope.get("project")
     if not asked or len(scope) != 1:

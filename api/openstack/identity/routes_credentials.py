@@ -5,28 +5,25 @@
 
 from __future__ import annotations
 
-import datetime
 import secrets
 import time
-import typing as t
 
-from flask import Blueprint, request
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import policy, validation
+from ...web import policy, services, validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current, implied
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
+from ...web.times import parse
 from . import catalog, proof, schemas, views
 
-Body = dict[str, t.Any]
-
-
-blueprint = Blueprint("identity_credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
-blueprint.before_request(policy.guard)
+blueprint = services.blueprint("identity_credentials", "/identity/v3/users/<user_id>")
 
 
 @blueprint.get("/application_credentials")
@@ -45,7 +42,7 @@ def list_application_credentials(user_id: str) -> Body:
 
 @blueprint.post("/application_credentials")
 @policy.allows("identity:application_credentials:create")
-def create_application_credential(user_id: str) -> tuple[Body, int]:
+def create_application_credential(user_id: str) -> Answer:
     _check_own(user_id)
     asked = validation.body(schemas.CREATE_APPLICATION_CREDENTIAL)["application_credential"]
     project_id = current().project
@@ -83,7 +80,7 @@ def show_application_credential(user_id: str, credential_id: str) -> Body:
 
 @blueprint.delete("/application_credentials/<credential_id>")
 @policy.allows("identity:application_credentials:delete")
-def delete_application_credential(user_id: str, credential_id: str) -> tuple[str, int]:
+def delete_application_credential(user_id: str, credential_id: str) -> Answer:
     _check_own(user_id)
     with writing_ledger() as connection:
         _refuse_restricted(connection)
@@ -106,7 +103,7 @@ def list_ec2_credentials(user_id: str) -> Body:
 
 @blueprint.post("/credentials/OS-EC2")
 @policy.allows("identity:ec2_credentials:create")
-def create_ec2_credential(user_id: str) -> tuple[Body, int]:
+def create_ec2_credential(user_id: str) -> Answer:
     _check_own(user_id)
     _refuse_delegated()
     project_id = validation.body(schemas.CREATE_EC2_CREDENTIAL)["tenant_id"]
@@ -125,15 +122,14 @@ def show_ec2_credential(user_id: str, access: str) -> Body:
     _refuse_delegated()
     seal = credentials_seal()
     with reading_ledger() as connection:
-        for credential in credentials.list_ec2_credentials(connection, seal, user_id):
-            if credential["access"] == access:
-                return {"credential": views.ec2_credential(credential, catalog.base_url())}
-    raise NotFoundError(f"Could not find credential: {access[:64]}.")
+        rows = credentials.list_ec2_credentials(connection, seal, user_id)
+    row = the_one(rows, "access", access, NotFoundError(f"Could not find credential: {access[:64]}."))
+    return {"credential": views.ec2_credential(row, catalog.base_url())}
 
 
 @blueprint.delete("/credentials/OS-EC2/<access>")
 @policy.allows("identity:ec2_credentials:delete")
-def delete_ec2_credential(user_id: str, access: str) -> tuple[str, int]:
+def delete_ec2_credential(user_id: str, access: str) -> Answer:
     _check_own(user_id)
     _refuse_delegated()
     with writing_ledger() as connection:
@@ -153,13 +149,13 @@ def _refuse_delegated() -> None:
         raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
 
 
-def _refuse_restricted(connection: t.Any) -> None:
+def _refuse_restricted(connection: Connection) -> None:
     credential = proof.credential_of(connection, current())
     if credential is not None and not credential["unrestricted"]:
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
 
 
-def _roles(asked: Body, assigned: set[str]) -> list[str]:
+def _roles(asked: Record, assigned: set[str]) -> list[str]:
     """The roles that a new credential gives: those that were named, else all that the caller has by assignment."""
     have = implied(assigned) & current().roles
     if not asked.get("roles"):
@@ -178,12 +174,9 @@ def _end(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        moment = datetime.datetime.fromisoformat(text)
+        end = parse(text).timestamp()
     except ValueError:
         raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.timezone.utc)
-    end = moment.timestamp()
     if end <= time.time():
         raise BadRequestError(f"expires_at {text!r} has passed already")
     return end

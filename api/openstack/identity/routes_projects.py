@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from flask import Blueprint, request
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -15,17 +13,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
-from ...web import policy, validation
+from ...web import policy, services, validation
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from . import catalog, schemas, views
 
-Body = dict[str, t.Any]
-
-
-blueprint = Blueprint("identity_projects", __name__, url_prefix="/identity/v3")
-blueprint.before_request(policy.guard)
+blueprint = services.blueprint("identity_projects", "/identity/v3")
 
 
 @blueprint.get("/projects")
@@ -49,7 +44,7 @@ def list_projects() -> Body:
 
 @blueprint.post("/projects")
 @policy.allows("identity:projects:create")
-def create_project() -> tuple[Body, int]:
+def create_project() -> Answer:
     asked = validation.body(schemas.CREATE_PROJECT)["project"]
     check_domain(asked)
     with writing_ledger() as connection:
@@ -86,7 +81,7 @@ def update_project(project_id: str) -> Body:
 
 @blueprint.delete("/projects/<project_id>")
 @policy.allows("identity:projects:delete")
-def delete_project(project_id: str) -> tuple[str, int]:
+def delete_project(project_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _find(connection, project_id)
         identity_projects.remove_projects(connection, [{"name": row["name"]}])
@@ -122,7 +117,7 @@ def list_roles_of(project_id: str, user_id: str) -> Body:
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles/<role_id>")
 @policy.allows("identity:assignments:check")
-def check_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+def check_role(project_id: str, user_id: str, role_id: str) -> Answer:
     """What clients ask with HEAD."""
     with reading_ledger() as connection:
         _find_both(connection, project_id, user_id)
@@ -133,7 +128,7 @@ def check_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
 
 @blueprint.put("/projects/<project_id>/users/<user_id>/roles/<role_id>")
 @policy.allows("identity:assignments:create")
-def grant_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+def grant_role(project_id: str, user_id: str, role_id: str) -> Answer:
     with writing_ledger() as connection:
         _find_both(connection, project_id, user_id)
         users.grant_role(connection, user_id, project_id, _role(role_id))
@@ -142,7 +137,7 @@ def grant_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
 
 @blueprint.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>")
 @policy.allows("identity:assignments:delete")
-def revoke_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+def revoke_role(project_id: str, user_id: str, role_id: str) -> Answer:
     with writing_ledger() as connection:
         _find_both(connection, project_id, user_id)
         if not users.revoke_role(connection, user_id, project_id, _role(role_id)):
@@ -150,7 +145,7 @@ def revoke_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def check_domain(asked: Body) -> None:
+def check_domain(asked: Record) -> None:
     """Raise NotFoundError for another domain than the only one, BadRequestError for another parent than that."""
     domain, parent = asked.get("domain_id"), asked.get("parent_id")
     if domain not in (None, "default"):
@@ -165,7 +160,7 @@ def flag(name: str) -> bool | None:
     return None if text is None else text.lower() not in ("false", "0", "no", "off")
 
 
-def _find(connection: Connection, project_id: str) -> Body:
+def _find(connection: Connection, project_id: str) -> Record:
     row = projects.project_by_id(connection, project_id)
     if row is None:
         raise _unknown(project_id)
@@ -188,8 +183,8 @@ def _role(role_id: str) -> str:
     return name
 
 
-def _update(connection: Connection, project_id: str, asked: Body) -> Body:
-    values: Body = {key: asked[key] for key in ("name", "enabled") if key in asked}
+def _update(connection: Connection, project_id: str, asked: Record) -> Record:
+    values: Record = {key: asked[key] for key in ("name", "enabled") if key in asked}
     if "description" in asked:
         values["description"] = asked["description"] or ""
     identity_projects.update_project(connection, project_id, values)

@@ -5,26 +5,21 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from flask import Blueprint, Response, jsonify, request
+from flask import Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
-from ...web import policy, validation
+from ...web import policy, services, validation
+from ...web.bodies import Answer, Body, Record
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from . import catalog, proof, schemas, views
 
-Body = dict[str, t.Any]
-
-
-blueprint = Blueprint("identity_tokens", __name__, url_prefix="/identity/v3/auth")
-blueprint.before_request(policy.guard)
+blueprint = services.blueprint("identity_tokens", "/identity/v3/auth")
 
 SUBJECT = "X-Subject-Token"
 
@@ -49,7 +44,7 @@ def show_token() -> Response:
 
 @blueprint.delete("/tokens")
 @policy.allows("identity:tokens:delete")
-def delete_token() -> tuple[str, int]:
+def delete_token() -> Answer:
     text = request.headers.get(SUBJECT, "")
     with writing_ledger() as connection:
         _subject(connection, text)
@@ -65,7 +60,7 @@ def _subject(connection: Connection, text: str) -> Caller:
     return caller
 
 
-def _rendered(caller: Caller, credential: t.Mapping[str, t.Any] | None, text: str, status: int) -> Response:
+def _rendered(caller: Caller, credential: Record | None, text: str, status: int) -> Response:
     with_catalog = "nocatalog" not in request.args
     response = jsonify(views.token(caller, catalog.base_url(), credential, with_catalog))
     response.status_code = status

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from flask import Blueprint, request
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -18,18 +16,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.pro
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import policy, validation
+from ...web import policy, services, validation
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from . import catalog, proof, schemas, views
 from .routes_projects import check_domain, flag
 
-Body = dict[str, t.Any]
-
-
-blueprint = Blueprint("identity_users", __name__, url_prefix="/identity/v3/users")
-blueprint.before_request(policy.guard)
+blueprint = services.blueprint("identity_users", "/identity/v3/users")
 
 
 @blueprint.get("/")
@@ -45,7 +40,7 @@ def list_users() -> Body:
 
 @blueprint.post("/")
 @policy.allows("identity:users:create")
-def create_user() -> tuple[Body, int]:
+def create_user() -> Answer:
     values = _values(validation.body(schemas.CREATE_USER)["user"])
     with writing_ledger() as connection:
         _check_project(connection, values)
@@ -80,7 +75,7 @@ def update_user(user_id: str) -> Body:
 
 @blueprint.delete("/<user_id>")
 @policy.allows("identity:users:delete")
-def delete_user(user_id: str) -> tuple[str, int]:
+def delete_user(user_id: str) -> Answer:
     with writing_ledger() as connection:
         users.delete_user(connection, user_id)
     return "", 204
@@ -88,7 +83,7 @@ def delete_user(user_id: str) -> tuple[str, int]:
 
 @blueprint.post("/<user_id>/password")
 @policy.allows("identity:users:password")
-def change_password(user_id: str) -> tuple[str, int]:
+def change_password(user_id: str) -> Answer:
     """One's own password, with the old one as the proof. All tokens of the user are void from then on."""
     asked = validation.body(schemas.CHANGE_PASSWORD)["user"]
     if user_id != current().user_id:
@@ -123,9 +118,9 @@ def check_mine(user_id: str) -> None:
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
 
 
-def _values(asked: Body) -> Body:
+def _values(asked: Record) -> Record:
     check_domain(asked)
-    values: Body = {key: asked[key] for key in ("name", "enabled", "email", "default_project_id") if key in asked}
+    values: Record = {key: asked[key] for key in ("name", "enabled", "email", "default_project_id") if key in asked}
     if "description" in asked:
         values["description"] = asked["description"] or ""
     if "password" in asked:
@@ -133,7 +128,7 @@ def _values(asked: Body) -> Body:
     return values
 
 
-def _check_project(connection: Connection, values: Body) -> None:
+def _check_project(connection: Connection, values: Record) -> None:
     wanted = values.get("default_project_id")
     if wanted is None:
         return

@@ -5,35 +5,28 @@
 
 from __future__ import annotations
 
-import typing as t
+from ...web.schemas import NAME, OPTIONAL, Schema, a_list, an_object, of, or_null, wrapped
 
-Schema = dict[str, t.Any]
-
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+ID: Schema = {**NAME, "maxLength": 64}
 SECRET: Schema = {"type": "string", "maxLength": 4096}
-TEXT: Schema = {"type": ["string", "null"], "maxLength": 255}
-DOMAIN: Schema = {"type": "object", "properties": {"id": NAME, "name": NAME}, "minProperties": 1}
+NOTHING: Schema = {"type": "array", "maxItems": 0}
+DOMAIN = an_object({"id": NAME, "name": NAME}, more=True, minProperties=1)
 _USER: Schema = {"id": ID, "name": NAME, "domain": DOMAIN}
 
 
-def _object(properties: Schema, required: t.Sequence[str] = (), more: bool = False) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": more}
-
-
-AUTHENTICATE = _object(
+AUTHENTICATE = an_object(
     {
-        "auth": _object(
+        "auth": an_object(
             {
-                "identity": _object(
+                "identity": an_object(
                     {
-                        "methods": {"type": "array", "items": NAME, "minItems": 1, "maxItems": 4},
-                        "password": _object(
-                            {"user": _object({**_USER, "password": SECRET}, ["password"], more=True)}, ["user"]
+                        "methods": a_list(NAME, 4, 1),
+                        "password": an_object(
+                            {"user": an_object({**_USER, "password": SECRET}, ["password"], more=True)}, ["user"]
                         ),
-                        "token": _object({"id": SECRET}, ["id"]),
-                        "application_credential": _object(
-                            {"id": ID, "name": NAME, "secret": SECRET, "user": _object(_USER)}, ["secret"]
+                        "token": an_object({"id": SECRET}, ["id"]),
+                        "application_credential": an_object(
+                            {"id": ID, "name": NAME, "secret": SECRET, "user": an_object(_USER)}, ["secret"]
                         ),
                     },
                     ["methods"],
@@ -42,9 +35,9 @@ AUTHENTICATE = _object(
                 "scope": {
                     "oneOf": [
                         {"type": "string", "enum": ["unscoped"]},
-                        _object(
+                        an_object(
                             {
-                                "project": {"type": "object", "properties": {"id": ID, "name": NAME, "domain": DOMAIN}},
+                                "project": an_object(_USER, more=True),
                                 "domain": {"type": "object"},
                                 "system": {"type": "object"},
                                 "OS-TRUST:trust": {"type": "object"},
@@ -60,62 +53,48 @@ AUTHENTICATE = _object(
 )
 
 _PROJECT: Schema = {
-    "name": {"type": "string", "minLength": 1, "maxLength": 64},
-    "description": TEXT,
+    "name": ID,
+    "description": OPTIONAL,
     "enabled": {"type": "boolean"},
     "domain_id": ID,
-    "parent_id": {"type": ["string", "null"], "maxLength": 64},
+    "parent_id": or_null({"type": "string", "maxLength": 64}),
     "is_domain": {"enum": [False]},
-    "tags": {"type": "array", "maxItems": 0},
+    "tags": NOTHING,
     "options": {"type": "object", "maxProperties": 0},
 }
-CREATE_PROJECT = _object({"project": _object(_PROJECT, ["name"])}, ["project"])
-UPDATE_PROJECT = _object({"project": _object(_PROJECT)}, ["project"])
+CREATE_PROJECT = wrapped("project", _PROJECT, ["name"])
+UPDATE_PROJECT = wrapped("project", _PROJECT)
 
 _USER_FIELDS: Schema = {
     "name": NAME,
-    "password": {"type": ["string", "null"], "minLength": 1, "maxLength": 4096},
-    "description": TEXT,
-    "email": TEXT,
+    "password": or_null({**SECRET, "minLength": 1}),
+    "description": OPTIONAL,
+    "email": OPTIONAL,
     "enabled": {"type": "boolean"},
     "domain_id": ID,
-    "default_project_id": {"type": ["string", "null"], "maxLength": 64},
-    "project_id": {"type": ["string", "null"], "maxLength": 64},  # as clients of version 2 send it; of no effect
+    "default_project_id": or_null({"type": "string", "maxLength": 64}),
+    "project_id": or_null({"type": "string", "maxLength": 64}),  # as clients of version 2 send it; of no effect
     "options": {"type": "object", "maxProperties": 0},
 }
-CREATE_USER = _object({"user": _object(_USER_FIELDS, ["name"])}, ["user"])
-UPDATE_USER = _object({"user": _object({**_USER_FIELDS, "id": ID})}, ["user"])  # of clients that send all they know
-CHANGE_PASSWORD = _object(
-    {
-        "user": _object(
-            {"password": {"type": "string", "minLength": 1, "maxLength": 4096}, "original_password": SECRET},
-            ["password", "original_password"],
-        )
-    },
-    ["user"],
+CREATE_USER = wrapped("user", _USER_FIELDS, ["name"])
+UPDATE_USER = wrapped("user", {**_USER_FIELDS, "id": ID})  # of clients that send all they know
+CHANGE_PASSWORD = wrapped(
+    "user", {"password": {**SECRET, "minLength": 1}, "original_password": SECRET}, ["password", "original_password"]
 )
 
-CREATE_APPLICATION_CREDENTIAL = _object(
+CREATE_APPLICATION_CREDENTIAL = wrapped(
+    "application_credential",
     {
-        "application_credential": _object(
-            {
-                "name": NAME,
-                "description": TEXT,
-                # as for a password, and long enough that nobody can try them all
-                "secret": {"type": ["string", "null"], "minLength": 16, "maxLength": 4096},
-                "expires_at": {"type": ["string", "null"], "maxLength": 64},
-                "roles": {
-                    "type": "array",
-                    "maxItems": 10,
-                    "items": _object({"id": ID, "name": NAME, "domain_id": {"type": "null"}}),
-                },
-                "unrestricted": {"type": "boolean"},
-                "access_rules": {"type": "array", "maxItems": 0},
-                "project_id": ID,
-            },
-            ["name"],
-        )
+        "name": NAME,
+        "description": OPTIONAL,
+        # as for a password, and long enough that nobody can try them all
+        "secret": or_null({**SECRET, "minLength": 16}),
+        "expires_at": or_null({"type": "string", "maxLength": 64}),
+        "roles": a_list(an_object({"id": ID, "name": NAME, "domain_id": {"type": "null"}}), 10),
+        "unrestricted": {"type": "boolean"},
+        "access_rules": NOTHING,
+        "project_id": ID,
     },
-    ["application_credential"],
+    ["name"],
 )
-CREATE_EC2_CREDENTIAL = _object({"tenant_id": ID}, ["tenant_id"])
+CREATE_EC2_CREDENTIAL = of("tenant_id", ID)

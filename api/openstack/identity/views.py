@@ -1,28 +1,25 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rows of the ledger as Identity v3 shows them. Pure functions; `base` is the application's own address."""
+"""Records of the ledger as Identity v3 shows them. Pure functions; `base` is the application's own address."""
 
 from __future__ import annotations
 
-import datetime
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
+from ...web.bodies import Body, Record
 from ...web.context import Caller
+from ...web.times import with_microseconds
 from . import catalog as catalogs
-
-Body = dict[str, t.Any]
-Row = t.Mapping[str, t.Any]
 
 DOMAIN = {"id": "default", "name": "Default"}
 
 
 def time_text(seconds: float) -> str:
     """As Keystone writes times: UTC, with microseconds."""
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{with_microseconds(seconds)}Z"
 
 
 def role_id(name: str) -> str:
@@ -50,7 +47,7 @@ def named_roles(names: t.Iterable[str]) -> list[Body]:
     return [{"id": role_id(name), "name": name} for name in reversed(ROLES) if name in names]
 
 
-def token(caller: Caller, base: str, credential: Row | None = None, with_catalog: bool = True) -> Body:
+def token(caller: Caller, base: str, credential: Record | None = None, with_catalog: bool = True) -> Body:
     body: Body = {
         "methods": caller.method.split(","),
         "user": {"domain": DOMAIN, "id": caller.user_id, "name": caller.user_name, "password_expires_at": None},
@@ -73,7 +70,7 @@ def token(caller: Caller, base: str, credential: Row | None = None, with_catalog
     return {"token": body}
 
 
-def project(row: Row, base: str) -> Body:
+def project(row: Record, base: str) -> Body:
     return {
         "id": row["id"],
         "name": row["name"],
@@ -88,8 +85,8 @@ def project(row: Row, base: str) -> Body:
     }
 
 
-def user(row: Row, base: str) -> Body:
-    body = {
+def user(row: Record, base: str) -> Body:
+    body: Body = {
         "id": row["id"],
         "name": row["name"],
         "description": row["description"],
@@ -105,25 +102,21 @@ def user(row: Row, base: str) -> Body:
     return body
 
 
-def assignment(row: Row, base: str, with_names: bool = False) -> Body:
+def assignment(row: Record, base: str, with_names: bool = False) -> Body:
     """Who has which role where."""
-    body: Body = {
-        "role": {"id": role_id(row["role"])},
-        "user": {"id": row["user_id"]},
-        "scope": {"project": {"id": row["project_id"]}},
+    role, user, project = {"id": role_id(row["role"])}, {"id": row["user_id"]}, {"id": row["project_id"]}
+    return {
+        "role": {**role, "name": row["role"]} if with_names else role,
+        "user": {**user, "name": row["user_name"], "domain": DOMAIN} if with_names else user,
+        "scope": {"project": {**project, "name": row["project_name"], "domain": DOMAIN} if with_names else project},
         "links": {
             "assignment": f"{base}/identity/v3/projects/{row['project_id']}/users/{row['user_id']}"
             f"/roles/{role_id(row['role'])}"
         },
     }
-    if with_names:
-        body["role"]["name"] = row["role"]
-        body["user"].update(name=row["user_name"], domain=DOMAIN)
-        body["scope"]["project"].update(name=row["project_name"], domain=DOMAIN)
-    return body
 
 
-def application_credential(row: Row, base: str) -> Body:
+def application_credential(row: Record, base: str) -> Body:
     """Without its secret, which only the answer to its creation has."""
     end = row["expires_at"]
     return {
@@ -139,7 +132,7 @@ def application_credential(row: Row, base: str) -> Body:
     }
 
 
-def ec2_credential(row: Row, base: str) -> Body:
+def ec2_credential(row: Record, base: str) -> Body:
     return {
         "access": row["access"],
         "secret": row["secret"],

@@ -8,20 +8,17 @@ Images come in here, as streams into the store, or by the module `image`, which 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import sys
 
 from flask import Flask
 
 from ...settings import Settings
+from ...web import services
 from . import transfers
 from .blueprint import image, image_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("routes"):
-            importlib.import_module(f"{__name__}.{module.name}")
+    services.import_routes(sys.modules[__name__])
     app.extensions[transfers.EXTENSION] = transfers.slots(settings)
-    app.register_blueprint(image_versions)
-    app.register_blueprint(image)
+    services.register(app, image_versions, image)

@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
+from flask import Response, g
 
-from flask import Blueprint, Response, g
+from ...web import services
 
-from ...web import policy
-
-Answer = tuple[t.Any, int]
-
-image_versions = Blueprint("image_versions", __name__, url_prefix="/image")
-image = Blueprint("image", __name__, url_prefix="/image/v2")
-image.before_request(policy.guard)
+image_versions = services.blueprint("image_versions", "/image")
+image = services.blueprint("image", "/image/v2")
 
 
 @image.after_request

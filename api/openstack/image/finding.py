@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
+from ...web.bodies import Record
 from ...web.context import current
 from ...web.errors import ForbiddenError
-
-Record = dict[str, t.Any]
 
 
 def seen(connection: Connection, number: str) -> Record:

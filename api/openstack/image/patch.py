@@ -12,39 +12,18 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 
 from ...web import policy, validation
+from ...web.bodies import Json, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, UnsupportedMediaTypeError
+from ...web.schemas import TEXT, Schema, a_list, an_object
 from .views import BASE, READ_ONLY
 
-Record = dict[str, t.Any]
-
 MOST = 200  # changes in one request
-PATCH: dict[str, t.Any] = {
-    "type": "array",
-    "maxItems": MOST,
-    "items": {
-        "type": "object",
-        "properties": {
-            "op": {"enum": ["add", "replace", "remove"]},
-            "path": {"type": "string", "pattern": "^/", "maxLength": 512},
-            "value": {},
-        },
-        "required": ["op", "path"],
-        "additionalProperties": False,
-    },
-}
-OLD_PATCH: dict[str, t.Any] = {  # [{"replace": "/name", "value": "x"}], the form of version 2.0
-    "type": "array",
-    "maxItems": MOST,
-    "items": {
-        "type": "object",
-        "properties": {
-            **{op: {"type": "string", "pattern": "^/", "maxLength": 512} for op in ("add", "replace", "remove")},
-            "value": {},
-        },
-        "additionalProperties": False,
-    },
-}
+PATH: Schema = {"type": "string", "pattern": "^/", "maxLength": 512}
+OPERATIONS = ("add", "replace", "remove")
+PATCH = a_list(an_object({"op": {"enum": list(OPERATIONS)}, "path": PATH, "value": {}}, ["op", "path"]), MOST)
+# [{"replace": "/name", "value": "x"}], the form of version 2.0
+OLD_PATCH = a_list(an_object({**dict.fromkeys(OPERATIONS, PATH), "value": {}}), MOST)
 PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
 # what can be said of what every image has: our field
 FIELDS = {
@@ -60,15 +39,9 @@ FIELDS = {
     "container_format": "container_format",
 }
 UNTIL_DATA = ("disk_format", "container_format")
-PROPERTY: dict[str, t.Any] = {"type": "string", "maxLength": 255}
-COMMAND_LINE: dict[str, t.Any] = {"type": "string", "maxLength": 2048}
+COMMAND_LINE: Schema = {"type": "string", "maxLength": 2048}
 RESERVED = "os_glance"
-OWN: dict[str, t.Any] = {
-    "type": "object",
-    "properties": {name: rules for name, rules in BASE.items() if name not in READ_ONLY},
-    "additionalProperties": True,
-    "maxProperties": 200,
-}
+OWN = an_object({name: rules for name, rules in BASE.items() if name not in READ_ONLY}, more=True, maxProperties=200)
 
 
 def wanted() -> Record:
@@ -109,15 +82,13 @@ def changes() -> list[Record]:
     if request.mimetype not in PATCH_TYPES:
         raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
     value = validation.read_json("JSON patch")
-    if request.mimetype == PATCH_TYPES[1]:
-        validation.check(value, OLD_PATCH)
-        value = [_new_form(change) for change in value]
-    validation.check(value, PATCH)
-    return t.cast("list[Record]", value)
+    validation.check(value, PATCH if request.mimetype == PATCH_TYPES[0] else OLD_PATCH)
+    said = t.cast("list[Record]", value)  # as the schema says
+    return said if request.mimetype == PATCH_TYPES[0] else [_new_form(change) for change in said]
 
 
 def _new_form(change: Record) -> Record:
-    named = [op for op in ("add", "replace", "remove") if op in change]
+    named = [op for op in OPERATIONS if op in change]
     if len(named) != 1:
         raise BadRequestError("Each change needs one operation: add, replace or remove")
     return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
@@ -148,7 +119,7 @@ def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:
     return after
 
 
-def _say(row: Record, name: str, value: t.Any) -> None:
+def _say(row: Record, name: str, value: Json) -> None:
     """Put one attribute, or property (None: take it away), into a record, if the caller may."""
     if name == "os_command_line":
         if row["kernel"] is not None:
@@ -160,11 +131,11 @@ def _say(row: Record, name: str, value: t.Any) -> None:
         if value is None:
             row["properties"].pop(name, None)
             return
-        validation.check(value, PROPERTY, f"value of {name[:60]}")
+        validation.check(value, TEXT, f"value of {name[:60]}")
         row["properties"][name] = value
     else:
         if name == "visibility":
-            _check_visibility(row, value)
+            _check_visibility(row, str(value))
         if name == "owner" and value != row["owner"]:
             policy.check("image:give")
             if not value:

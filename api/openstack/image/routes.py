@@ -11,11 +11,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
 
 from ...web import policy
+from ...web.bodies import Answer, Body
 from ...web.context import current
-from ...web.errors import ForbiddenError, TooLargeError, as_bad_request
+from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from . import finding, listing, patch, uploads, views
-from .blueprint import Answer, image, image_versions
+from .blueprint import image, image_versions
 
 VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
 METHODS = ("glance-direct",)  # of import
@@ -27,7 +28,9 @@ METHODS = ("glance-direct",)  # of import
 def list_versions() -> Answer:
     links = [{"rel": "self", "href": f"{finding.root()}image/v2/"}]
     states = ["CURRENT", *(["SUPPORTED"] * (len(VERSIONS) - 1))]
-    versions = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)]
+    versions: list[Body] = [
+        {"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)
+    ]
     return {"versions": versions}, 300
 
 
@@ -52,12 +55,9 @@ def show_image(number: str) -> Answer:
 @policy.allows("image:write")
 def create_image() -> Answer:
     wanted = patch.wanted()
-    try:
-        with writing_ledger() as connection, as_bad_request():
-            number = image_records.insert_image(connection, wanted, by_operator=_is_operator())
-            shown = views.image(finding.seen(connection, number))
-    except QuotaError as error:
-        raise TooLargeError(str(error)) from error
+    with writing_ledger() as connection, as_bad_request(), in_words({QuotaError: TooLargeError}):
+        number = image_records.insert_image(connection, wanted, by_operator=_is_operator())
+        shown = views.image(finding.seen(connection, number))
     response = make_response(shown, 201)
     response.headers["Location"] = f"{finding.root()}image/v2/images/{shown['id']}"
     response.headers["OpenStack-image-import-methods"] = ",".join(METHODS)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import typing as t
 
 from flask import Response, request
 from werkzeug.wsgi import wrap_file
@@ -20,28 +19,24 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
 )
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.schemas import TEXT, a_list, an_object
 from . import finding, transfers, uploads, views
-from .blueprint import Answer, image
+from .blueprint import image
 from .routes import METHODS
 
-Record = dict[str, t.Any]
-
-
-TEXT = {"type": "string", "maxLength": 255}
-IMPORT: Record = {
-    "type": "object",
-    "properties": {
-        "method": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
+IMPORT = an_object(
+    {
+        "method": an_object({"name": TEXT}, ["name"], more=True),
         "all_stores": {"type": "boolean"},
         "all_stores_must_succeed": {"type": "boolean"},
-        "stores": {"type": "array", "maxItems": 10, "items": TEXT},
+        "stores": a_list(TEXT, 10),
     },
-    "required": ["method"],
-    "additionalProperties": False,
-}
+    ["method"],
+)
 
 
 @image.put("/images/<number>/file")

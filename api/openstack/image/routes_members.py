@@ -5,33 +5,20 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import ForbiddenError, TooLargeError
+from ...web.errors import ForbiddenError, TooLargeError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.schemas import NAME, an_object, of
 from . import finding, views
-from .blueprint import Answer, image
+from .blueprint import image
 
-Record = dict[str, t.Any]
-
-
-NEW: Record = {
-    "type": "object",
-    "properties": {"member": {"type": "string", "minLength": 1, "maxLength": 255}},
-    "required": ["member"],
-    "additionalProperties": False,
-}
-STATUS: Record = {
-    "type": "object",
-    "properties": {"status": {"enum": list(image_members.STATES)}},
-    "required": ["status"],
-}
+STATUS = an_object({"status": {"enum": list(image_members.STATES)}}, ["status"], more=True)
 
 
 @image.get("/images/<number>/members")
@@ -54,13 +41,9 @@ def show_member(number: str, member: str) -> Answer:
 def add_member(number: str) -> Answer:
     with writing_ledger() as connection:
         _check_shared(finding.own(connection, number))
-        member = validation.body(NEW)["member"]
-        try:
+        member = validation.body(of("member", NAME))["member"]
+        with in_words({NovaliteError: TooLargeError}):
             row = image_members.add_member(connection, number, member)
-        except NovaliteError as error:
-            if type(error) is NovaliteError:
-                raise TooLargeError(str(error)) from error
-            raise
     return views.member(row), 200
 
 
@@ -96,10 +79,8 @@ def _seen(connection: Connection, row: Record) -> list[Record]:
 
 
 def _one(connection: Connection, row: Record, member: str) -> Record:
-    for record in _seen(connection, row):
-        if record["member"] == member:
-            return record
-    raise NotFoundError(f"{member[:60]} not found in the member list of the image {row['id']}.")
+    missing = NotFoundError(f"{member[:60]} not found in the member list of the image {row['id']}.")
+    return the_one(_seen(connection, row), "member", member, missing)
 
 
 def _check_shared(row: Record) -> None:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
@@ -19,12 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 
 from ...settings import Settings
 from ...web import policy
+from ...web.bodies import Record
 from ...web.context import current
 from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError
 from ...web.ledger import writing_ledger
 from . import transfers
-
-Record = dict[str, t.Any]
 
 GIB = 1 << 30
 

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import typing as t
-from datetime import datetime, timezone
-
-Record = dict[str, t.Any]
+from ...web.bodies import Body, Record
+from ...web.schemas import NAME, Schema
+from ...web.times import iso
 
 STORE = "file"
 DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "ami", "ari", "aki")
@@ -17,10 +16,9 @@ VISIBILITIES = ("public", "private", "shared", "community")
 STATES = ("queued", "saving", "uploading", "importing", "active", "killed", "deactivated")
 UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 SIZE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-TAG = {"type": "string", "minLength": 1, "maxLength": 255}
 
 # Attributes of every image, with their JSON types; what is beside them are properties
-BASE: dict[str, t.Any] = {
+BASE: Schema = {
     "id": {"type": "string", "pattern": UUID},
     "name": {"type": ["null", "string"], "maxLength": 255},
     "status": {"type": "string", "readOnly": True, "enum": list(STATES)},
@@ -37,7 +35,7 @@ BASE: dict[str, t.Any] = {
     "disk_format": {"type": ["null", "string"], "enum": [None, *DISK_FORMATS]},
     "min_disk": {**SIZE},
     "min_ram": {**SIZE},
-    "tags": {"type": "array", "maxItems": 128, "items": TAG},
+    "tags": {"type": "array", "maxItems": 128, "items": NAME},
     "created_at": {"type": "string", "readOnly": True},
     "updated_at": {"type": "string", "readOnly": True},
     "self": {"type": "string", "readOnly": True},
@@ -48,7 +46,7 @@ BASE: dict[str, t.Any] = {
     "locations": {"type": "array", "readOnly": True},
 }
 READ_ONLY = {name for name, schema in BASE.items() if schema.get("readOnly")}
-MEMBER: dict[str, t.Any] = {
+MEMBER: Schema = {
     "member_id": {"type": "string"},
     "image_id": {"type": "string"},
     "status": {"type": "string", "enum": ["pending", "accepted", "rejected"]},
@@ -56,7 +54,7 @@ MEMBER: dict[str, t.Any] = {
     "updated_at": {"type": "string"},
     "schema": {"type": "string", "readOnly": True},
 }
-TASK: dict[str, t.Any] = {
+TASK: Schema = {
     "id": {"type": "string"},
     "type": {"type": "string", "enum": ["api_image_import"]},
     "status": {"type": "string", "enum": ["pending", "processing", "success", "failure"]},
@@ -72,7 +70,7 @@ TASK: dict[str, t.Any] = {
 }
 
 
-def image(row: Record) -> Record:
+def image(row: Record) -> Body:
     algorithm, _colon, value = row["checksum"].partition(":")
     path = f"/v2/images/{row['id']}"
     described = dict(row["properties"])
@@ -102,26 +100,26 @@ def image(row: Record) -> Record:
         "min_disk": row["min_disk_gb"],
         "min_ram": row["min_ram_mb"],
         "tags": row["tags"],
-        "created_at": time(row["created_at"]),
-        "updated_at": time(row["updated_at"]),
+        "created_at": iso(row["created_at"]),
+        "updated_at": iso(row["updated_at"]),
         "self": path,
         "file": f"{path}/file",
         "schema": "/v2/schemas/image",
     }
 
 
-def member(row: Record) -> Record:
+def member(row: Record) -> Body:
     return {
         "member_id": row["member"],
         "image_id": row["image_id"],
         "status": row["status"],
-        "created_at": time(row["created_at"]),
-        "updated_at": time(row["updated_at"]),
+        "created_at": iso(row["created_at"]),
+        "updated_at": iso(row["updated_at"]),
         "schema": "/v2/schemas/member",
     }
 
 
-def task(row: Record) -> Record:
+def task(row: Record) -> Body:
     done = row["status"] in ("success", "failure")
     return {
         "id": row["id"],
@@ -134,19 +132,15 @@ def task(row: Record) -> Record:
         "input": row["input"],
         "result": {"image_id": row["image_id"]} if row["status"] == "success" else None,
         "message": row["message"],
-        "created_at": time(row["created_at"]),
-        "updated_at": time(row["updated_at"]),
-        "expires_at": time(row["updated_at"] + 48 * 3600) if done else None,
+        "created_at": iso(row["created_at"]),
+        "updated_at": iso(row["updated_at"]),
+        "expires_at": iso(row["updated_at"] + 48 * 3600) if done else None,
         "self": f"/v2/tasks/{row['id']}",
         "schema": "/v2/schemas/task",
     }
 
 
-def time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def schema(name: str) -> Record | None:
+def schema(name: str) -> Body | None:
     """The JSON schema `name` of Glance's, or None."""
     if name == "image":
         return {
@@ -165,7 +159,7 @@ def schema(name: str) -> Record | None:
         return {"name": "task", "properties": TASK}
     if name in ("images", "members", "tasks"):
         items = schema(name[:-1])
-        properties = {
+        properties: Body = {
             name: {"type": "array", "items": items},
             "first": {"type": "string"},
             "next": {"type": "string"},

@@ -9,18 +9,15 @@ rules and floating IPs are the project's own.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import sys
 
 from flask import Flask
 
 from ...settings import Settings
+from ...web import services
 from .blueprint import network, network_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("routes_"):
-            importlib.import_module(f"{__name__}.{module.name}")
-    app.register_blueprint(network_versions)
-    app.register_blueprint(network)
+    services.import_routes(sys.modules[__name__])
+    services.register(app, network_versions, network)

@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
-from flask import Blueprint
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-
-from ...web import policy
+from ...web import services
+from ...web.bodies import Answer
 from ...web.dialects import neutron
 
-Answer = tuple[t.Any, int]
-
-network_versions = Blueprint("network_versions", __name__, url_prefix="/network")
-network = Blueprint("network", __name__, url_prefix="/network/v2.0")
-network.before_request(policy.guard)
+network_versions = services.blueprint("network_versions", "/network")
+network = services.blueprint("network", "/network/v2.0")
 
 
 class NeutronError(Exception):
@@ -45,5 +42,6 @@ def not_found(what: str, number: str) -> NeutronError:
     return NeutronError(404, kind, f"{what} {number[:255]} could not be found.")
 
 
-def refused(error: NovaliteError, kind: str, status: int) -> NeutronError:
-    return NeutronError(status, kind, str(error))
+def word(status: int, kind: str) -> t.Callable[[str], NeutronError]:
+    """What makes of a message an error of this kind."""
+    return functools.partial(NeutronError, status, kind)

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...jobs.queue import enqueue, is_waiting
+from ...web.bodies import Record
 from ...web.context import current, request_id
 from .blueprint import NeutronError
 
@@ -23,9 +22,7 @@ def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
         tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
 
 
-def tell_hosts(
-    connection: Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None = None
-) -> None:
+def tell_hosts(connection: Connection, kind: str, variables: Record, project_id: str | None = None) -> None:
     """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
 
     It acts for the project `project_id`, or for the caller's.
@@ -46,7 +43,7 @@ def project_name(connection: Connection, project_id: str) -> str:
     return str(projects.project_name(connection, project_id))
 
 
-def owner_of(connection: Connection, wanted: t.Mapping[str, t.Any]) -> str:
+def owner_of(connection: Connection, wanted: Record) -> str:
     """The project that what is made will be of: the caller's, or the one that an administrator names."""
     caller = current()
     named = {wanted[key] for key in ("project_id", "tenant_id") if wanted.get(key)}
@@ -58,7 +55,7 @@ def owner_of(connection: Connection, wanted: t.Mapping[str, t.Any]) -> str:
     return str(named.pop())
 
 
-def check_owner(wanted: t.Mapping[str, t.Any]) -> None:
+def check_owner(wanted: Record) -> None:
     """What is made is the project's that the token is for."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):

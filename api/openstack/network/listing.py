@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import typing as t
-import urllib.parse
 
 from flask import request
 
+from ...web.bodies import Body, Record
 from ...web.errors import BadRequestError
+from ...web.listing import Dialect, href, is_true, ordered
 
-Record = dict[str, t.Any]
-
-MAX_LIMIT = 1000
+NEUTRON = Dialect(
+    number="Limit must be an integer 0 or greater and not '{value}'",
+    marker="Invalid marker {value}: there is none of these {name} with that id",
+    key="{value} is invalid attribute for sort_key",
+    direction="{value} is invalid value for sort_dirs, valid value is 'asc' and 'desc'",
+)
 CONTROL = ("fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir")
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 
@@ -31,8 +35,11 @@ def answer(plural: str, records: t.Sequence[Record], attributes: t.Collection[st
         raise BadRequestError(f"Invalid input for operation: {shown} is invalid attribute for filtering.")
     filters = {name: args.getlist(name) for name in args if name not in CONTROL}
     rows = [row for row in records if all(_matches(row, name, texts) for name, texts in filters.items())]
-    rows = _sorted(rows, args.getlist("sort_key"), args.getlist("sort_dir"), attributes)
-    page, links = _page(plural, rows)
+    keys, directions = args.getlist("sort_key"), args.getlist("sort_dir")
+    if directions and len(directions) != len(keys):
+        raise BadRequestError("The number of sort_keys and sort_dirs must be same")
+    order = list(zip(keys, directions or ["asc"] * len(keys)))
+    page, links = _page(plural, ordered(rows, NEUTRON.checked(order, attributes)))
     body: Record = {plural: [fields(row) for row in page]}
     if links:
         body[f"{plural}_links"] = links
@@ -72,64 +79,21 @@ def _has(address: Record, text: str) -> bool:
     return str(address.get(key)) == wanted
 
 
-def _sorted(
-    rows: list[Record], keys: t.Sequence[str], directions: t.Sequence[str], attributes: t.Collection[str]
-) -> list[Record]:
-    if directions and len(directions) != len(keys):
-        raise BadRequestError("The number of sort_keys and sort_dirs must be same")
-    for key in keys:
-        if key not in attributes:
-            raise BadRequestError(f"{key[:60]} is invalid attribute for sort_key")
-    for direction in directions:
-        if direction not in ("asc", "desc"):
-            raise BadRequestError(f"{direction[:60]} is invalid value for sort_dirs, valid value is 'asc' and 'desc'")
-    for key, direction in reversed(list(zip(keys, directions or ["asc"] * len(keys)))):
-        rows = sorted(rows, key=lambda row: _order(row.get(key)), reverse=direction == "desc")
-    return rows
-
-
-def _order(value: t.Any) -> tuple[int, t.Any]:
-    """Values of any kind in one order: nothing first, numbers before texts."""
-    if value is None:
-        return 0, 0
-    return (1, value) if isinstance(value, (bool, int, float)) else (2, str(value))
-
-
-def _page(plural: str, rows: list[Record]) -> tuple[list[Record], list[Record]]:
-    args = request.args
-    limit = _limit(args.get("limit"))
-    reverse = args.get("page_reverse", "").lower() in ("true", "1")
+def _page(plural: str, rows: list[Record]) -> tuple[list[Record], list[Body]]:
+    # no limit, 0 and -1 mean that no pages are asked for
+    limit = None if request.args.get("limit") in (None, "", "0", "-1") else NEUTRON.limit()
+    reverse = is_true("page_reverse")
     start, end = 0, len(rows)
-    if args.get("marker"):
-        at = next((index for index, row in enumerate(rows) if row["id"] == args["marker"]), None)
-        if at is None:
-            raise BadRequestError(f"Invalid marker {args['marker'][:60]}: there is none of these {plural} with that id")
-        start, end = (0, at) if reverse else (at + 1, len(rows))
+    place = NEUTRON.place(rows, name=plural)
+    if place is not None:
+        start, end = (0, place) if reverse else (place + 1, len(rows))
     if limit is not None and end - start > limit:
         start, end = (end - limit, end) if reverse else (start, start + limit)
     page = rows[start:end]
-    links = []
+    links: list[Body] = []
     if limit is not None and page:
         if end < len(rows):
-            links.append({"rel": "next", "href": _href(page[-1]["id"], reverse=False)})
+            links.append({"rel": "next", "href": href(page[-1]["id"], "page_reverse")})
         if start > 0:
-            links.append({"rel": "previous", "href": _href(page[0]["id"], reverse=True)})
+            links.append({"rel": "previous", "href": href(page[0]["id"], page_reverse="True")})
     return page, links
-
-
-def _limit(text: str | None) -> int | None:
-    """None: no pages were asked for. 0 and -1 mean that, too."""
-    if text in (None, "", "0", "-1"):
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise BadRequestError(f"Limit must be an integer 0 or greater and not '{text[:60]}'")
-    return min(int(text), MAX_LIMIT)
-
-
-def _href(marker: str, reverse: bool) -> str:
-    kept = [(name, value) for name, values in request.args.lists() for value in values]
-    kept = [(name, value) for name, value in kept if name not in ("marker", "page_reverse")]
-    kept.append(("marker", marker))
-    if reverse:
-        kept.append(("page_reverse", "True"))
-    return f"{request.base_url}?{urllib.parse.urlencode(kept)}"

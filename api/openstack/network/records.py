@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from flask import Blueprint
+
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
@@ -15,90 +17,30 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.ten
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
+from ...web import policy
+from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.ledger import reading_ledger
 from . import listing, views
-from .blueprint import Answer, NeutronError, not_found
+from .blueprint import NeutronError, not_found
 
-Record = dict[str, t.Any]
-
+OWNED = ("id", "name", "tenant_id", "project_id", "description", "revision_number")
+STATE = ("admin_state_up", "status")
+ZONES = ("availability_zone_hints", "availability_zones")
 NETWORK = (
-    "id",
-    "name",
-    "tenant_id",
-    "project_id",
-    "description",
-    "admin_state_up",
-    "status",
-    "subnets",
-    "mtu",
-    "shared",
-    "router:external",
-    "availability_zone_hints",
-    "availability_zones",
-    "port_security_enabled",
-    "is_default",
-    "ipv4_address_scope",
-    "ipv6_address_scope",
-    "revision_number",
-    "provider:network_type",
-    "provider:physical_network",
-    "provider:segmentation_id",
+    *(*OWNED, *STATE, *ZONES, "subnets", "mtu", "shared", "router:external", "port_security_enabled", "is_default"),
+    *("ipv4_address_scope", "ipv6_address_scope"),
+    *("provider:network_type", "provider:physical_network", "provider:segmentation_id"),
 )
 SUBNET = (
-    "id",
-    "name",
-    "network_id",
-    "tenant_id",
-    "project_id",
-    "description",
-    "ip_version",
-    "cidr",
-    "gateway_ip",
-    "enable_dhcp",
-    "ipv6_ra_mode",
-    "ipv6_address_mode",
-    "subnetpool_id",
-    "revision_number",
-    "dns_nameservers",
-    "host_routes",
-    "service_types",
-    "allocation_pools",
+    *(*OWNED, "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode"),
+    *("subnetpool_id", "dns_nameservers", "host_routes", "service_types", "allocation_pools"),
 )
 PORT = (
-    "id",
-    "name",
-    "network_id",
-    "tenant_id",
-    "project_id",
-    "description",
-    "admin_state_up",
-    "status",
-    "mac_address",
-    "fixed_ips",
-    "device_id",
-    "device_owner",
-    "security_groups",
-    "binding:vnic_type",
-    "binding:host_id",
-    "binding:vif_type",
-    "port_security_enabled",
-    "revision_number",
+    *(*OWNED, *STATE, "network_id", "mac_address", "fixed_ips", "device_id", "device_owner", "security_groups"),
+    *("binding:vnic_type", "binding:host_id", "binding:vif_type", "port_security_enabled"),
 )
-ROUTER = (
-    "id",
-    "name",
-    "tenant_id",
-    "project_id",
-    "description",
-    "admin_state_up",
-    "status",
-    "external_gateway_info",
-    "availability_zone_hints",
-    "availability_zones",
-    "routes",
-    "revision_number",
-)
+ROUTER = (*OWNED, *STATE, *ZONES, "external_gateway_info", "routes")
 
 
 def _networks(connection: Connection) -> list[Record]:
@@ -153,24 +95,29 @@ def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
     return [{**row, "tags": tags.get(row["id"], [])} for row in found]
 
 
-def list_all(plural: str) -> Answer:
+def put_into(blueprint: Blueprint, plural: str, operation: str) -> None:
+    """The routes by which a kind is listed, and one of it is shown."""
     kind = KINDS[plural]
-    with reading_ledger() as connection:
-        found = with_tags(connection, kind.find(connection))
-    return listing.answer(plural, found, kind.attributes), 200
+
+    @blueprint.get(f"/{plural}", endpoint=f"list_{plural}")
+    @policy.allows(operation)
+    def list_all() -> Answer:
+        with reading_ledger() as connection:
+            rows = with_tags(connection, kind.find(connection))
+        return listing.answer(plural, rows, kind.attributes), 200
+
+    @blueprint.get(f"/{plural}/<number>", endpoint=f"show_{kind.word}")
+    @policy.allows(operation)
+    def show(number: str) -> Answer:
+        with reading_ledger() as connection:
+            return {kind.word: listing.fields(find(connection, plural, number))}, 200
 
 
 def find(connection: Connection, plural: str, number: str) -> Record:
     """Raises NeutronError for what the asker does not see."""
-    for row in KINDS[plural].find(connection):
-        if row["id"] == number:
-            return with_tags(connection, [row])[0]
-    raise not_found(KINDS[plural].shown, number)
-
-
-def show(plural: str, number: str) -> Answer:
-    with reading_ledger() as connection:
-        return {KINDS[plural].word: listing.fields(find(connection, plural, number))}, 200
+    kind = KINDS[plural]
+    row = the_one(kind.find(connection), "id", number, not_found(kind.shown, number))
+    return with_tags(connection, [row])[0]
 
 
 def some(connection: Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
@@ -212,14 +159,10 @@ def subnet_row(connection: Connection, number: str, write: bool = False) -> tupl
 
 
 def port_row(connection: Connection, number: str) -> Port:
-    found = network_records.ports_of(connection, current().reach, number.lower())
-    if not found:
-        raise not_found("Port", number)
-    return found[0]
+    rows = network_records.ports_of(connection, current().reach, number.lower())
+    return the_one(rows, "id", number.lower(), not_found("Port", number))
 
 
 def router_row(connection: Connection, number: str) -> Router:
-    found = routers.routers_of(connection, current().reach, number.lower())
-    if not found:
-        raise not_found("Router", number)
-    return found[0]
+    rows = routers.routers_of(connection, current().reach, number.lower())
+    return the_one(rows, "id", number.lower(), not_found("Router", number))

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
@@ -14,28 +12,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, records, schemas, views
-from .blueprint import Answer, NeutronError, network, not_found
+from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, project_name, tell_hosts
 
-Record = dict[str, t.Any]
-
-
 FLOATING = (
-    "id",
-    "floating_ip_address",
-    "floating_network_id",
-    "port_id",
-    "fixed_ip_address",
-    "router_id",
-    "status",
-    "tenant_id",
-    "project_id",
-    "description",
-    "revision_number",
+    *("id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status"),
+    *("tenant_id", "project_id", "description", "revision_number"),
 )
 
 
@@ -169,10 +156,9 @@ def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp 
 
 
 def _row(connection: Connection, number: str) -> FloatingIp:
-    found = network_records.floating_ips_of(connection, current().reach, number)
-    if not found:
-        raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
-    return found[0]
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    missing = NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
+    return the_one(rows, "id", number, missing)
 
 
 def _pool(connection: Connection, number: str) -> str:

@@ -16,41 +16,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 )
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
+from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, records, schemas, views
-from .blueprint import Answer, NeutronError, network, not_found, refused
+from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner, tell_group_hosts
 
-Record = dict[str, t.Any]
-
-
-GROUP = (
-    "id",
-    "name",
-    "description",
-    "tenant_id",
-    "project_id",
-    "stateful",
-    "shared",
-    "revision_number",
-    "security_group_rules",
-)
+GROUP = (*records.OWNED, "stateful", "shared", "security_group_rules")
 RULE = (
-    "id",
-    "security_group_id",
-    "tenant_id",
-    "project_id",
-    "direction",
-    "ethertype",
-    "protocol",
-    "port_range_min",
-    "port_range_max",
-    "remote_ip_prefix",
-    "remote_group_id",
-    "remote_address_group_id",
-    "description",
+    *("id", "security_group_id", "tenant_id", "project_id", "direction", "ethertype", "protocol", "port_range_min"),
+    *("port_range_max", "remote_ip_prefix", "remote_group_id", "remote_address_group_id", "description"),
     "revision_number",
 )
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
@@ -85,10 +62,8 @@ def create_group() -> Answer:
     _check_name(wanted["name"])
     project = current().project
     with writing_ledger() as connection, as_bad_request():
-        try:
+        with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
             number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
-        except ConflictError as error:
-            raise refused(error, "SecurityGroupNameExists", 409) from error
         row = _group(connection, number)
     return {"security_group": views.security_group(row)}, 201
 
@@ -109,12 +84,10 @@ def update_group(number: str) -> Answer:
         _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
         _group(connection, number)
-        try:
+        with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
             group_rules.update_group(
                 connection, current().project, number, wanted.get("name"), wanted.get("description")
             )
-        except ConflictError as error:
-            raise refused(error, "SecurityGroupCannotUpdateDefault", 409) from error
         row = _group(connection, number)
     return {"security_group": views.security_group(row)}, 200
 
@@ -171,10 +144,8 @@ def create_rule() -> Answer:
         _group(connection, number)
         if wanted.get("remote_group_id"):
             _group(connection, wanted["remote_group_id"].lower())
-        try:
+        with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
             rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
-        except ConflictError as error:
-            raise refused(error, "SecurityGroupRuleExists", 409) from error
         shown = _rule(connection, rule_id)
         tell_group_hosts(connection, group, _group(connection, number)["name"])
     return {"security_group_rule": shown}, 201
@@ -186,19 +157,15 @@ def delete_rule(number: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
         found = _rule(connection, number)
-        try:
+        with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", number)}):
             group = group_rules.delete_rule(connection, project, number)
-        except NotFoundError:
-            raise not_found("Security Group Rule", number) from None
         tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
 
 
 def _group(connection: Connection, number: str) -> Record:
-    found = group_rules.groups_of(connection, current().project, number)
-    if not found:
-        raise NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
-    return found[0]
+    missing = NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
+    return the_one(group_rules.groups_of(connection, current().project, number), "uuid", number, missing)
 
 
 def _rules(connection: Connection) -> list[Record]:
@@ -208,10 +175,8 @@ def _rules(connection: Connection) -> list[Record]:
 
 
 def _rule(connection: Connection, number: str) -> Record:
-    for rule in _rules(connection):
-        if rule["id"] == number:
-            return rule
-    raise NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
+    missing = NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
+    return the_one(_rules(connection), "id", number, missing)
 
 
 def _as_rule(wanted: Record) -> Record:

@@ -12,14 +12,12 @@ from flask import current_app
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import writing_ledger
 from . import records, schemas
-from .blueprint import Answer, network
+from .blueprint import network
 from .changes import owner_of
-
-Record = dict[str, t.Any]
-
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
 UPDATE = schemas.wrapped("network", schemas.NETWORK)
@@ -37,19 +35,11 @@ SUBNET = {
 }
 
 
+records.put_into(network, "networks", "network:read")
+records.put_into(network, "subnets", "network:read")
+
+
 # --- Networks -------------------------------------------------------------------------------------------------------
-
-
-@network.get("/networks")
-@policy.allows("network:read")
-def list_networks() -> Answer:
-    return records.list_all("networks")
-
-
-@network.get("/networks/<number>")
-@policy.allows("network:read")
-def show_network(number: str) -> Answer:
-    return records.show("networks", number)
 
 
 @network.post("/networks")
@@ -85,18 +75,6 @@ def delete_network(number: str) -> Answer:
 
 
 # --- Subnets --------------------------------------------------------------------------------------------------------
-
-
-@network.get("/subnets")
-@policy.allows("network:read")
-def list_subnets() -> Answer:
-    return records.list_all("subnets")
-
-
-@network.get("/subnets/<number>")
-@policy.allows("network:read")
-def show_subnet(number: str) -> Answer:
-    return records.show("subnets", number)
 
 
 @network.post("/subnets")

@@ -19,15 +19,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import as_bad_request
+from ...web.errors import as_bad_request, in_words
 from ...web.ledger import writing_ledger
 from . import records, schemas, views
-from .blueprint import Answer, NeutronError, network
+from .blueprint import NeutronError, network, word
 from .changes import owner_of, tell_hosts
-
-Record = dict[str, t.Any]
-
 
 CREATE = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE = schemas.wrapped("port", schemas.UPDATE_PORT)
@@ -42,18 +40,14 @@ DEFAULTS: Record = {
     "fixed_ips": None,
 }
 RESERVED = "network:"  # owners of what the cloud itself makes
+# Neutron's words for what the ledger refuses
+WORDS = {
+    AddressInUseError: word(409, "IpAddressInUse"),
+    PoolExhaustedError: word(409, "IpAddressGenerationFailure"),
+    NotFoundError: word(404, "SecurityGroupNotFound"),
+}
 
-
-@network.get("/ports")
-@policy.allows("network:ports:read")
-def list_ports() -> Answer:
-    return records.list_all("ports")
-
-
-@network.get("/ports/<number>")
-@policy.allows("network:ports:read")
-def show_port(number: str) -> Answer:
-    return records.show("ports", number)
+records.put_into(network, "ports", "network:ports:read")
 
 
 @network.post("/ports")
@@ -69,10 +63,8 @@ def create_ports() -> Answer:
             row = records.network_row(connection, item["network_id"])
             _check_choices(row, item)
             values = {**DEFAULTS, **item, "mac": item.get("mac_address")}
-            try:
+            with in_words(WORDS):
                 made.append(ports.create_port(connection, owner, row, values))
-            except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
-                raise _typed(error) from error
         return records.some(connection, "ports", made, "ports" in body), 201
 
 
@@ -94,14 +86,11 @@ def update_port(number: str) -> Answer:
         if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
             del wanted["fixed_ips"]
         _check_choices(row, wanted)
-        try:
+        with in_words(WORDS):
             ports.update_port(connection, seen.project_id, row, seen, wanted)
             if "security_groups" in wanted and seen.instance_uuid is not None:
-                _change_groups(
-                    connection, seen, seen.instance_uuid, [group.lower() for group in wanted["security_groups"] or ()]
-                )
-        except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
-            raise _typed(error) from error
+                groups = [group.lower() for group in wanted["security_groups"] or ()]
+                _change_groups(connection, seen, seen.instance_uuid, groups)
         return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
@@ -121,15 +110,13 @@ def _check(wanted: Record) -> None:
 
 def _check_choices(row: Network, wanted: Record) -> None:
     caller = current()
-    try:
+    with in_words({ForbiddenError: word(403, "PolicyNotAuthorized")}):
         network_choices.check_port(row, caller.project, wanted, caller.is_admin)
-    except ForbiddenError as error:
-        raise NeutronError(403, "PolicyNotAuthorized", str(error)) from error
 
 
 def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:
     """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
-    there = views.port(seen, current().is_admin)["fixed_ips"]
+    there = views.fixed_ips(seen)
     return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
 
 
@@ -164,11 +151,3 @@ def _change_groups(connection: Connection, seen: Port, server_uuid: str, wanted:
     changed = {key: value for key, value in named.items() if value}
     if changed and (server.host is not None or server.vm_state == "building"):
         tell_hosts(connection, "security_groups", changed, project)
-
-
-def _typed(error: Exception) -> NeutronError:
-    if isinstance(error, AddressInUseError):
-        return NeutronError(409, "IpAddressInUse", str(error))
-    if isinstance(error, PoolExhaustedError):
-        return NeutronError(409, "IpAddressGenerationFailure", str(error))
-    return NeutronError(404, "SecurityGroupNotFound", str(error))

@@ -19,10 +19,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
-from .blueprint import Answer, NeutronError, network, not_found
+from .blueprint import NeutronError, network, not_found
 
 # Those of Neutron's whose behaviour is found here
 EXTENSIONS = {
@@ -81,7 +82,7 @@ def show_extension(alias: str) -> Answer:
     return {"extension": _extension(alias)}, 200
 
 
-def _extension(alias: str) -> dict[str, t.Any]:
+def _extension(alias: str) -> Record:
     name = EXTENSIONS[alias]
     return {"alias": alias, "name": name, "description": name, "updated": UPDATED, "links": []}
 
@@ -177,12 +178,10 @@ def list_agents() -> Answer:
 @policy.allows("network:agents:read")
 def show_agent(number: str) -> Answer:
     with reading_ledger() as connection:
-        for agent in _agents(connection):
-            if agent["id"] == number:
-                return {"agent": listing.fields(agent)}, 200
-    raise not_found("Agent", number)
+        agent = the_one(_agents(connection), "id", number, not_found("Agent", number))
+    return {"agent": listing.fields(agent)}, 200
 
 
-def _agents(connection: Connection) -> list[dict[str, t.Any]]:
+def _agents(connection: Connection) -> list[Record]:
     rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
     return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["last_seen_at"]))) for row in rows]

@@ -20,30 +20,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import writing_ledger
 from . import records, schemas
-from .blueprint import Answer, NeutronError, network, not_found
+from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, tell_hosts
-
-Record = dict[str, t.Any]
-
 
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
 
-
-@network.get("/routers")
-@policy.allows("network:routers:read")
-def list_routers() -> Answer:
-    return records.list_all("routers")
-
-
-@network.get("/routers/<number>")
-@policy.allows("network:routers:read")
-def show_router(number: str) -> Answer:
-    return records.show("routers", number)
+records.put_into(network, "routers", "network:routers:read")
 
 
 @network.post("/routers")

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ...web import policy
-from .blueprint import Answer, network, network_versions
+from ...web.bodies import Answer, Body
+from .blueprint import network, network_versions
 
 
-def _document() -> dict[str, t.Any]:
+def _document() -> Body:
     return {"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]}
 
 

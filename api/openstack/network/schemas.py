@@ -7,43 +7,36 @@ from __future__ import annotations
 
 import typing as t
 
-Schema = dict[str, t.Any]
+from ...web.schemas import NAME, OPTIONAL, TEXT, UUID, Schema, a_list, an_object, or_null, wrapped
 
-UUID: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}
 OPTIONAL_UUID: Schema = {"anyOf": [{"type": "null"}, UUID]}
-PROJECT: Schema = {"type": ["string", "null"], "maxLength": 255}
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-DESCRIPTION: Schema = {"type": "string", "maxLength": 255}
-TEXT: Schema = {"type": ["string", "null"], "maxLength": 255}
 # numbers come as text, too: Neutron converts
 NUMBER: Schema = {"anyOf": [{"type": ["integer", "null"]}, {"type": "string", "pattern": "^-?[0-9]{1,9}$"}]}
 BOOLEAN: Schema = {"type": "boolean"}
 
 
-def wrapped(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
-    """{"<name>": {...}}, as every body of Neutron's is."""
-    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+def text(most: int) -> Schema:
+    return {"type": "string", "maxLength": most}
 
 
-OWNER: Schema = {"project_id": PROJECT, "tenant_id": PROJECT}
+OWNER: Schema = {"project_id": OPTIONAL, "tenant_id": OPTIONAL}
 CREATE_GROUP = wrapped(
-    "security_group", {"name": NAME, "description": DESCRIPTION, "stateful": {"const": True}, **OWNER}, ["name"]
+    "security_group", {"name": NAME, "description": TEXT, "stateful": {"const": True}, **OWNER}, ["name"]
 )
-UPDATE_GROUP = wrapped("security_group", {"name": NAME, "description": DESCRIPTION, "stateful": {"const": True}})
+UPDATE_GROUP = wrapped("security_group", {"name": NAME, "description": TEXT, "stateful": {"const": True}})
 CREATE_RULE = wrapped(
     "security_group_rule",
     {
         "security_group_id": UUID,
         "direction": {"enum": ["ingress", "egress"]},
         "ethertype": {"type": ["string", "null"], "pattern": "^[iI][pP][vV][46]$"},
-        "protocol": {"anyOf": [{"type": ["integer", "null"]}, {"type": "string", "maxLength": 40}]},
+        "protocol": {"anyOf": [{"type": ["integer", "null"]}, text(40)]},
         "port_range_min": NUMBER,
         "port_range_max": NUMBER,
-        "remote_ip_prefix": {"type": ["string", "null"], "maxLength": 64},
-        "remote_group_id": {"type": ["string", "null"], "maxLength": 255},  # what is none is not found
+        "remote_ip_prefix": or_null(text(64)),
+        "remote_group_id": OPTIONAL,  # what is none is not found
         "remote_address_group_id": {"type": "null"},
-        "description": TEXT,
+        "description": OPTIONAL,
         **OWNER,
     },
     ["security_group_id", "direction"],
@@ -52,18 +45,17 @@ CREATE_FLOATING = wrapped(
     "floatingip",
     {
         "floating_network_id": UUID,
-        "floating_ip_address": {"type": ["string", "null"], "maxLength": 64},
+        "floating_ip_address": or_null(text(64)),
         "subnet_id": OPTIONAL_UUID,
         "port_id": OPTIONAL_UUID,
-        "fixed_ip_address": {"type": ["string", "null"], "maxLength": 64},
-        "description": TEXT,
+        "fixed_ip_address": or_null(text(64)),
+        "description": OPTIONAL,
         **OWNER,
     },
     ["floating_network_id"],
 )
 UPDATE_FLOATING = wrapped(
-    "floatingip",
-    {"port_id": OPTIONAL_UUID, "fixed_ip_address": {"type": ["string", "null"], "maxLength": 64}, "description": TEXT},
+    "floatingip", {"port_id": OPTIONAL_UUID, "fixed_ip_address": or_null(text(64)), "description": OPTIONAL}
 )
 LIMIT: Schema = {"type": "integer", "minimum": -1, "maximum": 2**31 - 1}
 UPDATE_QUOTA = wrapped(
@@ -79,37 +71,22 @@ UPDATE_QUOTA = wrapped(
         **OWNER,
     },
 )
-TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-TAGS: Schema = {
-    "type": "object",
-    "properties": {"tags": {"type": "array", "items": TAG, "maxItems": 50}},
-    "required": ["tags"],
-    "additionalProperties": False,
-}
 
 
 def one_or_many(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
     """{"<name>": {...}}, or {"<name>s": [...]} for several at once."""
-    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    many = {"type": "array", "items": inner, "minItems": 1, "maxItems": MANY}
-    return {
-        "type": "object",
-        "properties": {name: inner, f"{name}s": many},
-        "minProperties": 1,
-        "maxProperties": 1,
-        "additionalProperties": False,
-    }
+    inner = an_object(properties, required)
+    return an_object({name: inner, f"{name}s": a_list(inner, MANY, 1)}, minProperties=1, maxProperties=1)
 
 
 MANY = 100
-ANY_NAME: Schema = {"type": "string", "maxLength": 255}
 TRUE: Schema = {"const": True}
 FALSE: Schema = {"const": False}
-ADDRESS: Schema = {"type": "string", "maxLength": 45}
-ZONES: Schema = {"type": "array", "items": {"const": "nova"}, "maxItems": 1}
+ADDRESS: Schema = text(45)
+ZONES: Schema = a_list({"const": "nova"}, 1)
 NETWORK: Schema = {
-    "name": ANY_NAME,
-    "description": DESCRIPTION,
+    "name": TEXT,
+    "description": TEXT,
     # a network that is down, or that is another's to see, is not done here
     "admin_state_up": TRUE,
     "shared": FALSE,
@@ -123,32 +100,14 @@ CREATE_NETWORK: Schema = {
     "availability_zone_hints": ZONES,
     **OWNER,
 }
-POOLS: Schema = {
-    "type": "array",
-    "maxItems": 32,
-    "items": {
-        "type": "object",
-        "properties": {"start": ADDRESS, "end": ADDRESS},
-        "required": ["start", "end"],
-        "additionalProperties": False,
-    },
-}
-ROUTES: Schema = {
-    "type": "array",
-    "maxItems": 64,
-    "items": {
-        "type": "object",
-        "properties": {"destination": {"type": "string", "maxLength": 43}, "nexthop": ADDRESS},
-        "required": ["destination", "nexthop"],
-        "additionalProperties": False,
-    },
-}
+POOLS = a_list(an_object({"start": ADDRESS, "end": ADDRESS}, ["start", "end"]), 32)
+ROUTES = a_list(an_object({"destination": text(43), "nexthop": ADDRESS}, ["destination", "nexthop"]), 64)
 UPDATE_SUBNET: Schema = {
-    "name": ANY_NAME,
-    "description": DESCRIPTION,
-    "gateway_ip": {"type": ["string", "null"], "maxLength": 45},
+    "name": TEXT,
+    "description": TEXT,
+    "gateway_ip": or_null(text(45)),
     "allocation_pools": POOLS,
-    "dns_nameservers": {"type": "array", "items": ADDRESS, "maxItems": 64},
+    "dns_nameservers": a_list(ADDRESS, 64),
     "host_routes": ROUTES,
     "enable_dhcp": BOOLEAN,
     "service_types": {"type": "array", "maxItems": 0},
@@ -159,85 +118,42 @@ CREATE_SUBNET: Schema = {
     **UPDATE_SUBNET,
     "network_id": UUID,
     "ip_version": {"enum": [4, 6, "4", "6"]},
-    "cidr": {"type": "string", "maxLength": 64},
+    "cidr": text(64),
     "ipv6_ra_mode": MODE,
     "ipv6_address_mode": MODE,
     "subnetpool_id": {"type": "null"},
     **OWNER,
 }
-FIXED_IPS: Schema = {
-    "type": ["array", "null"],
-    "maxItems": 16,
-    "items": {
-        "type": "object",
-        "properties": {"subnet_id": UUID, "ip_address": ADDRESS},
-        "additionalProperties": False,
-    },
-}
-PAIRS: Schema = {
-    "type": ["array", "null"],
-    "maxItems": 64,
-    "items": {
-        "type": "object",
-        "properties": {
-            "ip_address": {"type": "string", "maxLength": 43},
-            "mac_address": {"type": "string", "maxLength": 40},
-        },
-        "required": ["ip_address"],
-        "additionalProperties": False,
-    },
-}
+FIXED_IPS = or_null(a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16))
+PAIRS = or_null(a_list(an_object({"ip_address": text(43), "mac_address": text(40)}, ["ip_address"]), 64))
 UPDATE_PORT: Schema = {
-    "name": ANY_NAME,
-    "description": DESCRIPTION,
+    "name": TEXT,
+    "description": TEXT,
     "admin_state_up": BOOLEAN,
     "fixed_ips": FIXED_IPS,
-    "security_groups": {"type": ["array", "null"], "items": UUID, "maxItems": 64},
+    "security_groups": or_null(a_list(UUID, 64)),
     "allowed_address_pairs": PAIRS,
-    "device_id": ANY_NAME,
-    "device_owner": ANY_NAME,
+    "device_id": TEXT,
+    "device_owner": TEXT,
     "port_security_enabled": TRUE,
     "extra_dhcp_opts": {"type": ["array", "null"], "maxItems": 0},
     "binding:vnic_type": {"const": "normal"},
     "binding:profile": {"type": ["object", "null"], "maxProperties": 0},
     "binding:host_id": {"enum": [None, ""]},  # a port is where its server is
 }
-CREATE_PORT: Schema = {
-    **UPDATE_PORT,
-    "network_id": UUID,
-    "mac_address": {"type": ["string", "null"], "maxLength": 40},
-    **OWNER,
-}
-GATEWAY: Schema = {
-    "anyOf": [
-        {"type": "null"},
-        {
-            "type": "object",
-            "properties": {
-                "network_id": UUID,
-                "enable_snat": BOOLEAN,
-                # guests leave under the address of their own host
-                "external_fixed_ips": {"type": "array", "maxItems": 0},
-            },
-            "required": ["network_id"],
-            "additionalProperties": False,
-        },
-        {"type": "object", "maxProperties": 0},
-    ]
-}
+CREATE_PORT: Schema = {**UPDATE_PORT, "network_id": UUID, "mac_address": or_null(text(40)), **OWNER}
+# guests leave under the address of their own host: external_fixed_ips is empty
+LEADS = an_object(
+    {"network_id": UUID, "enable_snat": BOOLEAN, "external_fixed_ips": {"type": "array", "maxItems": 0}}, ["network_id"]
+)
+GATEWAY: Schema = {"anyOf": [{"type": "null"}, LEADS, {"type": "object", "maxProperties": 0}]}
 UPDATE_ROUTER: Schema = {
-    "name": ANY_NAME,
-    "description": DESCRIPTION,
+    "name": TEXT,
+    "description": TEXT,
     "admin_state_up": BOOLEAN,
     "external_gateway_info": GATEWAY,
     "distributed": FALSE,
     "ha": FALSE,
 }
 CREATE_ROUTER: Schema = {**UPDATE_ROUTER, "availability_zone_hints": ZONES, **OWNER}
-INTERFACE: Schema = {
-    "type": "object",
-    "properties": {"subnet_id": UUID, "port_id": UUID},
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
-}
+INTERFACE = an_object({"subnet_id": UUID, "port_id": UUID}, minProperties=1, maxProperties=1)

@@ -21,7 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     subnet_id,
 )
 
-Record = dict[str, t.Any]
+from ...web.bodies import Body, Record
 
 DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
 ZONE = "nova"
@@ -31,8 +31,9 @@ RUNNING = 1  # Nova's power state
 PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
-def network(row: Network, admin: bool = False) -> Record:
-    subnets = [subnet_id(row.uuid, version) for version in (4, 6) if row.range_of(version) is not None]
+def network(row: Network, admin: bool = False) -> Body:
+    ranges = {4: row.cidr, 6: row.cidr_v6}
+    subnets = [subnet_id(row.uuid, version) for version in ranges if ranges[version] is not None]
     shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
     if admin:
@@ -52,14 +53,14 @@ def shown_name(row: Network) -> str:
     return str(row.name if row.display_name is None else row.display_name)
 
 
-def pool_network(row: Pool) -> Record:
+def pool_network(row: Pool) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
     number = pool_network_id(row.name)
     shown = _network(number, row.name, "", [subnet_id(number, 4)], DEFAULT_MTU)
     return {**shown, "shared": False, "router:external": True}
 
 
-def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Record:
+def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
     return {
         "id": number,
         "name": name,
@@ -81,7 +82,7 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Record]:
+def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body]:
     """A network's subnets; `said` is what projects told of them, by network and IP version."""
     found = []
     if row.cidr is not None:
@@ -113,14 +114,14 @@ def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Reco
             }
         )
     for subnet in found:
-        told = said.get((row.id, subnet["ip_version"]))
+        told = said.get((row.id, t.cast(int, subnet["ip_version"])))
         if told is not None:
             subnet.update(name=told.name, description=told.description, enable_dhcp=told.enable_dhcp)
             subnet.update({"gateway_ip": told.gateway, "allocation_pools": _ranges(told.pools)})
     return found
 
 
-def pool_subnets(row: Pool) -> list[Record]:
+def pool_subnets(row: Pool) -> list[Body]:
     number = pool_network_id(row.name)
     return [
         {
@@ -135,7 +136,7 @@ def pool_subnets(row: Pool) -> list[Record]:
     ]
 
 
-def _subnet(network_uuid: str, version: int, owner: str) -> Record:
+def _subnet(network_uuid: str, version: int, owner: str) -> Body:
     return {
         "id": subnet_id(network_uuid, version),
         "network_id": network_uuid,
@@ -153,20 +154,23 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Record:
     }
 
 
-def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Record]:
+def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Body]:
     return [{"start": low, "end": high} for low, high in ranges]
 
 
-def port(row: Port, admin: bool = False) -> Record:
-    addresses = [
+def fixed_ips(row: Port) -> list[dict[str, str]]:
+    return [
         {"subnet_id": subnet_id(row.network_uuid, version), "ip_address": address}
         for version, address in ((4, row.ip), (6, row.ipv6))
         if address
     ]
+
+
+def port(row: Port, admin: bool = False) -> Body:
     attached = row.instance_uuid is not None
     runs = row.router_id is not None or (attached and row.power_state == RUNNING and row.status != "attaching")
     up = True if row.admin_state_up is None else bool(row.admin_state_up)
-    shown = {
+    shown: Body = {
         "id": row.id,
         "name": row.name or "",
         "network_id": row.network_uuid,
@@ -176,7 +180,7 @@ def port(row: Port, admin: bool = False) -> Record:
         "admin_state_up": up,
         "status": "ACTIVE" if runs and up else "DOWN",
         "mac_address": row.mac,
-        "fixed_ips": addresses,
+        "fixed_ips": fixed_ips(row),
         "device_id": row.instance_uuid if attached else row.device_id,
         "device_owner": f"compute:{row.availability_zone or ZONE}" if attached else row.device_owner,
         "security_groups": row.security_groups,
@@ -203,8 +207,8 @@ def port(row: Port, admin: bool = False) -> Record:
     return shown
 
 
-def router(row: Router) -> Record:
-    leads = None
+def router(row: Router) -> Body:
+    leads: Body | None = None
     if row.external_pool is not None:
         # guests leave under the address of their own host: a router has none
         leads = {
@@ -229,7 +233,7 @@ def router(row: Router) -> Record:
     }
 
 
-def agent(row: Record, seen: str) -> Record:
+def agent(row: Record, seen: str) -> Body:
     """A compute host as the agent that its network is done by."""
     return {
         "id": row["service_uuid"],
@@ -249,7 +253,7 @@ def agent(row: Record, seen: str) -> Record:
     }
 
 
-def security_group(row: Record) -> Record:
+def security_group(row: Record) -> Body:
     return {
         "id": row["uuid"],
         "name": row["name"],
@@ -264,7 +268,7 @@ def security_group(row: Record) -> Record:
     }
 
 
-def rule(row: Record, project_id: str) -> Record:
+def rule(row: Record, project_id: str) -> Body:
     # what lets everything out anywhere has no prefix, as in the groups that Neutron makes
     anywhere = row["direction"] == "egress" and row["protocol"] == "any" and row["cidr"] in ("0.0.0.0/0", "::/0")
     return {
@@ -286,7 +290,7 @@ def rule(row: Record, project_id: str) -> Record:
     }
 
 
-def floating_ip(row: FloatingIp) -> Record:
+def floating_ip(row: FloatingIp) -> Body:
     led = row.vif_id is not None
     return {
         "id": row.id,

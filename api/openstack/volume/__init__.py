@@ -8,18 +8,15 @@ Volumes are recorded here and made by jobs. There are no backups, transfers, gro
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import sys
 
 from flask import Flask
 
 from ...settings import Settings
+from ...web import services
 from .blueprint import volume, volume_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("routes"):
-            importlib.import_module(f"{__name__}.{module.name}")
-    app.register_blueprint(volume_versions)
-    app.register_blueprint(volume)
+    services.import_routes(sys.modules[__name__])
+    services.register(app, volume_versions, volume)

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import typing as t
 
-from flask import Blueprint, Response, g, request
+from flask import Response, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
@@ -17,17 +15,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Stored
 
 from ...jobs import queue
-from ...web import policy
+from ...web import services
 from ...web.context import current, request_id
-from ...web.errors import BadRequestError, NotAcceptableError, TooLargeError
+from ...web.errors import BadRequestError, TooLargeError, in_words
+from ...web.microversions import HEADER, asked_for, negotiated, text
 
-Answer = tuple[t.Any, int]
-Record = dict[str, t.Any]
-
-volume_versions = Blueprint("volume_versions", __name__, url_prefix="/volume")
-volume = Blueprint("volume", __name__, url_prefix="/volume/v3")
-volume.before_request(policy.guard)
-
+volume_versions = services.blueprint("volume_versions", "/volume")
+volume = services.blueprint("volume", "/volume/v3")
 
 MIN_VERSION, MAX_VERSION = (3, 0), (3, 71)
 UPDATED = "2026-01-01T00:00:00Z"
@@ -35,36 +29,16 @@ UPDATED = "2026-01-01T00:00:00Z"
 
 @volume.before_request
 def _begin() -> None:
-    _negotiate()
+    g.volume_version = negotiated(asked_for("volume", "block-storage"), MIN_VERSION, MAX_VERSION)
     project = (request.view_args or {}).pop("project", None)
     if project is not None and project != current().project:
         raise NotFound()
 
 
-def _negotiate() -> None:
-    """Find out what the request speaks: the header is Nova's, with another service's name."""
-    g.volume_version = MIN_VERSION
-    for part in request.headers.get("OpenStack-API-Version", "").split(","):
-        service, _blank, version = part.strip().partition(" ")
-        if service.lower() not in ("volume", "block-storage") or not version:
-            continue
-        if version.strip() == "latest":
-            g.volume_version = MAX_VERSION
-            continue
-        match = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
-        if match is None:
-            raise BadRequestError(
-                f"API Version String {version[:40]} is of invalid format. Must be of format MajorNum.MinorNum."
-            )
-        g.volume_version = int(match[1]), int(match[2])
-        if not MIN_VERSION <= g.volume_version <= MAX_VERSION:
-            raise NotAcceptableError(f"Version {version[:40]} is not supported by the API.")
-
-
 @volume.after_request
 def _end(response: Response) -> Response:
-    response.headers["OpenStack-API-Version"] = "volume {}.{}".format(*g.get("volume_version", MIN_VERSION))
-    response.vary.add("OpenStack-API-Version")
+    response.headers[HEADER] = f"volume {text(g.get('volume_version', MIN_VERSION))}"
+    response.vary.add(HEADER)
     return response
 
 
@@ -78,19 +52,9 @@ def whose() -> str | None:
     return current().reach
 
 
-@contextlib.contextmanager
-def in_cinders_words() -> t.Iterator[None]:
+def in_cinders_words() -> t.ContextManager[None]:
     """What the ledger calls a conflict is a bad request here, and a quota is a limit."""
-    try:
-        yield
-    except QuotaError as error:
-        raise TooLargeError(str(error)) from error
-    except ConflictError as error:
-        raise BadRequestError(str(error)) from error
-    except NovaliteError as error:
-        if type(error) is not NovaliteError:
-            raise
-        raise BadRequestError(str(error)) from error
+    return in_words({QuotaError: TooLargeError, ConflictError: BadRequestError, NovaliteError: BadRequestError})
 
 
 def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import typing as t
-import urllib.parse
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
+from ...web.bodies import Body, Json
 from ...web.context import current
 from ...web.errors import BadRequestError
-
-Record = dict[str, t.Any]
+from ...web.listing import Dialect, Order, body, is_true, order_of, ordered
 
 
 class HasId(t.Protocol):
@@ -28,38 +28,19 @@ class HasId(t.Protocol):
 
 
 Listed = t.TypeVar("Listed", bound=HasId)
+View = t.Callable[[Listed], Body]
 
-MAX_LIMIT = 1000
-FILTERS: dict[str, str] = {  # of clients: what our views call it
-    "name": "name",
-    "display_name": "name",
-    "status": "status",
-    "id": "id",
-    "volume_id": "volume_id",
-    "availability_zone": "availability_zone",
-    "bootable": "bootable",
-    "size": "size",
-    "volume_type": "volume_type",
-    "description": "description",
-    "user_id": "user_id",
-    "snapshot_id": "snapshot_id",
-    "source_volid": "source_volid",
-}
-SORTABLE = (
-    "id",
-    "name",
-    "display_name",
-    "status",
-    "size",
-    "created_at",
-    "updated_at",
-    "availability_zone",
-    "bootable",
-    "volume_type",
-    "user_id",
-    "volume_id",
-    "description",
+CINDER = Dialect(
+    number="Invalid input for query parameters {name}. Value: {value}. Give a whole number.",
+    marker="marker [{value}] not found",
+    no_marker=NotFoundError,
+    key="Sort key {value} is invalid.",
+    direction="Unknown sort direction {value}, must be one of: asc, desc",
 )
+_BOTH = ("id", "name", "display_name", "status", "size", "availability_zone", "bootable", "volume_type", "user_id")
+FILTERS = (*_BOTH, "volume_id", "description", "snapshot_id", "source_volid")
+SORTABLE = (*_BOTH, "volume_id", "description", "created_at", "updated_at")
+ALIASES = {"display_name": "name"}
 
 
 def project_asked_for() -> str | None:
@@ -70,98 +51,59 @@ def project_asked_for() -> str | None:
     return args.get("project_id") or None
 
 
-def page(
-    kind: str, rows: t.Sequence[Listed], full: t.Callable[[Listed], Record], shown: t.Callable[[Listed], Record]
-) -> Record:
+def page(kind: str, rows: t.Sequence[Listed], full: View[Listed], shown: View[Listed]) -> Body:
     """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
     filters and sorts by. Raises BadRequestError for a query that means nothing."""
     args = request.args
-    pairs = [(row, full(row)) for row in reversed(rows)]
+    views = {row.id: full(row) for row in rows}
     for name in args:
+        field = ALIASES.get(name.rstrip("~"), name.rstrip("~"))
         if name in FILTERS:
-            wanted = args[name]
-            pairs = [pair for pair in pairs if _text(pair[1].get(FILTERS[name])) == _text(wanted)]
+            views = {key: view for key, view in views.items() if _text(view.get(field)) == _text(args[name])}
         elif name == "metadata":
-            asked = _metadata(args[name])
-            pairs = [pair for pair in pairs if asked.items() <= pair[1]["metadata"].items()]
+            pairs = _metadata(args[name]).items()
+            views = {key: view for key, view in views.items() if pairs <= t.cast("Body", view["metadata"]).items()}
         elif name.endswith("~") and name[:-1] in FILTERS:
-            pairs = [pair for pair in pairs if args[name] in _text(pair[1].get(FILTERS[name[:-1]]))]
-    for key, direction in reversed(_order()):
-        pairs.sort(key=lambda pair, key=key: _rank(pair[1].get(key)), reverse=direction == "desc")  # type: ignore[misc]
-    count, limit = len(pairs), min(_number("limit", MAX_LIMIT), MAX_LIMIT)
-    pairs = pairs[_start(pairs) + _number("offset", 0) :]
-    body: Record = {kind: [shown(row) for row, _view in pairs[:limit]]}
-    if limit and len(pairs) >= limit:  # as in Cinder, a full page has one after it, be that empty
-        kept = [(name, value) for name, value in args.items() if name not in ("marker", "offset")]
-        query = urllib.parse.urlencode([*kept, ("marker", pairs[limit - 1][0].id)])
-        body[f"{kind}_links"] = [{"rel": "next", "href": f"{request.base_url}?{query}"}]
-    if args.get("with_count", "").lower() in ("true", "1"):
-        body["count"] = count
-    return body
+            views = {key: view for key, view in views.items() if args[name] in _text(view.get(field))}
+    matching = [row for row in reversed(rows) if row.id in views]
+    matching = ordered(matching, _order(), lambda row: views[row.id])
+    limit = CINDER.limit()
+    after = matching[CINDER.start(matching) + CINDER.whole("offset", 0) :]
+    full_page = limit and len(after) >= limit  # as in Cinder, it has one after it, be that empty
+    answer = body(kind, list(map(shown, after[:limit])), after[limit - 1].id if full_page else None, "offset")
+    if is_true("with_count"):
+        answer["count"] = len(matching)
+    return answer
 
 
-def _start(pairs: t.Sequence[tuple[HasId, Record]]) -> int:
-    marker = request.args.get("marker")
-    if marker is None:
-        return 0
-    for index, (row, _view) in enumerate(pairs):
-        if row.id == marker:
-            return index + 1
-    raise NotFoundError(f"marker [{marker[:60]}] not found")
-
-
-def _order() -> list[tuple[str, str]]:
+def _order() -> Order:
     args = request.args
     if args.get("sort"):
         if "sort_key" in args or "sort_dir" in args:
             raise BadRequestError(
                 "The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter."
             )
-        pairs = [part.strip().partition(":") for part in args["sort"].split(",")]
-        order = [(key.strip(), direction.strip() or "desc") for key, _colon, direction in pairs]
+        order = order_of(args["sort"])
     else:
         order = [(args.get("sort_key", "created_at"), args.get("sort_dir", "desc"))]
         if not args.get("sort_key") and not args.get("sort_dir"):
             return []
-    for key, direction in order:
-        if key not in SORTABLE:
-            raise BadRequestError(f"Sort key {key[:60]} is invalid.")
-        if direction not in ("asc", "desc"):
-            raise BadRequestError(f"Unknown sort direction {direction[:60]}, must be one of: asc, desc")
-    return [("name" if key == "display_name" else key, direction) for key, direction in order]
+    return [(ALIASES.get(key, key), direction) for key, direction in CINDER.checked(order, SORTABLE)]
 
 
-def _rank(value: t.Any) -> tuple[int, t.Any]:
-    if value is None:
-        return 0, 0
-    return (1, value) if isinstance(value, int) else (2, str(value))
-
-
-def _text(value: t.Any) -> str:
+def _text(value: Json) -> str:
     if isinstance(value, bool) or str(value).lower() in ("true", "false"):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _number(name: str, default: int) -> int:
-    text = request.args.get(name)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {text[:60]}. Give a whole number.")
-    return int(text)
-
-
 def _metadata(text: str) -> dict[str, str]:
     """{'a': 'b'}, as Python or JSON writes it."""
-    metadata: t.Any = None
-    if len(text) <= 4096:
-        for read in (json.loads, ast.literal_eval):
-            try:
-                metadata = read(text)
-                break
-            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-                continue
+    metadata: Json = None
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            metadata = read(text) if len(text) <= 4096 else None
+            break
     if not isinstance(metadata, dict) or not all(isinstance(part, str) for pair in metadata.items() for part in pair):
         raise BadRequestError("Invalid input for query parameters metadata: give a dictionary of texts")
-    return t.cast("dict[str, str]", metadata)
+    return metadata

@@ -16,11 +16,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.listing import is_true
 from . import schemas
-from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, Answer, Record, volume, volume_versions
+from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
 
 # Cinder's names. Of the last three there is none: their limits are kept, for clients set all of them together.
 QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups")
@@ -39,7 +41,7 @@ EXTENSIONS = {
 }
 
 
-def _document() -> dict[str, t.Any]:
+def _document() -> Record:
     return {
         "id": "v3.0",
         "status": "CURRENT",
@@ -99,7 +101,7 @@ def show_quotas(target: str) -> Answer:
     with reading_ledger() as connection:
         limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     shown = _shown(limits)
-    if request.args.get("usage", "").lower() in ("true", "1"):
+    if is_true("usage"):
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
     return {"quota_set": {"id": target, **shown}}, 200
 

@@ -19,22 +19,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
-from .blueprint import Answer, Record, in_cinders_words, speaks, volume, whose
+from .blueprint import in_cinders_words, speaks, volume, whose
 from .routes_volume_actions import attach, detach
-
-
-@volume.get("/<project>/attachments", strict_slashes=True)
-@policy.allows("volume:read")
-def list_attachments() -> Answer:
-    return _listed(views.brief_attachment)
-
-
-@volume.get("/<project>/attachments/detail")
-@policy.allows("volume:read")
-def list_attachments_in_detail() -> Answer:
-    return _listed(views.attachment)
 
 
 class _Held(t.NamedTuple):
@@ -43,7 +32,10 @@ class _Held(t.NamedTuple):
     attachment: Attachment
 
 
-def _listed(shown: t.Callable[[Volume, Attachment], Record]) -> Answer:
+@volume.get("/<project>/attachments", strict_slashes=True, defaults={"shown": views.brief_attachment})
+@volume.get("/<project>/attachments/detail", defaults={"shown": views.attachment})
+@policy.allows("volume:read")
+def list_attachments(shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())

@@ -19,11 +19,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 
 from ...web import policy
+from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
+from ...web.listing import is_true
+from ...web.times import precise as moment
 from ...web.validation import body
-from .blueprint import Answer, Record, volume
-from .views import time as moment
+from .blueprint import volume
 
 BACKEND = "file"
 # What Cinder's operators do with a volume service
@@ -115,7 +117,7 @@ def list_pools() -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
     pools: list[Record] = [{"name": f"{service['host']}#{BACKEND}"} for service in services]
-    if request.args.get("detail", "").lower() in ("true", "1"):
+    if is_true("detail"):
         for pool, service in zip(pools, services, strict=True):
             # volumes share their host's disk with its servers: its free space is Compute's to say
             unknown = {"total_capacity_gb": "unknown", "free_capacity_gb": "unknown", "reserved_percentage": 0}

@@ -5,36 +5,28 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from flask import request
+import dataclasses
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Snapshot, snapshots_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.maps import Said, Texts
+from ...web.schemas import ACTION, an_object
 from . import listing, schemas, views
-from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
-from .routes_volumes import changes, found, one_of, without
+from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
+from .routes_volumes import METADATA, changes
 
 
-@volume.get("/<project>/snapshots", strict_slashes=True)
+@volume.get("/<project>/snapshots", strict_slashes=True, defaults={"shown": views.new_snapshot})
+@volume.get("/<project>/snapshots/detail", defaults={"shown": views.snapshot})
 @policy.allows("volume:read")
-def list_snapshots() -> Answer:
-    return _listed(views.new_snapshot)
-
-
-@volume.get("/<project>/snapshots/detail")
-@policy.allows("volume:read")
-def list_snapshots_in_detail() -> Answer:
-    return _listed(views.snapshot)
-
-
-def _listed(shown: t.Callable[[Snapshot], Record]) -> Answer:
+def list_snapshots(shown: listing.View) -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=listing.project_asked_for())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
@@ -95,12 +87,8 @@ def _enqueue(connection: Connection, kind: str, row: Snapshot) -> None:
     enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
 
 
-ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}
-STATUS: Record = {
-    "type": "object",
-    "properties": {"status": {"enum": ["creating", "available", "deleting", "error", "error_deleting"]}},
-    "required": ["status"],
-}
+STATES = ["creating", "available", "deleting", "error", "error_deleting"]
+STATUS = an_object({"status": {"enum": STATES}}, ["status"], more=True)
 
 
 @volume.post("/<project>/snapshots/<number>/action")
@@ -124,49 +112,20 @@ def act_on_snapshot(number: str) -> Answer:
 # --- Metadata -------------------------------------------------------------------------------------------------------
 
 
-@volume.get("/<project>/snapshots/<number>/metadata")
-@policy.allows("volume:read")
-def list_snapshot_metadata(number: str) -> Answer:
+def _metadata(number: str) -> Texts:
     with reading_ledger() as connection:
-        return {"metadata": volume_snapshots.one_snapshot(connection, number, whose()).metadata}, 200
+        metadata: Texts = volume_snapshots.one_snapshot(connection, number, whose()).metadata
+    return metadata
 
 
-@volume.route("/<project>/snapshots/<number>/metadata", methods=["POST", "PUT"])
-@policy.allows("volume:write")
-def write_snapshot_metadata(number: str) -> Answer:
-    keep = request.method == "POST"
-
-    def changed(old: Record) -> Record:
-        said = validation.body(schemas.METADATA_BODY)["metadata"]
-        return {**old, **said} if keep else said
-
-    return {"metadata": _describe(number, changed)}, 200
-
-
-@volume.get("/<project>/snapshots/<number>/metadata/<key>")
-@policy.allows("volume:read")
-def show_snapshot_metadata(number: str, key: str) -> Answer:
-    with reading_ledger() as connection:
-        metadata = volume_snapshots.one_snapshot(connection, number, whose()).metadata
-    return {"meta": {key: found(metadata, key)}}, 200
-
-
-@volume.put("/<project>/snapshots/<number>/metadata/<key>")
-@policy.allows("volume:write")
-def set_snapshot_metadata(number: str, key: str) -> Answer:
-    return {"meta": {key: _describe(number, lambda old: {**old, **one_of(key)})[key]}}, 200
-
-
-@volume.delete("/<project>/snapshots/<number>/metadata/<key>")
-@policy.allows("volume:write")
-def remove_snapshot_metadata(number: str, key: str) -> Answer:
-    _describe(number, lambda old: without(old, key))
-    return "", 200
-
-
-def _describe(number: str, changed: t.Callable[[Record], Record]) -> Record:
+def _describe(said: Said, number: str) -> Texts:
     with writing_ledger() as connection, in_cinders_words():
         row = volume_snapshots.one_snapshot(connection, number, whose())
-        wanted = {"metadata": changed(row.metadata)}
-        row = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose())
-    return t.cast("Record", row.metadata)
+        wanted = {"metadata": said().of(row.metadata)}
+        metadata: Texts = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose()).metadata
+    return metadata
+
+
+dataclasses.replace(
+    METADATA, name="snapshot_metadata", path="/<project>/snapshots/<number>/metadata", read=_metadata, write=_describe
+).put_into(volume)

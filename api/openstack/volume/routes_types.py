@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
@@ -16,11 +14,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ...web import policy, validation
+from ...web.bodies import Answer
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
+from ...web.errors import as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.maps import Map, Said, Texts
+from ...web.schemas import Schema, an_object
 from . import listing, schemas, views
-from .blueprint import Answer, Record, in_cinders_words, volume
+from .blueprint import in_cinders_words, volume
 
 
 @volume.get("/<project>/types", strict_slashes=True)
@@ -80,77 +81,43 @@ def delete_type(number: str) -> Answer:
 # --- Extra specs ----------------------------------------------------------------------------------------------------
 
 
-@volume.get("/<project>/types/<number>/extra_specs")
-@policy.allows("volume:read")
-def list_specs(number: str) -> Answer:
+def _specs(number: str) -> Texts:
     with reading_ledger() as connection:
-        return {"extra_specs": _seen(connection, number).extra_specs}, 200
+        specs: Texts = _seen(connection, number).extra_specs
+    return specs
 
 
-@volume.post("/<project>/types/<number>/extra_specs")
-@policy.allows("volume:admin")
-def add_specs(number: str) -> Answer:
-    schema = {"type": "object", "properties": {"extra_specs": schemas.SPECS}, "required": ["extra_specs"]}
-    said = validation.body(schema)["extra_specs"]
-    _specify(number, lambda old: {**old, **said})
-    return {"extra_specs": said}, 200  # as in Cinder, without those that were there before
-
-
-@volume.get("/<project>/types/<number>/extra_specs/<key>")
-@policy.allows("volume:read")
-def show_spec(number: str, key: str) -> Answer:
-    with reading_ledger() as connection:
-        return {key: _spec(_seen(connection, number).extra_specs, key)}, 200
-
-
-@volume.put("/<project>/types/<number>/extra_specs/<key>")
-@policy.allows("volume:admin")
-def set_spec(number: str, key: str) -> Answer:
-    def changed(old: Record) -> Record:
-        said = validation.body({**schemas.SPECS, "maxProperties": 1})
-        if key not in said:
-            raise BadRequestError("Request body and URI mismatch")
-        return {**old, **said}
-
-    return {key: _specify(number, changed)[key]}, 200
-
-
-@volume.delete("/<project>/types/<number>/extra_specs/<key>")
-@policy.allows("volume:admin")
-def remove_spec(number: str, key: str) -> Answer:
-    def changed(old: Record) -> Record:
-        _spec(old, key)
-        return {name: value for name, value in old.items() if name != key}
-
-    _specify(number, changed)
-    return "", 202
-
-
-def _specify(number: str, changed: t.Callable[[Record], Record]) -> Record:
+def _specify(said: Said, number: str) -> Texts:
     with writing_ledger() as connection, as_bad_request():
-        specs = changed(_seen(connection, number).extra_specs)
-        return t.cast("Record", volume_types.change_type(connection, number, {"extra_specs": specs}).extra_specs)
+        specs = said().of(_seen(connection, number).extra_specs)
+        after: Texts = volume_types.change_type(connection, number, {"extra_specs": specs}).extra_specs
+    return after
 
 
-def _spec(specs: Record, key: str) -> t.Any:
-    if key not in specs:
-        raise NotFoundError(f"Volume Type has no extra spec with key {key[:60]}.")
-    return specs[key]
+Map(
+    name="volume_type_specs",
+    path="/<project>/types/<number>/extra_specs",
+    reads="volume:read",
+    writes="volume:admin",
+    word="extra_specs",
+    schema=schemas.SPECS,
+    read=_specs,
+    write=_specify,
+    item=None,
+    missing="Volume Type has no extra spec with key {key}.",
+    deleted=202,
+    more=True,
+).put_into(volume)
 
 
 # --- Access ---------------------------------------------------------------------------------------------------------
 
-PROJECT: Record = {"type": "string", "pattern": "^[0-9a-fA-F-]{1,36}$"}
-ACCESS: Record = {
-    "type": "object",
-    "properties": {
-        name: {"type": "object", "properties": {"project": PROJECT}, "required": ["project"]}
-        for name in ("addProjectAccess", "removeProjectAccess")
-    },
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
-}
+PROJECT: Schema = {"type": "string", "pattern": "^[0-9a-fA-F-]{1,36}$"}
+ACCESS = an_object(
+    dict.fromkeys(("addProjectAccess", "removeProjectAccess"), an_object({"project": PROJECT}, ["project"], more=True)),
+    minProperties=1,
+    maxProperties=1,
+)
 
 
 @volume.get("/<project>/types/<number>/os-volume-type-access")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
@@ -21,15 +22,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 )
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current, request_id
-from ...web.errors import BadRequestError
+from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.maps import Change
+from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
 from . import routes_volumes, schemas, views
-from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
 
-Action = t.Callable[[str, Record], Answer]
-
-ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}
 # What other clouds do with a volume, and why not here
 REFUSED = {
     "os-migrate_volume": "a volume stays on its host",
@@ -42,60 +43,63 @@ REFUSED = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """What is done about a value that `schema` allows; `do` returns the body of the answer, if it has one."""
+
+    do: t.Callable[[Connection, str, Record], Body | None]
+    schema: Schema = dataclasses.field(default_factory=dict)
+    status: int = 202
+    admin: bool = False  # whether only administrators may
+
+
 @volume.post("/<project>/volumes/<number>/action")
 @policy.allows("volume:write")
 def act(number: str) -> Answer:
-    body = validation.body(ACTION)
-    ((name, said),) = body.items()
+    ((name, said),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
         volumes.one_volume(connection, number, whose())
     if name in REFUSED:
         raise BadRequestError(f"{name}: {REFUSED[name]}")
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:60]}")
-    action, schema = ACTIONS[name]
+    action = ACTIONS[name]
     if said is None:
         said = {}
-    validation.check(said, {"type": "object", **schema}, f"value of {name}")
-    return action(number, said)
-
-
-def _extend(number: str, said: Record) -> Answer:
+    validation.check(said, {"type": "object", **action.schema}, f"value of {name}")
+    if action.admin:
+        policy.check("volume:admin")
     with writing_ledger() as connection, in_cinders_words():
-        size = int(said["new_size"])
-        row = volumes.begin_extend(
-            connection,
-            number,
-            size,
-            project_id=whose(),
-            online=speaks(42),
-            request_id=request_id(),
-            user_id=current().user_id,
-        )
-        if row.status == "extending":
-            servers = [attachment.instance_uuid for attachment in row.attachments]
-            enqueue(connection, "volume_extend", row, servers, volumes=number)
-    return "", 202
+        return action.do(connection, number, said) or "", action.status
 
 
-def _reserve(number: str, _said: Record) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        volumes.reserve(connection, number, project_id=whose())
-    return "", 202
+def _extend(connection: Connection, number: str, said: Record) -> None:
+    row = volumes.begin_extend(
+        connection,
+        number,
+        int(said["new_size"]),
+        project_id=whose(),
+        online=speaks(42),
+        request_id=request_id(),
+        user_id=current().user_id,
+    )
+    if row.status == "extending":
+        servers = [attachment.instance_uuid for attachment in row.attachments]
+        enqueue(connection, "volume_extend", row, servers, volumes=number)
 
 
-def _unreserve(number: str, _said: Record) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        volumes.unreserve(connection, number, project_id=whose())
-    return "", 202
+def _reserve(connection: Connection, number: str, _said: Record) -> None:
+    volumes.reserve(connection, number, project_id=whose())
 
 
-def _attach(number: str, said: Record) -> Answer:
+def _unreserve(connection: Connection, number: str, _said: Record) -> None:
+    volumes.unreserve(connection, number, project_id=whose())
+
+
+def _attach(connection: Connection, number: str, said: Record) -> None:
     if not said.get("instance_uuid"):
         raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
-    with writing_ledger() as connection, in_cinders_words():
-        attach(connection, number, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
-    return "", 202
+    attach(connection, number, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
 
 
 def attach(
@@ -117,16 +121,14 @@ def attach(
     return made
 
 
-def _detach(number: str, said: Record, force: bool = False) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        wanted = said.get("attachment_id")
-        theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
-        if theirs:
-            detach(connection, row, theirs[0].instance_uuid, force)
-        elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
-            raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
-    return "", 202
+def _detach(connection: Connection, number: str, said: Record, force: bool = False) -> None:
+    row = volumes.one_volume(connection, number, whose())
+    wanted = said.get("attachment_id")
+    theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
+    if theirs:
+        detach(connection, row, theirs[0].instance_uuid, force)
+    elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
+        raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
 
 
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
@@ -137,142 +139,107 @@ def detach(connection: Connection, row: Volume, server: str, force: bool = False
     enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
 
 
-def _begin_detaching(number: str, _said: Record) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        volumes.begin(connection, row, "detach", ("in-use",), "detaching")
-    return "", 202
+def _begin_detaching(connection: Connection, number: str, _said: Record) -> None:
+    row = volumes.one_volume(connection, number, whose())
+    volumes.begin(connection, row, "detach", ("in-use",), "detaching")
 
 
-def _roll_detaching(number: str, _said: Record) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        volumes.begin(connection, row, "keep", ("detaching",), "in-use")
-    return "", 202
+def _roll_detaching(connection: Connection, number: str, _said: Record) -> None:
+    row = volumes.one_volume(connection, number, whose())
+    volumes.begin(connection, row, "keep", ("detaching",), "in-use")
 
 
-def _set_bootable(number: str, said: Record) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        volumes.update_volume(connection, number, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
-    return "", 200
+def _set_bootable(connection: Connection, number: str, said: Record) -> None:
+    volumes.update_volume(connection, number, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
 
 
-def _set_readonly(number: str, said: Record) -> Answer:
+def _set_readonly(connection: Connection, number: str, said: Record) -> None:
     readonly = schemas.truth(said["readonly"])
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
-        wanted = {"readonly": readonly, "metadata": metadata}
-        volumes.update_volume(connection, number, wanted, project_id=whose())
-    return "", 202
+    row = volumes.one_volume(connection, number, whose())
+    metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
+    volumes.update_volume(connection, number, {"readonly": readonly, "metadata": metadata}, project_id=whose())
 
 
-def _reset_status(number: str, said: Record) -> Answer:
-    policy.check("volume:admin")
+def _reset_status(connection: Connection, number: str, said: Record) -> None:
     if "status" in said:
-        with writing_ledger() as connection, in_cinders_words():
-            volumes.reset_status(connection, number, said["status"])
-    return "", 202
+        volumes.reset_status(connection, number, said["status"])
 
 
-def _force_delete(number: str, _said: Record) -> Answer:
-    policy.check("volume:admin")
-    routes_volumes.remove(number, force=True)
-    return "", 202
+def _force_delete(connection: Connection, number: str, _said: Record) -> None:
+    routes_volumes.remove(connection, number, force=True)
 
 
-def _force_detach(number: str, said: Record) -> Answer:
-    policy.check("volume:admin")
-    return _detach(number, {key: said[key] for key in ("attachment_id",) if said.get(key)}, force=True)
+def _force_detach(connection: Connection, number: str, said: Record) -> None:
+    _detach(connection, number, {key: said[key] for key in ("attachment_id",) if said.get(key)}, force=True)
 
 
-def _retype(number: str, said: Record) -> Answer:
-    caller = current()
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        try:
-            of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, caller.is_admin)
-        except NotFoundError as error:  # of the volume it would say that there is none
-            raise BadRequestError(f"Invalid volume type: {error}") from error
-        volumes.retype(connection, number, of_type, project_id=whose())
-    return "", 202
+def _retype(connection: Connection, number: str, said: Record) -> None:
+    row = volumes.one_volume(connection, number, whose())
+    # else of the volume it would be said that there is none
+    with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
+        of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
+    volumes.retype(connection, number, of_type, project_id=whose())
 
 
-def _show_image_metadata(number: str, _said: Record) -> Answer:
-    with reading_ledger() as connection:
-        image = volumes.one_volume(connection, number, whose()).image
-    return {"metadata": views.image_metadata(image) if image else {}}, 200
+def _show_image_metadata(connection: Connection, number: str, _said: Record) -> Body:
+    image = volumes.one_volume(connection, number, whose()).image
+    return {"metadata": views.image_metadata(image) if image else {}}
 
 
-def _set_image_metadata(number: str, said: Record) -> Answer:
-    image = _describe_image(number, lambda old: {**old, **said["metadata"]})
-    return {"metadata": views.image_metadata(image)}, 200
+def _set_image_metadata(connection: Connection, number: str, said: Record) -> Body:
+    image = _describe_image(connection, number, Change(said["metadata"]))
+    return {"metadata": views.image_metadata(image)}
 
 
-def _unset_image_metadata(number: str, said: Record) -> Answer:
-    _describe_image(number, lambda old: routes_volumes.without(old, said["key"]))
-    return "", 200
+def _unset_image_metadata(connection: Connection, number: str, said: Record) -> None:
+    key = said["key"]
+    _describe_image(connection, number, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
 
 
-def _describe_image(number: str, changed: t.Callable[[Record], Record]) -> Record:
+def _describe_image(connection: Connection, number: str, change: Change) -> Record:
     """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        if not row.image:
-            raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
-        properties = volumes.checked_metadata(changed(row.image.get("properties") or {}))
-        # a volume that waits for its data is what servers start from that hosts inject into
-        before = row.image.get("properties") or {}
-        check_new(str(row.image.get("name")), properties, before)
-        checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
-        image = {**row.image, "properties": properties}
-        volume_access.describe_image(connection, number, image)
+    row = volumes.one_volume(connection, number, whose())
+    if not row.image:
+        raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
+    before = row.image.get("properties") or {}
+    properties = volumes.checked_metadata(change.of(before))
+    # a volume that waits for its data is what servers start from that hosts inject into
+    check_new(str(row.image.get("name")), properties, before)
+    checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
+    image = {**row.image, "properties": properties}
+    volume_access.describe_image(connection, number, image)
     return image
 
 
-NONE: Record = {}
-FLAG: Record = schemas.BOOLEAN
-STATUS = {"enum": list(schemas.STATES)}
-ACTIONS: dict[str, tuple[Action, Record]] = {
-    "os-extend": (_extend, {"properties": {"new_size": schemas.SIZE}, "required": ["new_size"]}),
-    "os-retype": (
-        _retype,
-        {
-            "properties": {
-                "new_type": {"type": "string", "minLength": 1, "maxLength": 255},
-                "migration_policy": {"enum": ["never", "on-demand", None]},
-            },
-            "required": ["new_type"],
-        },
-    ),
-    "os-reserve": (_reserve, NONE),
-    "os-unreserve": (_unreserve, NONE),
-    "os-attach": (
-        _attach,
-        {
-            "properties": {
-                "instance_uuid": schemas.OPTIONAL,
-                "mountpoint": {"type": ["string", "null"], "maxLength": 32},
-                "mode": {"enum": ["rw", "ro", None]},
-                "host_name": schemas.OPTIONAL,
-            }
-        },
-    ),
-    "os-detach": (_detach, {"properties": {"attachment_id": schemas.OPTIONAL}}),
-    "os-begin_detaching": (_begin_detaching, NONE),
-    "os-roll_detaching": (_roll_detaching, NONE),
-    "os-set_bootable": (_set_bootable, {"properties": {"bootable": FLAG}, "required": ["bootable"]}),
-    "os-update_readonly_flag": (_set_readonly, {"properties": {"readonly": FLAG}, "required": ["readonly"]}),
-    "os-reset_status": (_reset_status, {"properties": {"status": STATUS}, "minProperties": 1}),
-    "os-force_delete": (_force_delete, NONE),
-    "os-force_detach": (_force_detach, {"properties": {"attachment_id": schemas.OPTIONAL}}),
-    "os-show_image_metadata": (_show_image_metadata, NONE),
-    "os-set_image_metadata": (
-        _set_image_metadata,
-        {"properties": {"metadata": {**schemas.METADATA, "type": "object"}}, "required": ["metadata"]},
-    ),
-    "os-unset_image_metadata": (
-        _unset_image_metadata,
-        {"properties": {"key": {"type": "string", "minLength": 1, "maxLength": 255}}, "required": ["key"]},
-    ),
+def _has(properties: t.Mapping[str, Schema], required: t.Sequence[str] = (), **rules: int) -> Schema:
+    return an_object(properties, required, True, **rules)
+
+
+RETYPE: dict[str, Schema] = {"new_type": NAME, "migration_policy": {"enum": ["never", "on-demand", None]}}
+ATTACH = {
+    "instance_uuid": OPTIONAL,
+    "mountpoint": {"type": ["string", "null"], "maxLength": 32},
+    "mode": {"enum": ["rw", "ro", None]},
+    "host_name": OPTIONAL,
+}
+DETACH = _has({"attachment_id": OPTIONAL})
+STATUS = {"status": {"enum": list(schemas.STATES)}}
+METADATA = {"metadata": {**schemas.METADATA, "type": "object"}}
+ACTIONS: dict[str, Action] = {
+    "os-extend": Action(_extend, _has({"new_size": schemas.SIZE}, ["new_size"])),
+    "os-retype": Action(_retype, _has(RETYPE, ["new_type"])),
+    "os-reserve": Action(_reserve),
+    "os-unreserve": Action(_unreserve),
+    "os-attach": Action(_attach, _has(ATTACH)),
+    "os-detach": Action(_detach, DETACH),
+    "os-begin_detaching": Action(_begin_detaching),
+    "os-roll_detaching": Action(_roll_detaching),
+    "os-set_bootable": Action(_set_bootable, _has({"bootable": schemas.BOOLEAN}, ["bootable"]), 200),
+    "os-update_readonly_flag": Action(_set_readonly, _has({"readonly": schemas.BOOLEAN}, ["readonly"])),
+    "os-reset_status": Action(_reset_status, _has(STATUS, minProperties=1), admin=True),
+    "os-force_delete": Action(_force_delete, admin=True),
+    "os-force_detach": Action(_force_detach, DETACH, admin=True),
+    "os-show_image_metadata": Action(_show_image_metadata, status=200),
+    "os-set_image_metadata": Action(_set_image_metadata, _has(METADATA, ["metadata"]), 200),
+    "os-unset_image_metadata": Action(_unset_image_metadata, _has({"key": NAME}, ["key"]), 200),
 }

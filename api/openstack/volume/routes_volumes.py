@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
@@ -16,27 +14,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
+from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.maps import Map, Said, Texts
 from . import listing, schemas, views
-from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
 
 
 # "/volumes/" is a volume without an id, which there is none of
-@volume.get("/<project>/volumes", strict_slashes=True)
+@volume.get("/<project>/volumes", strict_slashes=True, defaults={"shown": views.brief_volume})
+@volume.get("/<project>/volumes/detail", defaults={"shown": views.volume})
 @policy.allows("volume:read")
-def list_volumes() -> Answer:
-    return _listed(views.brief_volume)
-
-
-@volume.get("/<project>/volumes/detail")
-@policy.allows("volume:read")
-def list_volumes_in_detail() -> Answer:
-    return _listed(views.volume)
-
-
-def _listed(shown: t.Callable[[Volume], Record]) -> Answer:
+def list_volumes(shown: listing.View) -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
@@ -129,86 +120,51 @@ def changes(body: Record) -> Record:
 @volume.delete("/<project>/volumes/<number>")
 @policy.allows("volume:write")
 def delete_volume(number: str) -> Answer:
-    if schemas.truth(request.args.get("force")):
+    force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
+    if force:
         policy.check("volume:admin")
-    remove(number, force=schemas.truth(request.args.get("force")), cascade=schemas.truth(request.args.get("cascade")))
+    with writing_ledger() as connection, in_cinders_words():
+        remove(connection, number, force, cascade)
     return "", 202
 
 
-def remove(number: str, force: bool, cascade: bool = False) -> None:
+def remove(connection: Connection, number: str, force: bool, cascade: bool = False) -> None:
     begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
-    with writing_ledger() as connection, in_cinders_words():
-        row = begin(connection, number, project_id=whose(), force=force)
-        if row.made_at is None and row.host is None:
-            volumes.finish_delete(connection, number)  # it is nowhere yet
-        else:
-            enqueue(connection, "volume_delete", row, volumes=number)
+    row = begin(connection, number, project_id=whose(), force=force)
+    if row.made_at is None and row.host is None:
+        volumes.finish_delete(connection, number)  # it is nowhere yet
+    else:
+        enqueue(connection, "volume_delete", row, volumes=number)
 
 
 # --- Metadata -------------------------------------------------------------------------------------------------------
 
 
-@volume.get("/<project>/volumes/<number>/metadata")
-@policy.allows("volume:read")
-def list_metadata(number: str) -> Answer:
+METADATA = Map(
+    name="volume_metadata",
+    path="/<project>/volumes/<number>/metadata",
+    reads="volume:read",
+    writes="volume:write",
+    word="metadata",
+    schema={**schemas.METADATA, "type": "object"},
+    read=lambda number: _metadata(number),
+    write=lambda said, number: _describe(said, number),
+    missing="Metadata item {key} was not found.",
+    deleted=200,
+    more=True,
+)
+METADATA.put_into(volume)
+
+
+def _metadata(number: str) -> Texts:
     with reading_ledger() as connection:
-        return {"metadata": volumes.one_volume(connection, number, whose()).metadata}, 200
+        metadata: Texts = volumes.one_volume(connection, number, whose()).metadata
+    return metadata
 
 
-@volume.route("/<project>/volumes/<number>/metadata", methods=["POST", "PUT"])
-@policy.allows("volume:write")
-def write_metadata(number: str) -> Answer:
-    keep = request.method == "POST"
-
-    def changed(old: Record) -> Record:
-        said = validation.body(schemas.METADATA_BODY)["metadata"]
-        return {**old, **said} if keep else said
-
-    return {"metadata": _describe(number, changed)}, 200
-
-
-@volume.get("/<project>/volumes/<number>/metadata/<key>")
-@policy.allows("volume:read")
-def show_metadata(number: str, key: str) -> Answer:
-    with reading_ledger() as connection:
-        metadata = volumes.one_volume(connection, number, whose()).metadata
-    return {"meta": {key: found(metadata, key)}}, 200
-
-
-@volume.put("/<project>/volumes/<number>/metadata/<key>")
-@policy.allows("volume:write")
-def set_metadata(number: str, key: str) -> Answer:
-    return {"meta": {key: _describe(number, lambda old: {**old, **one_of(key)})[key]}}, 200
-
-
-@volume.delete("/<project>/volumes/<number>/metadata/<key>")
-@policy.allows("volume:write")
-def remove_metadata(number: str, key: str) -> Answer:
-    _describe(number, lambda old: without(old, key))
-    return "", 200
-
-
-def _describe(number: str, changed: t.Callable[[Record], Record]) -> Record:
+def _describe(said: Said, number: str) -> Texts:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
-        row = volumes.update_volume(connection, number, {"metadata": changed(row.metadata)}, project_id=whose())
-    return t.cast("Record", row.metadata)
-
-
-def one_of(key: str) -> Record:
-    """The one item that the body has, for `key`."""
-    said = validation.body(schemas.META_BODY)["meta"]
-    if key not in said:
-        raise BadRequestError("Request body and URI mismatch")
-    return t.cast("Record", said)
-
-
-def found(metadata: Record, key: str) -> t.Any:
-    if key not in metadata:
-        raise NotFoundError(f"Metadata item {key[:60]} was not found.")
-    return metadata[key]
-
-
-def without(metadata: Record, key: str) -> Record:
-    found(metadata, key)
-    return {name: value for name, value in metadata.items() if name != key}
+        wanted = {"metadata": said().of(row.metadata)}
+        metadata: Texts = volumes.update_volume(connection, number, wanted, project_id=whose()).metadata
+    return metadata

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-Schema = dict[str, t.Any]
+from ...web.bodies import Json
+from ...web.schemas import LIMIT, NAME, OPTIONAL, Schema, an_object, or_null
 
-NAME: Schema = {"type": ["string", "null"], "maxLength": 255}
-UUID: Schema = {"type": "string", "minLength": 1, "maxLength": 255}  # what is none is not found
-OPTIONAL: Schema = {"type": ["string", "null"], "maxLength": 255}
+UUID = NAME  # what is none is not found
 BOOLEAN: Schema = {"enum": [True, False, "true", "false", "True", "False", "1", "0", "yes", "no", "on", "off"]}
 SIZE: Schema = {
     "anyOf": [
@@ -27,22 +26,28 @@ METADATA: Schema = {
 }
 
 
-def wrapped(name: str, properties: t.Mapping[str, Schema], required: t.Sequence[str] = (), **more: t.Any) -> Schema:
-    inner = {"type": "object", "properties": dict(properties), "required": list(required), **more}
-    return {"type": "object", "properties": {name: inner}, "required": [name]}
+def wrapped(
+    name: str,
+    properties: t.Mapping[str, Schema],
+    required: t.Sequence[str] = (),
+    more: bool | Schema = False,
+    **rules: int,
+) -> Schema:
+    """{"<name>": {...}}; what else a body holds is passed over, as in Cinder."""
+    return an_object({name: an_object(properties, required, more, **rules)}, [name], more=True)
 
 
-def truth(value: t.Any) -> bool:
+def truth(value: Json) -> bool:
     return str(value).lower() in ("true", "1", "yes", "on")
 
 
 VOLUME = wrapped(
     "volume",
     {
-        "name": NAME,
-        "display_name": NAME,
-        "description": NAME,
-        "display_description": NAME,
+        "name": OPTIONAL,
+        "display_name": OPTIONAL,
+        "description": OPTIONAL,
+        "display_description": OPTIONAL,
         "size": {"anyOf": [SIZE, {"type": "null"}]},
         "volume_type": OPTIONAL,
         "availability_zone": OPTIONAL,
@@ -55,40 +60,26 @@ VOLUME = wrapped(
         "group_id": {"type": "null"},
         "backup_id": {"type": "null"},
     },
-    additionalProperties=False,
 )
-CHANGES = {"name": NAME, "display_name": NAME, "description": NAME, "display_description": NAME, "metadata": METADATA}
-VOLUME_CHANGES = wrapped("volume", CHANGES, minProperties=1, additionalProperties=False)
-SNAPSHOT_CHANGES = wrapped("snapshot", CHANGES, minProperties=1, additionalProperties=False)
+CHANGES = {
+    "name": OPTIONAL,
+    "display_name": OPTIONAL,
+    "description": OPTIONAL,
+    "display_description": OPTIONAL,
+    "metadata": METADATA,
+}
+VOLUME_CHANGES = wrapped("volume", CHANGES, minProperties=1)
+SNAPSHOT_CHANGES = wrapped("snapshot", CHANGES, minProperties=1)
 SNAPSHOT = wrapped(
-    "snapshot",
-    {**CHANGES, "volume_id": OPTIONAL, "force": {"anyOf": [BOOLEAN, {"type": "null"}]}},
-    ["volume_id"],
-    additionalProperties=False,
+    "snapshot", {**CHANGES, "volume_id": OPTIONAL, "force": {"anyOf": [BOOLEAN, {"type": "null"}]}}, ["volume_id"]
 )
-METADATA_BODY: Schema = {
-    "type": "object",
-    "properties": {"metadata": {**METADATA, "type": "object"}},
-    "required": ["metadata"],
-}
-META_BODY: Schema = {
-    "type": "object",
-    "properties": {"meta": {**METADATA, "type": "object", "minProperties": 1, "maxProperties": 1}},
-    "required": ["meta"],
-}
 SPECS = {**METADATA, "type": "object", "minProperties": 1}
-TYPE_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-TYPE = {"name": TYPE_NAME, "description": NAME, "extra_specs": METADATA, "os-volume-type-access:is_public": BOOLEAN}
-NEW_TYPE = wrapped("volume_type", TYPE, ["name"], additionalProperties=False)
+TYPE = {"name": NAME, "description": OPTIONAL, "extra_specs": METADATA, "os-volume-type-access:is_public": BOOLEAN}
+NEW_TYPE = wrapped("volume_type", TYPE, ["name"])
 TYPE_CHANGES = wrapped(
     "volume_type",
-    {
-        **{key: TYPE[key] for key in ("description", "extra_specs")},
-        "name": {**TYPE_NAME, "type": ["string", "null"]},
-        "is_public": BOOLEAN,
-    },
+    {**{key: TYPE[key] for key in ("description", "extra_specs")}, "name": or_null(NAME), "is_public": BOOLEAN},
     minProperties=1,
-    additionalProperties=False,
 )
 ATTACHMENT = wrapped(
     "attachment",
@@ -99,15 +90,10 @@ ATTACHMENT = wrapped(
         "mode": {"enum": ["rw", "ro", None]},
     },
     ["volume_uuid", "instance_uuid"],
+    more=True,
 )
-LIMIT: Schema = {
-    "anyOf": [
-        {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
-        {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
-    ]
-}
-QUOTAS = wrapped("quota_set", {}, minProperties=1, additionalProperties=LIMIT)
-QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, additionalProperties=LIMIT)
+QUOTAS = wrapped("quota_set", {}, minProperties=1, more=LIMIT)
+QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, more=LIMIT)
 STATES = (
     "creating",
     "available",

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-from datetime import datetime, timezone
-
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
@@ -19,19 +16,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
+from ...web.bodies import Body, Record
 from ...web.context import current
+from ...web.times import precise
 from .blueprint import speaks
 
-Record = dict[str, t.Any]
 
-
-def time(seconds: float | None) -> str | None:
-    if not seconds:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000000")
-
-
-def links(kind: str, number: str, project: str) -> list[Record]:
+def links(kind: str, number: str, project: str) -> list[Body]:
     return [
         {"rel": "self", "href": f"{request.url_root}volume/v3/{project}/{kind}/{number}"},
         {"rel": "bookmark", "href": f"{request.url_root}volume/{project}/{kind}/{number}"},
@@ -48,20 +39,20 @@ def _is_made_up(row: Stored) -> bool:
     return row.name.endswith((f"-{row.id[:8]}", row.id))
 
 
-def brief_volume(row: Volume) -> Record:
+def brief_volume(row: Volume) -> Body:
     return {"id": row.id, "name": name(row), "links": links("volumes", row.id, row.project_id)}
 
 
-def new_volume(row: Volume) -> Record:
+def new_volume(row: Volume) -> Body:
     """As a volume is shown to who makes or changes it."""
-    body: Record = {
+    body: Body = {
         **brief_volume(row),
         "description": row.description,
         "size": row.size_gb,
         "status": row.status,
         "availability_zone": row.availability_zone or "nova",
-        "created_at": time(row.created_at),
-        "updated_at": time(row.updated_at),
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at),
         "volume_type": row.type,
         "attachments": [attached(row, record) for record in row.attachments if record.attached_at],
         "snapshot_id": row.snapshot_id,
@@ -86,7 +77,7 @@ def new_volume(row: Volume) -> Record:
     return body
 
 
-def volume(row: Volume) -> Record:
+def volume(row: Volume) -> Body:
     body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row.project_id}
     if row.image:
         body["volume_image_metadata"] = image_metadata(row.image)
@@ -96,7 +87,7 @@ def volume(row: Volume) -> Record:
     return body
 
 
-def image_metadata(image: Image | Record) -> Record:
+def image_metadata(image: Image | Record) -> Body:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),
@@ -112,7 +103,7 @@ def image_metadata(image: Image | Record) -> Record:
     return {key: str(value) for key, value in described.items() if value is not None}
 
 
-def attached(row: Volume, record: Attachment) -> Record:
+def attached(row: Volume, record: Attachment) -> Body:
     return {
         "id": row.id,
         "attachment_id": record.id,
@@ -120,7 +111,7 @@ def attached(row: Volume, record: Attachment) -> Record:
         "server_id": record.instance_uuid,
         "host_name": record.host if current().is_admin else None,
         "device": device(record),
-        "attached_at": time(record.attached_at),
+        "attached_at": precise(record.attached_at),
     }
 
 
@@ -128,24 +119,24 @@ def device(record: Attachment) -> str:
     return record.device if record.device.startswith("/") else f"/dev/{record.device}"
 
 
-def attachment(row: Volume, record: Attachment) -> Record:
+def attachment(row: Volume, record: Attachment) -> Body:
     """An attachment as a resource of its own."""
     return {
         **brief_attachment(row, record),
-        "attached_at": time(record.attached_at),
+        "attached_at": precise(record.attached_at),
         "detached_at": None,
         "attach_mode": "ro" if record.readonly else "rw",
         "connection_info": {},
     }
 
 
-def brief_attachment(row: Volume, record: Attachment) -> Record:
+def brief_attachment(row: Volume, record: Attachment) -> Body:
     status = {"in-use": "attached"}.get(row.status, row.status)
     return {"id": record.id, "status": status, "instance": record.instance_uuid, "volume_id": row.id}
 
 
-def new_snapshot(row: Snapshot) -> Record:
-    body = {
+def new_snapshot(row: Snapshot) -> Body:
+    body: Body = {
         "id": row.id,
         "name": name(row),
         "description": row.description,
@@ -153,8 +144,8 @@ def new_snapshot(row: Snapshot) -> Record:
         "status": row.status,
         "size": row.size_gb,
         "metadata": row.metadata,
-        "created_at": time(row.created_at),
-        "updated_at": time(row.updated_at),
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at),
     }
     if speaks(14):
         body["group_snapshot_id"] = None
@@ -165,7 +156,7 @@ def new_snapshot(row: Snapshot) -> Record:
     return body
 
 
-def snapshot(row: Snapshot) -> Record:
+def snapshot(row: Snapshot) -> Body:
     return {
         **new_snapshot(row),
         "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else "0%",
@@ -173,16 +164,16 @@ def snapshot(row: Snapshot) -> Record:
     }
 
 
-def volume_type(row: VolumeType) -> Record:
+def volume_type(row: VolumeType) -> Body:
     return {**new_volume_type(row), "qos_specs_id": None}
 
 
-def new_volume_type(row: VolumeType) -> Record:
+def new_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who makes it."""
     return {**changed_volume_type(row), "os-volume-type-access:is_public": row.is_public}
 
 
-def changed_volume_type(row: VolumeType) -> Record:
+def changed_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who changes it."""
     return {
         "id": row.id,

@@ -5,44 +5,29 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
 
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
+from ....web.schemas import OPTIONAL, Schema, an_object, or_null
 from ...network.blueprint import NeutronError
 from ...network.routes_floating import allocate, associate, release
-from ..blueprint import Answer, compute_legacy
+from ..blueprint import compute_legacy
 from ..microversions import microversion, since
+from ..tasks import Instance
 from .routes_networks import LAST
 
-Record = dict[str, t.Any]
-
 LAST_ACTION = (2, 43)
-ADDRESS = {"type": "string", "format": "ipv4", "minLength": 1, "maxLength": 64}
-POOL = {
-    "type": ["object", "null"],
-    "properties": {"pool": {"type": ["string", "null"], "maxLength": 255}},
-    "additionalProperties": False,
-}
-ADD: Record = {
-    "type": "object",
-    "properties": {"address": ADDRESS, "fixed_address": ADDRESS},
-    "required": ["address"],
-    "additionalProperties": False,
-}
-REMOVE: Record = {
-    "type": "object",
-    "properties": {"address": ADDRESS},
-    "required": ["address"],
-    "additionalProperties": False,
-}
+ADDRESS: Schema = {"type": "string", "format": "ipv4", "minLength": 1, "maxLength": 64}
+POOL = or_null(an_object({"pool": OPTIONAL}))
+ADD = an_object({"address": ADDRESS, "fixed_address": ADDRESS}, ["address"])
+REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 
 @compute_legacy.get("/os-floating-ip-pools")
@@ -92,7 +77,7 @@ def delete_floating_ip_here(number: str) -> Answer:
     return "", 202
 
 
-def add(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+def add(connection: Connection, server: Instance, value: Record, caller: Caller) -> None:
     """The action addFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -111,7 +96,7 @@ def add(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> 
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
-def remove(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+def remove(connection: Connection, server: Instance, value: Record, caller: Caller) -> None:
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -127,10 +112,8 @@ def _check_action() -> None:
 
 
 def _of_address(connection: Connection, address: str) -> FloatingIp:
-    for row in network_records.floating_ips_of(connection, current().reach):
-        if row.address == address:
-            return row
-    raise NotFoundError(f"floating IP {address} not found")
+    rows = network_records.floating_ips_of(connection, current().reach)
+    return the_one(rows, "address", address, NotFoundError(f"floating IP {address} not found"))
 
 
 def _pool(connection: Connection, wanted: str) -> str:
@@ -142,13 +125,11 @@ def _pool(connection: Connection, wanted: str) -> str:
 
 
 def _found(connection: Connection, number: str) -> FloatingIp:
-    found = network_records.floating_ips_of(connection, current().reach, number)
-    if not found:
-        raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
-    return found[0]
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    return the_one(rows, "id", number, NotFoundError(f"Floating IP not found for ID {number[:255]}"))
 
 
-def _floating(row: FloatingIp) -> Record:
+def _floating(row: FloatingIp) -> Body:
     return {
         "id": row.id,
         "ip": row.address,

@@ -11,18 +11,18 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
-from ..blueprint import Answer, compute_legacy
+from ....web.schemas import Schema, an_object
+from ..blueprint import compute_legacy
 from ..microversions import since
-
-Record = dict[str, t.Any]
-
 
 NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
 
@@ -70,15 +70,8 @@ def show_host(name: str) -> Answer:
 @policy.allows("compute:old-hosts:write")
 @since("2.1", "2.42")
 def update_host(name: str) -> Answer:
-    switch = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
-    wanted = validation.body(
-        {
-            "type": "object",
-            "properties": {"status": switch, "maintenance_mode": switch},
-            "minProperties": 1,
-            "additionalProperties": False,
-        }
-    )
+    switch: Schema = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
+    wanted = validation.body(an_object({"status": switch, "maintenance_mode": switch}, minProperties=1))
     with writing_ledger() as connection:
         _host(connection, name)
         if "maintenance_mode" in wanted:
@@ -104,12 +97,10 @@ def create_events() -> Answer:
     raise ForbiddenError("nothing outside is waited for here: no events of servers are taken")
 
 
-def _host(connection: t.Any, name: str) -> Record:
-    for row in hypervisor_records.hosts(connection, int(time.time())):
-        if row["name"] == name:
-            return row
-    raise NotFoundError(f"Compute host {name[:255]} could not be found.")
+def _host(connection: Connection, name: str) -> Record:
+    rows = hypervisor_records.hosts(connection, int(time.time()))
+    return the_one(rows, "name", name, NotFoundError(f"Compute host {name[:255]} could not be found."))
 
 
-def _resource(host: str, project: str, cpu: int, memory_mb: int, disk_gb: int) -> Record:
+def _resource(host: str, project: str, cpu: int, memory_mb: int, disk_gb: int) -> Body:
     return {"resource": {"host": host, "project": project, "cpu": cpu, "memory_mb": memory_mb, "disk_gb": disk_gb}}

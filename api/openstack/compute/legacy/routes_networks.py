@@ -21,42 +21,38 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 )
 
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current
-from ....web.errors import BadRequestError, as_bad_request
+from ....web.errors import BadRequestError, Words, as_bad_request, in_words
 from ....web.ledger import reading_ledger, writing_ledger
+from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, wrapped
 from ...network.changes import tell_group_hosts
-from ...network.routes_groups import delete_group_and_tell
-from ..blueprint import Answer, compute_legacy
+from ...network.routes_groups import TEMPLATES, delete_group_and_tell
+from ..blueprint import compute_legacy
 from ..microversions import since
-
-Record = dict[str, t.Any]
-
 
 LAST = "2.35"
 
 
-def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record:
-    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
-
-
 # --- Security groups ------------------------------------------------------------------------------------------------
 
-TEXT = {"type": "string", "minLength": 1, "maxLength": 255}
-GROUP = _wrapped("security_group", {"name": TEXT, "description": {**TEXT, "minLength": 0}}, ["name", "description"])
-PORT = {"anyOf": [{"type": ["integer", "null"]}, {"type": "string", "pattern": "^-?[0-9]{1,5}$"}]}
-RULE = _wrapped(
+GROUP = wrapped("security_group", {"name": NAME, "description": TEXT}, ["name", "description"])
+PORT: Schema = {"anyOf": [{"type": ["integer", "null"]}, {"type": "string", "pattern": "^-?[0-9]{1,5}$"}]}
+RULE = wrapped(
     "security_group_rule",
     {
-        "parent_group_id": TEXT,
+        "parent_group_id": NAME,
         "ip_protocol": {"type": ["string", "null"], "maxLength": 40},
         "from_port": PORT,
         "to_port": PORT,
         "cidr": {"type": ["string", "null"], "maxLength": 64},
-        "group_id": {"type": ["string", "null"], "maxLength": 255},
+        "group_id": OPTIONAL,
     },
     ["parent_group_id"],
 )
+
+
+WORDS: Words = {ConflictError: BadRequestError}  # Nova's answer here
 
 
 @compute_legacy.get("/os-security-groups")
@@ -93,10 +89,8 @@ def create_security_group_here() -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
-        try:
+        with in_words(WORDS):
             number = group_rules.create_group(connection, current().project, wanted["name"], wanted["description"])
-        except ConflictError as error:  # 400 is Nova's answer here
-            raise BadRequestError(str(error)) from error
         return {"security_group": _found(connection, number)}, 200
 
 
@@ -108,10 +102,8 @@ def update_security_group_here(group_id: str) -> Answer:
     _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
         _found(connection, group_id)
-        try:
+        with in_words(WORDS):
             group_rules.update_group(connection, current().project, group_id, wanted["name"], wanted["description"])
-        except ConflictError as error:
-            raise BadRequestError(str(error)) from error
         return {"security_group": _found(connection, group_id)}, 200
 
 
@@ -121,10 +113,8 @@ def update_security_group_here(group_id: str) -> Answer:
 def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
-        try:
+        with in_words(WORDS):
             delete_group_and_tell(connection, group_id)
-        except ConflictError as error:
-            raise BadRequestError(str(error)) from error
     return "", 202
 
 
@@ -149,11 +139,10 @@ def create_security_group_rule_here() -> Answer:
         parent = wanted["parent_group_id"]
         try:
             uuid.UUID(parent)
-            number, group = group_rules.add_rule(connection, project, parent, rule)
         except ValueError:
             raise BadRequestError("Security group id should be uuid") from None
-        except ConflictError as error:
-            raise BadRequestError(str(error)) from error
+        with in_words(WORDS):
+            number, group = group_rules.add_rule(connection, project, parent, rule)
         group_row = _found(connection, parent)
         tell_group_hosts(connection, group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
@@ -171,23 +160,21 @@ def delete_security_group_rule_here(rule_id: str) -> Answer:
     return "", 202
 
 
-def _port(value: t.Any) -> int | None:
+def _port(value: int | str | None) -> int | None:
     """A port, an ICMP type or code; -1 is any."""
     return None if value in (None, -1, "-1") else int(value)
 
 
 def _check_name(name: str) -> None:
-    if "{{" in name or "{%" in name or "{#" in name:
+    if any(mark in name for mark in TEMPLATES):
         raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
 
 
 def _found(connection: Connection, group_id: str) -> Record:
     rows = group_rules.groups_of(connection, current().project)
     names = {row["id"]: row["name"] for row in rows}
-    for row in rows:
-        if row["uuid"] == group_id:
-            return _group(row, names)
-    raise NotFoundError(f"Security group {group_id[:255]} not found.")
+    row = the_one(rows, "uuid", group_id, NotFoundError(f"Security group {group_id[:255]} not found."))
+    return _group(row, names)
 
 
 def _group(row: Record, names: t.Mapping[int, str]) -> Record:
@@ -201,7 +188,7 @@ def _group(row: Record, names: t.Mapping[int, str]) -> Record:
     }
 
 
-def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Record:
+def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Body:
     any_port = rule["protocol"] != "any"
     remote = rule["remote_group_id"]
     return {
@@ -232,11 +219,9 @@ def list_networks_here(kind: str) -> Answer:
 @since("2.1", LAST)
 def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
-        for row in network_records.networks_seen(connection, current().reach):
-            if row.uuid == network_id:
-                return {"network": _network(row)}, 200
-    raise NotFoundError("Network not found")
+        rows = network_records.networks_seen(connection, current().reach)
+    return {"network": _network(the_one(rows, "uuid", network_id, NotFoundError("Network not found")))}, 200
 
 
-def _network(row: Network) -> Record:
+def _network(row: Network) -> Body:
     return {"id": row.uuid, "label": row.name, "cidr": row.cidr}

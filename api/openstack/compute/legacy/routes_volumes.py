@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Snapshot,
     Volume,
@@ -16,19 +14,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ....web import policy, validation
+from ....web.bodies import Answer, Body
 from ....web.context import current
-from ....web.ledger import reading_ledger
+from ....web.ledger import reading_ledger, writing_ledger
+from ....web.times import precise
 from ...volume import listing, routes_snapshots, routes_volumes, schemas
 from ...volume import views as cinders
-from ...volume.blueprint import whose
-from ..blueprint import Answer, compute_legacy
+from ...volume.blueprint import in_cinders_words, whose
+from ..blueprint import compute_legacy
 from ..microversions import since
 
-Record = dict[str, t.Any]
-
-
 LAST = "2.35"
-_NAMES = {"display_name": schemas.NAME, "display_description": schemas.NAME}
+_NAMES = {"display_name": schemas.OPTIONAL, "display_description": schemas.OPTIONAL}
 VOLUME = schemas.wrapped(
     "volume",
     {
@@ -40,31 +37,19 @@ VOLUME = schemas.wrapped(
         "availability_zone": schemas.OPTIONAL,
     },
     ["size"],
-    additionalProperties=False,
 )
-SNAPSHOT = schemas.wrapped(
-    "snapshot",
-    {**_NAMES, "volume_id": schemas.UUID, "force": schemas.BOOLEAN},
-    ["volume_id"],
-    additionalProperties=False,
-)
+SNAPSHOT = schemas.wrapped("snapshot", {**_NAMES, "volume_id": schemas.UUID, "force": schemas.BOOLEAN}, ["volume_id"])
 
 
 # "/os-volumes/" is a volume without an id, which there is none of
 @compute_legacy.get("/os-volumes", strict_slashes=True)
+@compute_legacy.get("/os-volumes/detail")
 @policy.allows("volume:read")
 @since("2.1", LAST)
 def list_volumes_here() -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=current().project)
     return {"volumes": listing.page("volumes", rows, cinders.volume, _volume)["volumes"]}, 200
-
-
-@compute_legacy.get("/os-volumes/detail")
-@policy.allows("volume:read")
-@since("2.1", LAST)
-def list_volumes_in_detail_here() -> Answer:
-    return list_volumes_here()
 
 
 @compute_legacy.get("/os-volumes/<volume_id>")
@@ -86,24 +71,19 @@ def create_volume_here() -> Answer:
 @policy.allows("volume:write")
 @since("2.1", LAST)
 def delete_volume_here(volume_id: str) -> Answer:
-    routes_volumes.remove(volume_id, force=False)
+    with writing_ledger() as connection, in_cinders_words():
+        routes_volumes.remove(connection, volume_id, force=False)
     return "", 202
 
 
 @compute_legacy.get("/os-snapshots", strict_slashes=True)
+@compute_legacy.get("/os-snapshots/detail")
 @policy.allows("volume:read")
 @since("2.1", LAST)
 def list_snapshots_here() -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=current().project)
     return {"snapshots": listing.page("snapshots", rows, cinders.snapshot, _snapshot)["snapshots"]}, 200
-
-
-@compute_legacy.get("/os-snapshots/detail")
-@policy.allows("volume:read")
-@since("2.1", LAST)
-def list_snapshots_in_detail_here() -> Answer:
-    return list_snapshots_here()
 
 
 @compute_legacy.get("/os-snapshots/<snapshot_id>")
@@ -129,7 +109,7 @@ def delete_snapshot_here(snapshot_id: str) -> Answer:
     return "", 202
 
 
-def _volume(row: Volume) -> Record:
+def _volume(row: Volume) -> Body:
     attached = [
         {"id": row.id, "volumeId": row.id, "serverId": attachment.instance_uuid, "device": cinders.device(attachment)}
         for attachment in row.attachments
@@ -140,7 +120,7 @@ def _volume(row: Volume) -> Record:
         "status": row.status,
         "size": row.size_gb,
         "availabilityZone": row.availability_zone or "nova",
-        "createdAt": cinders.time(row.created_at),
+        "createdAt": precise(row.created_at),
         "attachments": attached or [{}],  # as Nova
         "displayName": cinders.name(row),
         "displayDescription": row.description,
@@ -150,12 +130,12 @@ def _volume(row: Volume) -> Record:
     }
 
 
-def _snapshot(row: Snapshot) -> Record:
+def _snapshot(row: Snapshot) -> Body:
     return {
         "id": row.id,
         "status": row.status,
         "size": row.size_gb,
-        "createdAt": cinders.time(row.created_at),
+        "createdAt": precise(row.created_at),
         "displayName": cinders.name(row),
         "displayDescription": row.description,
         "volumeId": row.volume_id,

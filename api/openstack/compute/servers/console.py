@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ....jobs.queue import enqueue
-from ....web.context import Caller, request_id
+from ....web.bodies import Record
+from ....web.context import Caller
 from ....web.ledger import reading_ledger, writing_ledger
+from ..tasks import enqueue
 
 ACTION = "os-getConsoleOutput"
 WAIT = 45.0  # seconds; less than what clients and proxies wait for an answer (60)
@@ -22,9 +22,9 @@ PAUSE = 0.1  # seconds between two looks
 MAX_LINES = 10**6
 
 
-def output(server_id: str, value: t.Any, caller: Caller) -> str:
+def output(server_id: str, value: Record, caller: Caller) -> str:
     """The last lines of the console. Raises ConflictError for a server that has none, and when it takes too long."""
-    length = (value or {}).get("length")
+    length = value.get("length")
     # -1, as nothing at all, means everything
     lines = None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)
     with writing_ledger() as connection:
@@ -37,15 +37,7 @@ def output(server_id: str, value: t.Any, caller: Caller) -> str:
         # who asks again because it took too long waits for the same answer
         job_id = server_changes.open_job(connection, row.uuid, "console", variables)
         if job_id is None:
-            job_id = enqueue(
-                connection,
-                "console",
-                instances=[row.uuid],
-                variables=variables,
-                project_id=row.project_id,
-                user_id=caller.user_id,
-                request_id=request_id(),
-            )["id"]
+            job_id = enqueue(connection, "console", row, variables)
     end = time.monotonic() + WAIT
     while True:
         with reading_ledger() as connection:

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import datetime
-import re
 import typing as t
-import urllib.parse
 
 from flask import request
 
@@ -19,13 +16,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
 
+from ....web import times
+from ....web.bodies import Record
 from ....web.context import Caller
 from ....web.errors import BadRequestError, ForbiddenError
 from ..microversions import Version
+from ..paging import NOVA
 from .patterns import Matcher
 from .schemas import FALSE, TRUE
 
-MAX_LIMIT = 1000  # nova.conf [api] max_limit
 MAX_NUMBER = 2**31 - 1
 
 # Nova's other names of sort keys
@@ -46,7 +45,7 @@ def parse(caller: Caller, version: Version) -> Query:
     args = request.args
     query = Query(
         project_id=_project(caller),
-        limit=limit(),
+        limit=NOVA.limit(),
         marker=args.get("marker"),
         sort=_sort(caller),
         flavor=args.get("flavor"),
@@ -69,17 +68,6 @@ def parse(caller: Caller, version: Version) -> Query:
     return query
 
 
-def next_link(uuid: str) -> list[dict[str, str]]:
-    """Where the list goes on after the server `uuid`."""
-    args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
-    return [{"rel": "next", "href": f"{request.base_url}?{urllib.parse.urlencode([*args, ('marker', uuid)])}"}]
-
-
-def limit() -> int:
-    """How many the page has at most."""
-    return min(_number("limit", MAX_LIMIT), MAX_LIMIT)
-
-
 def _project(caller: Caller) -> str | None:
     """Whose servers: the caller's project's, unless an administrator asks for all or for another's."""
     if "all_tenants" in request.args and _boolean("all_tenants", empty=True):
@@ -98,15 +86,6 @@ def _boolean(name: str, empty: bool = False) -> bool:
     return said in TRUE
 
 
-def _number(name: str, default: int) -> int:
-    said = request.args.get(name)
-    if said is None:
-        return default
-    if re.fullmatch(r"[0-9]{1,18}", said, re.ASCII) is None:
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a number.")
-    return int(said)
-
-
 def _sort(caller: Caller) -> list[tuple[str, bool]]:
     keys, directions = request.args.getlist("sort_key"), request.args.getlist("sort_dir")
     if len(keys) > 10 or len(directions) > max(len(keys), 1):
@@ -114,13 +93,10 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
     sorting = []
     for number, said in enumerate(keys or ["created_at"]):
         key = _SORT_ALIASES.get(said, said)
-        if key not in SORT_KEYS or (key in _FOR_ADMINS and not caller.is_admin):
-            raise BadRequestError(f"Invalid input for query parameters sort_key. Value: {said[:40]}. No such sort key.")
         direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
-        if direction not in ("asc", "desc"):
-            raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:40]}. asc or desc.")
-        sorting.append((key, direction == "asc"))
-    return sorting
+        sorting.append((key, direction))
+    known = SORT_KEYS if caller.is_admin else [key for key in SORT_KEYS if key not in _FOR_ADMINS]
+    return [(key, direction == "asc") for key, direction in NOVA.checked(sorting, known)]
 
 
 def _last_part(reference: str | None) -> str | None:
@@ -135,9 +111,7 @@ def moment(name: str) -> int | None:
         return None
     try:
         # a "+" that was not quoted arrives as a blank
-        when = datetime.datetime.fromisoformat(said.strip().replace(" ", "+") if "T" in said else said.strip())
-        when = when.replace(tzinfo=when.tzinfo or datetime.timezone.utc)
-        return int(when.timestamp())
+        return int(times.parse(said.strip().replace(" ", "+") if "T" in said else said.strip()).timestamp())
     except (ValueError, OverflowError):
         raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a time.") from None
 
@@ -158,8 +132,8 @@ def _tags() -> t.Callable[[set[str]], bool] | None:
     return lambda has: all(holds(tags, has) for holds, tags in asked)
 
 
-def _equals(caller: Caller) -> dict[str, t.Any]:
-    conditions: dict[str, t.Any] = {}
+def _equals(caller: Caller) -> Record:
+    conditions: Record = {}
     for name in EQUALS & request.args.keys():
         if name in _FOR_ADMINS and not caller.is_admin:
             continue
@@ -167,7 +141,7 @@ def _equals(caller: Caller) -> dict[str, t.Any]:
         if name in _BOOLEANS:
             conditions[name] = _boolean(name)
         elif name in _NUMBERS:
-            number = _number(name, 0)
+            number = NOVA.whole(name, 0)
             conditions[name] = number if number <= MAX_NUMBER else -1
         else:
             conditions[name] = None if name == "task_state" and said in ("", "None", "null") else said

@@ -25,10 +25,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks 
     root_of,
 )
 
-from ....web.errors import BadRequestError
+from ....web.bodies import Record
+from ....web.errors import BadRequestError, as_bad_request
 from .schemas import TRUE
-
-Body = t.Mapping[str, t.Any]
 
 PASSWORD_LENGTH = 12  # Nova's; of these characters, more than 70 bits
 PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"  # none that looks like another
@@ -42,7 +41,7 @@ class Asked(t.NamedTuple):
     group_names: list[str]  # as the answer repeats them
 
 
-def parse(body: Body) -> Asked:
+def parse(body: Record) -> Asked:
     """A body that its schema allows. Raises BadRequestError."""
     server = body["server"]
     name = shown_name(server["name"])
@@ -97,7 +96,27 @@ def text(value: str | None, what: str) -> str | None:
     return value
 
 
-def access_addresses(server: Body) -> dict[str, str | None]:
+def said(server: Record) -> Record:
+    """What a request says of a server that is there, by columns of the ledger. Raises BadRequestError."""
+    values: Record = {}
+    if "name" in server:
+        values["display_name"] = shown_name(server["name"])
+    if "description" in server:
+        values["description"] = text(server["description"], "description")
+    if "hostname" in server:
+        values["hostname"] = server["hostname"].lower()
+    addresses = access_addresses(server)
+    values |= {
+        f"access_ip_v{version}": addresses[f"access_ip_v{version}"]
+        for version in (4, 6)
+        if f"accessIPv{version}" in server
+    }
+    if "OS-DCF:diskConfig" in server:
+        values["disk_config"] = server["OS-DCF:diskConfig"]
+    return values
+
+
+def access_addresses(server: Record) -> dict[str, str | None]:
     """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
     found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
     for version in (4, 6):
@@ -113,7 +132,7 @@ def access_addresses(server: Body) -> dict[str, str | None]:
     return found
 
 
-def _counts(server: Body) -> tuple[int, int]:
+def _counts(server: Record) -> tuple[int, int]:
     least = int(server.get("min_count", 1))
     most = int(server.get("max_count", least))
     if least > most:
@@ -121,7 +140,7 @@ def _counts(server: Body) -> tuple[int, int]:
     return least, most
 
 
-def _zone(server: Body) -> tuple[str | None, str | None]:
+def _zone(server: Record) -> tuple[str | None, str | None]:
     """The availability zone, and the host that is asked for, with it ("zone:host") or beside it."""
     zone, _colon, host = (server.get("availability_zone") or "").partition(":")
     host, _colon, node = host.partition(":")
@@ -133,7 +152,7 @@ def _zone(server: Body) -> tuple[str | None, str | None]:
     return zone or None, next(iter(asked), None)
 
 
-def _devices(server: Body) -> tuple[str | None, tuple[VolumeRequest, ...]]:
+def _devices(server: Record) -> tuple[str | None, tuple[VolumeRequest, ...]]:
     """The image's id (None: the server starts from a volume), and the volumes that it gets."""
     image: str = server.get("imageRef") or ""
     if server.get("block_device_mapping"):
@@ -165,7 +184,7 @@ def _devices(server: Body) -> tuple[str | None, tuple[VolumeRequest, ...]]:
     return (None if root_of(volumes) else image), tuple(volumes)
 
 
-def _volume(device: Body, boot: bool, image: str) -> VolumeRequest:
+def _volume(device: Record, boot: bool, image: str) -> VolumeRequest:
     source = device.get("source_type", VOLUME)
     if device.get("destination_type", "volume") not in ("volume", None) or device.get("no_device"):
         raise BadRequestError("Block Device Mapping is Invalid: a local disk beside the flavor's cannot be had.")
@@ -196,11 +215,11 @@ def _volume(device: Body, boot: bool, image: str) -> VolumeRequest:
     )
 
 
-def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
-    if value is None or value == "auto" or value == []:
-        return None
+def _networks(value: str | list[Record] | None) -> tuple[NetworkRequest, ...] | None:
     if value == "none":
         return ()
+    if not value or isinstance(value, str):  # "auto"
+        return None
     found = []
     for network in value:
         if network.get("port") is not None:
@@ -228,12 +247,10 @@ def _address(value: str | None) -> str | None:
         raise BadRequestError(f"Invalid fixed IP address ({value}): give an IPv4 address") from None
 
 
-def _hints(name: str, body: Body) -> dict[str, t.Any]:
+def _hints(name: str, body: Record) -> Record:
     given = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
-    try:
+    with as_bad_request():
         return hints.checked(name[:70], {"hints": given})
-    except NovaliteError as error:
-        raise BadRequestError(str(error)) from None
 
 
 def check_base64(user_data: str) -> None:
@@ -244,7 +261,7 @@ def check_base64(user_data: str) -> None:
         raise BadRequestError("Invalid input for field/attribute user_data. It must be encoded in base64.") from None
 
 
-def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
+def files(personality: t.Iterable[Record]) -> list[dict[str, str]]:
     """The files of a request, as guest_requests takes them."""
     return [{"path": file["path"], "content": file["contents"], "encoding": "base64"} for file in personality]
 
@@ -253,7 +270,7 @@ def new_password() -> str:
     return "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
 
 
-def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
+def _guest(name: str, server: Record, password: str, generated: bool) -> guest_requests.GuestRequest:
     check_base64(server.get("user_data") or "")
     asked = server.get("config_drive")
     try:

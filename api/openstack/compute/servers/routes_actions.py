@@ -18,47 +18,32 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
 
-from ....jobs.queue import enqueue
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, request_id
 from ....web.errors import BadRequestError
 from ....web.ledger import writing_ledger
-from ..blueprint import Answer, compute
+from ....web.schemas import NAME, Schema, an_object, of, or_null
+from ..blueprint import compute
 from ..legacy import routes_floating_ips
 from ..microversions import Version, microversion
+from ..tasks import Instance, enqueue
 from . import console
 from .routes_servers import delete
-from .schemas import NAME, Schema, of
 
 NOTHING: Schema = {}  # Nova does not look at it
-REBOOT: Schema = {
-    "type": "object",
-    "properties": {"type": {"enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}},
-    "required": ["type"],
-    "additionalProperties": False,
-}
-GROUP: Schema = {"type": "object", "properties": {"name": NAME}, "required": ["name"], "additionalProperties": False}
-STATE: Schema = {
-    "type": "object",
-    "properties": {"state": {"enum": ["active", "error"]}},
-    "required": ["state"],
-    "additionalProperties": False,
-}
-LOCK: Schema = {
-    "type": ["object", "null"],
-    "properties": {"locked_reason": {"type": "string", "minLength": 1, "maxLength": 255}},
-    "additionalProperties": False,
-}
-LENGTH: Schema = {
-    "type": ["object", "null"],
-    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}},
-    "additionalProperties": False,
-}
+REBOOT = an_object({"type": {"enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}}, ["type"])
+GROUP = an_object({"name": NAME}, ["name"])
+STATE = an_object({"state": {"enum": ["active", "error"]}}, ["state"])
+LOCK = or_null(an_object({"locked_reason": NAME}))
+LENGTH = or_null(
+    an_object({"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}})
+)
 ACCEPTED = 202
 
-Row = t.Any
-# None, a body, or what is answered in the place of both
-Do = t.Callable[[Connection, Row, t.Any, Caller], t.Any]
+Reply = t.Union[Answer, tuple[Body, int, dict[str, str]], Response]
+# The value is {} where an action's is not an object: none that reads it allows that
+Do = t.Callable[[Connection, Instance, Record, Caller], t.Union[Body, Reply, None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,14 +57,14 @@ class Action:
     operation: str
     schema: Schema | t.Callable[[Version], Schema]
     do: Do
-    prepare: t.Callable[[t.Any], t.Any] | None = None
+    prepare: t.Callable[[Record], Record] | None = None
     status: int = ACCEPTED
 
 
 def _power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
-    def do(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    def do(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
         begin(connection, name, row, caller)
 
     return do
@@ -88,10 +73,10 @@ def _power(name: str) -> Do:
 def begin(
     connection: Connection,
     name: str,
-    row: Row,
+    row: Instance,
     caller: Caller,
-    details: t.Mapping[str, t.Any] | None = None,
-    variables: t.Mapping[str, t.Any] | None = None,
+    details: Record | None = None,
+    variables: Record | None = None,
 ) -> None:
     """Begin the action `name` of server_actions on the instance, and have it carried out."""
     server_actions.begin(
@@ -103,76 +88,62 @@ def begin(
         details=details,
         ignore_lock=caller.is_admin,
     )
-    _enqueue(connection, name, row, caller, variables)
+    enqueue(connection, name, row, variables)
 
 
-def _enqueue(
-    connection: Connection, kind: str, row: Row, caller: Caller, variables: t.Mapping[str, t.Any] | None = None
-) -> None:
-    enqueue(
-        connection,
-        kind,
-        instances=[row.uuid],
-        variables=variables,
-        project_id=row.project_id,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
-
-
-def _reboot(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reboot(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
     begin(connection, "reboot", row, caller, kind, kind)
 
 
-def _lock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
-    reason = (value or {}).get("locked_reason")
+def _lock(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+    reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
     server_actions.lock(connection, row.uuid, reason, request_id=request_id(), user_id=caller.user_id)
 
 
-def _unlock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _unlock(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     server_actions.unlock(connection, row.uuid, request_id=request_id(), user_id=caller.user_id)
 
 
-def _add_group(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _add_group(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     server_changes.join_group(connection, row, group.id)
-    _tell_hosts(connection, row, caller, {"join": [{"name": row.name, "security_groups": [group.name]}]})
+    _tell_hosts(connection, row, {"join": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _remove_group(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _remove_group(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     if not server_changes.leave_group(connection, row, group.id):
         raise NotFoundError(f"Security group {value['name']} not associated with the instance {row.uuid}")
-    _tell_hosts(connection, row, caller, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
+    _tell_hosts(connection, row, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _tell_hosts(connection: Connection, row: Row, caller: Caller, variables: t.Mapping[str, t.Any]) -> None:
+def _tell_hosts(connection: Connection, row: Instance, variables: Record) -> None:
     """The playbook finds the ledger as it wants it, and tells every host that has to know."""
     if row.host is not None or row.vm_state == "building":
-        _enqueue(connection, "security_groups", row, caller, variables)
+        enqueue(connection, "security_groups", row, variables)
 
 
-def _reset_state(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reset_state(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
     # whatever was under way: what comes of it is not recorded any more
     actions.abandon(connection, [row.uuid], "the state was reset")
 
 
-def _reset_network(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reset_network(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
 
 
-def _restore(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _restore(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     """What is deleted is gone: no server is ever in the state that this is for."""
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
 
 
-def _delete(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _delete(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     delete(connection, row, caller)
 
 
@@ -204,12 +175,13 @@ UNSUPPORTED = frozenset(
 
 @compute.post("/servers/<server_id>/action")
 @policy.allows("compute:servers:action")
-def act(server_id: str) -> Answer | Response:
+def act(server_id: str) -> Reply:
     caller = current()
     body = validation.body({"type": "object"})
     if len(body) != 1:
         raise BadRequestError("Malformed request body: name one action")
-    ((name, value),) = body.items()
+    ((name, said),) = body.items()
+    value: Record = said if isinstance(said, dict) else {}
     if name == console.ACTION:
         policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import Wanted
@@ -15,17 +13,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 
-from ....jobs.queue import enqueue
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current, request_id
 from ....web.errors import STATUS, BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
-from ..blueprint import Answer, compute
+from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
+from ..blueprint import compute
 from ..microversions import microversion
+from ..tasks import enqueue
 from . import views_parts
-from .schemas import DEVICE_TAG, UUID, Schema, of
-
-Record = dict[str, t.Any]
+from .schemas import DEVICE_TAG
 
 
 @compute.get("/servers/<server_id>/os-interface")
@@ -47,7 +45,7 @@ def show_interface(server_id: str, port_id: str) -> Answer:
 @compute.post("/servers/<server_id>/os-interface")
 @policy.allows("compute:interfaces:write")
 def add_interface(server_id: str) -> Answer:
-    asked_for = validation.body(of("interfaceAttachment", _schema()))["interfaceAttachment"]
+    asked_for = validation.body(_schema())["interfaceAttachment"]
     addresses = asked_for.get("fixed_ips") or []
     if asked_for.get("port_id") is not None and asked_for.get("net_id") is not None:
         raise BadRequestError("Must not input both network_id and port_id")
@@ -69,7 +67,7 @@ def add_interface(server_id: str) -> Answer:
             network_choices.check(uuid, of_network.owner, row.project_id, choice, caller.is_admin)
             wanted = Wanted(of_network, fixed_ip=fixed)
         else:
-            wanted = Wanted(_only_network(connection, row.project_id))
+            wanted = _only_network(connection, row.project_id)
         try:
             number = interfaces.begin_attach(connection, row, wanted, request_id=request_id(), user_id=caller.user_id)
         except PoolExhaustedError as error:
@@ -78,7 +76,7 @@ def add_interface(server_id: str) -> Answer:
             if isinstance(error, tuple(STATUS)):
                 raise
             raise BadRequestError(str(error)) from error
-        _enqueue(connection, "interface_attach", row)
+        enqueue(connection, "interface_attach", row)
         return {"interfaceAttachment": _shown(connection, server_id, number)}, 200
 
 
@@ -92,25 +90,16 @@ def remove_interface(server_id: str, port_id: str) -> Answer:
         server_changes.refuse_locked(row, caller.is_admin)
         row = interfaces.server_row(connection, row.uuid)
         interfaces.begin_detach(connection, row, port_id, request_id=request_id(), user_id=caller.user_id)
-        _enqueue(connection, "interface_detach", row)
+        enqueue(connection, "interface_detach", row)
     return "", 202
 
 
 def _schema() -> Schema:
-    address: Schema = {
-        "type": "object",
-        "properties": {"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}},
-        "required": ["ip_address"],
-        "additionalProperties": False,
-    }
-    properties: Schema = {
-        "net_id": UUID,
-        "port_id": UUID,
-        "fixed_ips": {"type": "array", "minItems": 1, "maxItems": 1, "items": address},
-    }
+    address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
+    properties: Schema = {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1)}
     if microversion() >= (2, 49):
         properties["tag"] = DEVICE_TAG
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    return wrapped("interfaceAttachment", properties)
 
 
 def _record(connection: Connection, server_id: str) -> Record:
@@ -118,29 +107,16 @@ def _record(connection: Connection, server_id: str) -> Record:
     return server_listing.load(connection, [row.id])[0]
 
 
-def _shown(connection: Connection, server_id: str, port_id: str) -> Record:
+def _shown(connection: Connection, server_id: str, port_id: str) -> Body:
     record = _record(connection, server_id)
-    for nic in record["nics"]:
-        if nic["id"] == port_id:
-            return views_parts.interface(nic, record["vm_state"], microversion())
-    raise NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
+    missing = NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
+    return views_parts.interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"], microversion())
 
 
-def _only_network(connection: Connection, project_id: str) -> t.Any:
+def _only_network(connection: Connection, project_id: str) -> Wanted:
     seen = network_records.networks_seen(connection, project_id)
     if not seen:
         raise BadRequestError("No specific network was requested and none are available.")
     if len(seen) > 1:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return interfaces.network_named(connection, project_id, uuid=seen[0].uuid)
-
-
-def _enqueue(connection: Connection, kind: str, row: t.Any) -> None:
-    enqueue(
-        connection,
-        kind,
-        instances=[row.uuid],
-        project_id=row.project_id,
-        user_id=current().user_id,
-        request_id=request_id(),
-    )
+    return Wanted(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))

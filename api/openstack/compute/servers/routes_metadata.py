@@ -7,157 +7,70 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Response, request
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ....web import policy, validation
 from ....web.context import current
-from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
-from ..blueprint import Answer, compute
+from ....web.maps import Map, Said, Tags, Texts
+from ..blueprint import compute
 from ..microversions import since
-from .schemas import MAX_TAGS, METADATA, TAG, TAGS, of
+from ..tasks import Instance
+from .schemas import MAX_TAGS, METADATA, TAG
 
-ITEM = of("meta", {**METADATA, "minProperties": 1, "maxProperties": 1})
 
-
-def _read(server_id: str) -> t.Any:
+def _read(server_id: str) -> Instance:
     with reading_ledger() as connection:
-        return server_listing.one(connection, server_id, current().reach)
+        row: Instance = server_listing.one(connection, server_id, current().reach)
+    return row
 
 
-def _write_metadata(
-    server_id: str, items: t.Mapping[str, str], replace: bool = False, remove: str | None = None
-) -> dict[str, str]:
+def _unlocked(connection: Connection, server_id: str) -> Instance:
     caller = current()
+    row: Instance = server_listing.one(connection, server_id, caller.reach)
+    server_changes.refuse_locked(row, caller.is_admin)
+    return row
+
+
+def _change_metadata(said: Said, server_id: str) -> Texts:
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
-        server_changes.refuse_locked(row, caller.is_admin)
-        if remove is not None and remove not in row.metadata:
-            raise NotFoundError("Metadata item was not found")
-        gone = () if remove is None else (remove,)
-        return server_changes.change_metadata(connection, row, items, replace=replace, remove=gone)
+        row = _unlocked(connection, server_id)
+        change = said()
+        change.of(row.metadata)  # is there what is to be removed?
+        gone = () if change.removed is None else (change.removed,)
+        return server_changes.change_metadata(connection, row, change.items, replace=change.replace, remove=gone)
 
 
-@compute.get("/servers/<server_id>/metadata")
-@policy.allows("compute:server-metadata:read")
-def list_metadata(server_id: str) -> Answer:
-    return {"metadata": _read(server_id).metadata}, 200
-
-
-@compute.post("/servers/<server_id>/metadata")
-@policy.allows("compute:server-metadata:write")
-def add_metadata(server_id: str) -> Answer:
-    items = validation.body(of("metadata", METADATA))["metadata"]
-    return {"metadata": _write_metadata(server_id, items)}, 200
-
-
-@compute.put("/servers/<server_id>/metadata")
-@policy.allows("compute:server-metadata:write")
-def replace_metadata(server_id: str) -> Answer:
-    items = validation.body(of("metadata", METADATA))["metadata"]
-    return {"metadata": _write_metadata(server_id, items, replace=True)}, 200
-
-
-@compute.get("/servers/<server_id>/metadata/<key>")
-@policy.allows("compute:server-metadata:read")
-def show_metadata_item(server_id: str, key: str) -> Answer:
-    metadata = _read(server_id).metadata
-    if key not in metadata:
-        raise NotFoundError("Metadata item was not found")
-    return {"meta": {key: metadata[key]}}, 200
-
-
-@compute.put("/servers/<server_id>/metadata/<key>")
-@policy.allows("compute:server-metadata:write")
-def set_metadata_item(server_id: str, key: str) -> Answer:
-    item = validation.body(ITEM)["meta"]
-    if key not in item:
-        raise BadRequestError("Request body and URI mismatch")
-    return {"meta": {key: _write_metadata(server_id, item)[key]}}, 200
-
-
-@compute.delete("/servers/<server_id>/metadata/<key>")
-@policy.allows("compute:server-metadata:write")
-def delete_metadata_item(server_id: str, key: str) -> Response:
-    _write_metadata(server_id, {}, remove=key)
-    return Response(status=204)
-
-
-# --- tags
-
-
-def _write_tags(server_id: str, update: t.Callable[[frozenset[str]], t.Collection[str]]) -> list[str]:
-    caller = current()
+def _change_tags(update: t.Callable[[t.Collection[str]], t.Collection[str]], server_id: str) -> list[str]:
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
-        server_changes.refuse_locked(row, caller.is_admin)
-        return server_changes.change_tags(connection, row, update)
+        return server_changes.change_tags(
+            connection, _unlocked(connection, server_id), lambda before: set(update(before))
+        )
 
 
-@compute.get("/servers/<server_id>/tags")
-@policy.allows("compute:server-tags:read")
-@since("2.26")
-def list_tags(server_id: str) -> Answer:
-    return {"tags": _read(server_id).tags}, 200
-
-
-@compute.put("/servers/<server_id>/tags")
-@policy.allows("compute:server-tags:write")
-@since("2.26")
-def replace_tags(server_id: str) -> Answer:
-    tags = validation.body(of("tags", TAGS))["tags"]
-    return {"tags": _write_tags(server_id, lambda _before: set(tags))}, 200
-
-
-@compute.delete("/servers/<server_id>/tags")
-@policy.allows("compute:server-tags:write")
-@since("2.26")
-def delete_tags(server_id: str) -> Response:
-    _write_tags(server_id, lambda _before: ())
-    return Response(status=204)
-
-
-@compute.get("/servers/<server_id>/tags/<tag>")
-@policy.allows("compute:server-tags:read")
-@since("2.26")
-def show_tag(server_id: str, tag: str) -> Response:
-    if tag not in _read(server_id).tags:
-        raise NotFoundError(f"Server {server_id} has no tag '{tag}'")
-    return Response(status=204)
-
-
-@compute.put("/servers/<server_id>/tags/<tag>")
-@policy.allows("compute:server-tags:write")
-@since("2.26")
-def add_tag(server_id: str, tag: str) -> Response:
-    validation.check(tag, TAG)
-    new = []
-
-    def update(before: frozenset[str]) -> t.Collection[str]:
-        if tag not in before:
-            new.append(tag)
-            if len(before) >= MAX_TAGS:
-                raise BadRequestError(f"The number of tags exceeded the per-server limit {MAX_TAGS}")
-        return before | {tag}
-
-    _write_tags(server_id, update)
-    if not new:
-        return Response(status=204)
-    return Response(status=201, headers={"Location": request.base_url})
-
-
-@compute.delete("/servers/<server_id>/tags/<tag>")
-@policy.allows("compute:server-tags:write")
-@since("2.26")
-def delete_tag(server_id: str, tag: str) -> Response:
-    def update(before: frozenset[str]) -> t.Collection[str]:
-        if tag not in before:
-            raise NotFoundError(f"Server {server_id} has no tag '{tag}'")
-        return before - {tag}
-
-    _write_tags(server_id, update)
-    return Response(status=204)
+Map(
+    name="server_metadata",
+    path="/servers/<server_id>/metadata",
+    reads="compute:server-metadata:read",
+    writes="compute:server-metadata:write",
+    word="metadata",
+    schema=METADATA,
+    read=lambda server_id: _read(server_id).metadata,
+    write=_change_metadata,
+).put_into(compute)
+Tags(
+    name="server_tags",
+    path="/servers/<server_id>/tags",
+    reads="compute:server-tags:read",
+    writes="compute:server-tags:write",
+    schema=TAG,
+    most=MAX_TAGS,
+    read=lambda server_id: _read(server_id).tags,
+    write=_change_tags,
+    missing=lambda tag, server_id: NotFoundError(f"Server {server_id} has no tag '{tag}'"),
+    full=f"The number of tags exceeded the per-server limit {MAX_TAGS}",
+    again=204,
+    versions=since("2.26"),
+).put_into(compute)

@@ -19,44 +19,33 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 
-from ....jobs.queue import enqueue
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, request_id
 from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
-from .. import paging
-from ..blueprint import Answer, compute
-from ..microversions import microversion, since
+from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
+from ....web.times import precise
+from ..blueprint import compute
+from ..microversions import Version, microversion, since
+from ..paging import page
+from ..tasks import Instance, enqueue
 from . import queries as query_servers
-from .routes_actions import ACTIONS, NOTHING, Action
+from .routes_actions import ACTIONS, NOTHING, Action, Do
 from .routes_servers import refusals_as_bad_requests
-from .schemas import BOOLEAN, DISK_CONFIG, NAME, Schema, of
-from .views import precise
-
-Record = t.Mapping[str, t.Any]
-
-
-def _object(properties: Schema, required: t.Sequence[str] = ()) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
+from .schemas import BOOLEAN, DISK_CONFIG, FALSE, TRUE
 
 FLAVOR: Schema = {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}
 HOST: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
-RESIZE = _object({"flavorRef": FLAVOR, "OS-DCF:diskConfig": DISK_CONFIG}, ["flavorRef"])
-MIGRATE: Schema = {**_object({"host": HOST}), "type": ["object", "null"]}
-LIVE = _object(
-    {
-        "host": HOST,
-        "block_migration": {"enum": [*BOOLEAN["enum"], "auto"]},
-        "disk_over_commit": BOOLEAN,
-        "force": BOOLEAN,
-    },
+RESIZE = an_object({"flavorRef": FLAVOR, "OS-DCF:diskConfig": DISK_CONFIG}, ["flavorRef"])
+MIGRATE = or_null(an_object({"host": HOST}))
+LIVE = an_object(
+    {"host": HOST, "block_migration": {"enum": [*TRUE, *FALSE, "auto"]}, "disk_over_commit": BOOLEAN, "force": BOOLEAN},
     ["block_migration", "host"],
 )
-EVACUATE = _object(
-    {"host": NAME, "onSharedStorage": BOOLEAN, "force": BOOLEAN, "adminPass": {"type": "string", "maxLength": 255}}
-)
+EVACUATE = an_object({"host": NAME, "onSharedStorage": BOOLEAN, "force": BOOLEAN, "adminPass": TEXT})
 FORCE_COMPLETE: Schema = {}
 
 
@@ -66,10 +55,10 @@ FORCE_COMPLETE: Schema = {}
 def _begin(
     connection: Connection,
     action: str,
-    row: t.Any,
+    row: Instance,
     caller: Caller,
     *,
-    flavor: Record | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
 ) -> None:
     with refusals_as_bad_requests():
@@ -83,17 +72,10 @@ def _begin(
             user_id=caller.user_id,
             ignore_lock=caller.is_admin,
         )
-    enqueue(
-        connection,
-        action,
-        instances=[row.uuid],
-        project_id=row.project_id,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
+    enqueue(connection, action, row)
 
 
-def _resize(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
+def _resize(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
         flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
     if "OS-DCF:diskConfig" in value:
@@ -101,8 +83,8 @@ def _resize(connection: Connection, row: t.Any, value: Record, caller: Caller) -
     _begin(connection, "resize", row, caller, flavor=flavor_of(flavor))
 
 
-def _end(action: str) -> t.Callable[[Connection, t.Any, t.Any, Caller], None]:
-    def begin(connection: Connection, row: t.Any, value: t.Any, caller: Caller) -> None:
+def _end(action: str) -> Do:
+    def begin(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
         _begin(connection, action, row, caller)
 
     return begin
@@ -113,15 +95,15 @@ def _check_host(host: str | None) -> None:
         policy.check("compute:servers:migrate_to")
 
 
-def _migrate(connection: Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
-    host = (value or {}).get("host")
+def _migrate(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+    host = value.get("host")
     _check_host(host)
     if value and microversion() < (2, 56):
         raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
     _begin(connection, "migrate", row, caller, host=host)
 
 
-def _live_migrate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
+def _live_migrate(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
     _check_host(value["host"])
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
@@ -132,13 +114,13 @@ def _live_migrate(connection: Connection, row: t.Any, value: Record, caller: Cal
     _begin(connection, "live-migration", row, caller, host=value["host"])
 
 
-def _evacuate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
+def _evacuate(connection: Connection, row: Instance, value: Record, caller: Caller) -> Body | None:
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
     _begin(connection, "evacuate", row, caller, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
 
 
-def _check_fields(name: str, value: Record, fields: t.Mapping[str, tuple[t.Any, t.Any]]) -> None:
+def _check_fields(name: str, value: Record, fields: t.Mapping[str, tuple[Version | None, Version | None]]) -> None:
     """Refuse what the request's microversion does not have (any more)."""
     for field, (first, last) in fields.items():
         if field in value and not (first or (2, 1)) <= microversion() <= (last or (9, 0)):
@@ -184,18 +166,14 @@ def list_migrations() -> Answer:
     with reading_ledger() as connection:
         rows = migration_records.find(connection, wanted)
         flavors = migration_records.flavor_ids(connection)
-    links: list[dict[str, t.Any]] = []
-    if paged:
-        rows, links = paging.page(rows, "uuid", "migration")
-    body: dict[str, t.Any] = {"migrations": [_shown(row, flavors) for row in rows]}
-    if links:
-        body["migrations_links"] = links
-    return body, 200
+    if not paged:
+        return {"migrations": [_shown(row, flavors) for row in rows]}, 200
+    return page("migrations", rows, lambda row: _shown(row, flavors), "uuid", "migration"), 200
 
 
-def _shown(row: t.Any, flavors: Record) -> dict[str, t.Any]:
+def _shown(row: Record, flavors: Record) -> Body:
     version = microversion()
-    body = {
+    body: Body = {
         **_ends(row),
         "instance_uuid": row["instance_uuid"],
         "old_instance_type_id": flavors.get(row["old_flavor"]["name"], 0),
@@ -210,8 +188,8 @@ def _shown(row: t.Any, flavors: Record) -> dict[str, t.Any]:
     return body
 
 
-def _ends(row: t.Any) -> dict[str, t.Any]:
-    body = {
+def _ends(row: Record) -> Body:
+    body: Body = {
         "id": row["id"],
         "source_compute": row["source_host"],
         "source_node": row["source_host"],
@@ -229,21 +207,14 @@ def _ends(row: t.Any) -> dict[str, t.Any]:
     return body
 
 
-_NUMBERS = (
-    "memory_total_bytes",
-    "memory_processed_bytes",
-    "memory_remaining_bytes",
-    "disk_total_bytes",
-    "disk_processed_bytes",
-    "disk_remaining_bytes",
-)
+_NUMBERS = [f"{what}_{how}_bytes" for what in ("memory", "disk") for how in ("total", "processed", "remaining")]
 
 
-def _live(row: t.Any) -> dict[str, t.Any]:
+def _live(row: Record) -> Body:
     return {**_ends(row), "server_uuid": row["instance_uuid"], **dict.fromkeys(_NUMBERS)}
 
 
-def _under_way(connection: Connection, server_id: str) -> list[t.Any]:
+def _under_way(connection: Connection, server_id: str) -> list[Record]:
     row = server_listing.one(connection, server_id, current().reach)
     return migration_records.under_way(connection, row.uuid)
 
@@ -283,7 +254,7 @@ def force_server_migration(server_id: str, migration_id: str) -> Answer:
     raise BadRequestError("A live migration that is under way cannot be hurried here.")
 
 
-def _one(rows: list[t.Any], server_id: str, migration_id: str) -> t.Any:
+def _one(rows: list[Record], server_id: str, migration_id: str) -> Record:
     migration = next((row for row in rows if migration_id in (str(row["id"]), row["uuid"])), None)
     if migration is None:
         raise NotFoundError(f"In-progress live migration {migration_id[:40]} is not found for server {server_id[:40]}.")

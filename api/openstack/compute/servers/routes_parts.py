@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 from flask import Response, request
 
@@ -14,12 +13,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
 
 from ....web import policy
+from ....web.bodies import Answer, Body, Record
 from ....web.context import current
-from ....web.errors import BadRequestError
+from ....web.errors import BadRequestError, in_words
 from ....web.host_names import veil
 from ....web.ledger import reading_ledger
-from ..blueprint import Answer, compute
+from ....web.listing import href
+from ..blueprint import compute
 from ..microversions import microversion
+from ..paging import NOVA
 from . import queries as query_servers
 from . import views as views_servers
 from . import views_parts
@@ -27,7 +29,7 @@ from . import views_parts
 ACTIVE = "active"
 
 
-def _record(server_id: str, deleted: bool = False) -> dict[str, t.Any]:
+def _record(server_id: str, deleted: bool = False) -> Record:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach, deleted=deleted)
         return server_listing.load(connection, [row.id])[0]
@@ -65,12 +67,12 @@ def list_groups_of_server(server_id: str) -> Answer:
 def list_actions(server_id: str) -> Answer:
     version = microversion()
     paged = version >= (2, 58)
-    limit = query_servers.limit() if paged else None
+    limit = NOVA.limit() if paged else None
     since_, before = query_servers.moment("changes-since"), query_servers.moment("changes-before")
     with reading_ledger() as connection:
         # the record of a server stays when it goes
         row = server_listing.one(connection, server_id, current().reach, deleted=version >= (2, 21))
-        try:
+        with in_words({NotFoundError: BadRequestError}):  # the marker
             actions = server_history.actions_of(
                 connection,
                 row.uuid,
@@ -79,11 +81,9 @@ def list_actions(server_id: str) -> Answer:
                 since=since_ if paged else None,
                 before=before if version >= (2, 66) else None,
             )
-        except NotFoundError as error:
-            raise BadRequestError(str(error)) from error  # the marker
-    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(action, row, version) for action in actions]}
+    body: Body = {"instanceActions": [views_parts.action(action, row, version) for action in actions]}
     if limit and len(actions) == limit:
-        body["links"] = query_servers.next_link(actions[-1]["request_id"])
+        body["links"] = [{"rel": "next", "href": href(actions[-1]["request_id"])}]
     return body, 200
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-from flask import Response, request
+from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
@@ -16,26 +16,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
     recorded,
     server_changes,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ....jobs.queue import enqueue
+from ....jobs import queue
 from ....web import policy, validation
+from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, request_id
-from ....web.errors import STATUS, BadRequestError
+from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.ledger import reading_ledger, writing_ledger
-from ..blueprint import Answer, compute
+from ....web.listing import body
+from ..blueprint import compute
 from ..microversions import microversion
+from ..tasks import Instance, enqueue
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
 from . import views as views_servers
-from .views import Lens
-
-
-def lens(caller: Caller) -> Lens:
-    return Lens(microversion(), caller.is_admin, request.url_root)
+from .views import Lens, lens
 
 
 @contextlib.contextmanager
@@ -54,7 +54,7 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
 
 @compute.post("/servers")
 @policy.allows("compute:servers:create")
-def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
+def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     caller = current()
     asked = server_requests.parse(validation.body(schemas_servers.create(microversion())))
     if asked.forced_host is not None:
@@ -69,7 +69,7 @@ def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
                 user_id=caller.user_id,
                 private=caller.is_admin,
             )
-        enqueue(
+        queue.enqueue(
             connection,
             "launch",
             instances=made.uuids,
@@ -80,8 +80,9 @@ def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
     disk_config = asked.wanted.shown[2]
-    body = views_servers.created(made.uuids[0], asked.group_names, asked.password, lens(caller), disk_config)
-    return body, 202, {"Location": body["server"]["links"][0]["href"]}
+    looking = lens()
+    server = views_servers.created(made.uuids[0], asked.group_names, asked.password, looking, disk_config)
+    return server, 202, {"Location": looking.href("servers", made.uuids[0])}
 
 
 @compute.get("/servers")
@@ -96,21 +97,17 @@ def list_servers_in_detail() -> Answer:
     return _list(views_servers.detail)
 
 
-def _list(view: t.Callable[[views_servers.Record, Lens], views_servers.Body]) -> Answer:
+def _list(view: t.Callable[[Record, Lens], Body]) -> Answer:
     caller = current()
     query = query_servers.parse(caller, microversion())
     with reading_ledger() as connection:
-        try:
+        with in_words({NotFoundError: BadRequestError}):  # the marker
             ids = server_listing.find(connection, query)
-        except NotFoundError as error:
-            raise BadRequestError(str(error)) from error  # the marker
         records = server_listing.load(connection, ids)
         veil_faults(connection, caller.reach, records)
-    looking = lens(caller)
-    body: dict[str, t.Any] = {"servers": [view(record, looking) for record in records]}
-    if query.limit and len(ids) == query.limit and records:
-        body["servers_links"] = query_servers.next_link(records[-1]["uuid"])
-    return body, 200
+    looking = lens()
+    more = query.limit and len(ids) == query.limit and records
+    return body("servers", [view(record, looking) for record in records], records[-1]["uuid"] if more else None), 200
 
 
 @compute.get("/servers/<server_id>")
@@ -123,15 +120,15 @@ def show_server(server_id: str) -> Answer:
 
 
 def shown(
-    connection: t.Any, row: t.Any, caller: Caller, view: t.Callable[..., dict[str, t.Any]] = views_servers.detail
-) -> dict[str, t.Any]:
+    connection: Connection, row: Instance, caller: Caller, view: t.Callable[[Record, Lens], Body] = views_servers.detail
+) -> Body:
     """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
     veil_faults(connection, caller.reach, [record])
-    body = view(record, lens(caller))
+    shown_body = view(record, lens())
     if microversion() >= (2, 71):
-        body["server_groups"] = server_changes.groups_of(connection, row.uuid)
-    return body
+        shown_body["server_groups"] = server_changes.groups_of(connection, row.uuid)
+    return shown_body
 
 
 @compute.put("/servers/<server_id>")
@@ -139,21 +136,7 @@ def shown(
 def update_server(server_id: str) -> Answer:
     caller = current()
     asked = validation.body(schemas_servers.update(microversion()))["server"]
-    values: dict[str, t.Any] = {}
-    if "name" in asked:
-        values["display_name"] = server_requests.shown_name(asked["name"])
-    if "description" in asked:
-        values["description"] = server_requests.text(asked["description"], "description")
-    if "hostname" in asked:
-        values["hostname"] = asked["hostname"].lower()
-    addresses = server_requests.access_addresses(asked)
-    values |= {
-        f"access_ip_v{version}": addresses[f"access_ip_v{version}"]
-        for version in (4, 6)
-        if f"accessIPv{version}" in asked
-    }
-    if "OS-DCF:diskConfig" in asked:
-        values["disk_config"] = asked["OS-DCF:diskConfig"]
+    values = server_requests.said(asked)
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach)
         if values:
@@ -170,7 +153,7 @@ def delete_server(server_id: str) -> Response:
     return Response(status=204)
 
 
-def delete(connection: t.Any, row: t.Any, caller: Caller) -> None:
+def delete(connection: Connection, row: Instance, caller: Caller) -> None:
     """Mark the instance as going, and have it taken away, unless that is under way."""
     server_changes.refuse_locked(row, caller.is_admin)
     if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:
@@ -182,11 +165,4 @@ def delete(connection: t.Any, row: t.Any, caller: Caller) -> None:
         user_id=caller.user_id,
         project_id=caller.project_id,
     )
-    enqueue(
-        connection,
-        "terminate",
-        instances=[row.uuid],
-        project_id=row.project_id,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
+    enqueue(connection, "terminate", row)

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
-import time
 import typing as t
+
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
+from ....web.bodies import Body, Record
+from ....web.context import current
 from ....web.host_names import host_id
-from ..microversions import Version
-
-Record = t.Mapping[str, t.Any]
-Body = dict[str, t.Any]
+from ....web.times import iso, precise
+from ..microversions import Version, microversion
 
 _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"])
 
@@ -31,14 +31,19 @@ class Lens:
     is_admin: bool
     root: str  # the URL of "/", with the slash
 
+    def href(self, kind: str, resource_id: str) -> str:
+        return f"{self.root}compute/v2.1/{kind}/{resource_id}"
+
     def links(self, kind: str, resource_id: str) -> list[Body]:
-        return [
-            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{resource_id}"},
-            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"},
-        ]
+        return [{"rel": "self", "href": self.href(kind, resource_id)}, *self.bookmark(kind, resource_id)]
 
     def bookmark(self, kind: str, resource_id: str) -> list[Body]:
         return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"}]
+
+
+def lens() -> Lens:
+    """How the current request looks."""
+    return Lens(microversion(), current().is_admin, request.url_root)
 
 
 def brief(record: Record, lens: Lens) -> Body:
@@ -182,21 +187,10 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
     return by_network
 
 
-@functools.lru_cache(maxsize=8192)
-def iso(seconds: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-@functools.lru_cache(maxsize=8192)
-def precise(seconds: int | None) -> str | None:
-    """As Nova writes some times: with microseconds, and without a zone."""
-    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(seconds))
-
-
 def _flavor(flavor: Record, lens: Lens) -> Body:
     if lens.version < (2, 47):
         return {"id": flavor["flavorid"], "links": lens.bookmark("flavors", flavor["flavorid"])}
-    body = {
+    return {
         "vcpus": flavor["vcpus"],
         "ram": flavor["memory_mb"],
         "disk": flavor["root_gb"],
@@ -205,7 +199,6 @@ def _flavor(flavor: Record, lens: Lens) -> Body:
         "original_name": flavor["name"],
         "extra_specs": flavor["extra_specs"],
     }
-    return body
 
 
 def _image(record: Record, lens: Lens) -> Body | str:

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
 
+from ....web.bodies import Body, Record
 from ....web.host_names import host_id
+from ....web.times import precise
 from ..microversions import Version
-from .views import precise
-
-Record = t.Mapping[str, t.Any]
-Body = dict[str, t.Any]
+from ..tasks import Instance
 
 
 def security_group(group: Record) -> Body:
@@ -61,7 +58,7 @@ def interface(nic: Record, vm_state: str, version: Version) -> Body:
     return body
 
 
-def action(record: Record, row: t.Any, version: Version) -> Body:
+def action(record: Record, row: Instance, version: Version) -> Body:
     body: Body = {
         "action": record["action"],
         "instance_uuid": row.uuid,
@@ -76,7 +73,7 @@ def action(record: Record, row: t.Any, version: Version) -> Body:
     return body
 
 
-def event(record: Record, row: t.Any, version: Version, is_admin: bool) -> Body:
+def event(record: Record, row: Instance, version: Version, is_admin: bool) -> Body:
     body: Body = {
         "event": record["event"],
         "start_time": precise(record["started_at"]),
