@@ -84,10 +84,11 @@ def ordered(
     """`rows`, sorted by their fields, or by those of what `of` makes of each; else they stay as they were."""
     rows = list(rows)
     for key, direction in reversed(order):
-        rows.sort(
-            key=lambda row, key=key: rank(field(row, key) if of is None else of(row).get(key)),
-            reverse=direction == "desc",
-        )  # type: ignore[misc]  # mypy: no types for the defaults of a lambda
+
+        def place(row: Row, key: str = key) -> tuple[int, t.Any]:
+            return rank(field(row, key) if of is None else of(row).get(key))
+
+        rows.sort(key=place, reverse=direction == "desc")
     return rows
 
 
