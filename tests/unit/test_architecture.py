@@ -70,7 +70,7 @@ LARGER = {
 
 # A loop variable says what it holds, and these words do not. Folders in which some still have such a name:
 SAYS_NOTHING = {"one", "found", "wanted", "given", "told", "asked"}
-NOT_YET_NAMED = ("api/jobs/", "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/")
+NOT_YET_NAMED = ("collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/",)
 
 
 def room_of(parts: t.Sequence[str]) -> str:
