@@ -8,9 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from . import ids
-from .common import DEFAULT_ZONE, Body, moment, tag_set, vpc_id
-
-Record = t.Mapping[str, t.Any]
+from .common import DEFAULT_ZONE, Body, Record, moment, tag_set, vpc_id
 
 PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
     (0, "pending"),

@@ -15,13 +15,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
-from ..jobs.queue import enqueue
-from ..web.context import Caller, request_id
+from ..web.context import Caller
 from . import ids
-from .common import DEFAULT_ZONE, Body, moment, tag_set
+from .common import DEFAULT_ZONE, Body, Record, moment, tag_set
 from .faults import as_codes
-
-Record = dict[str, t.Any]
 
 # Amazon's names of types: each is the default type here
 AMAZONS_TYPES = ("standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
@@ -44,11 +41,11 @@ _HELD = {"attaching": "attaching", "detaching": "detaching", "error_attaching": 
 _SNAPSHOT_STATES = {"creating": "pending", "available": "completed", "deleting": "pending"}
 
 
-def volume_id(row: t.Mapping[str, t.Any]) -> str:
+def volume_id(row: Record) -> str:
     return ids.of("vol", row["id"])
 
 
-def snapshot_id(row: t.Mapping[str, t.Any]) -> str:
+def snapshot_id(row: Record) -> str:
     return ids.of("snap", row["id"])
 
 
@@ -76,25 +73,12 @@ def device_name(name: str) -> str | None:
     return name or None
 
 
-def tell(connection: Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
-    """Have a job of `kind` do what was begun: `what` (volumes, snapshots, attachments) says of which id."""
-    enqueue(
-        connection,
-        kind,
-        instances=instances,
-        variables={what: [one]},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
-
-
-def holders(row: t.Mapping[str, t.Any]) -> list[str]:
+def holders(row: Record) -> list[str]:
     """The instances that have the volume, or are getting it."""
     return [holder["instance_uuid"] for holder in row["attachments"]]
 
 
-def volume(row: t.Mapping[str, t.Any]) -> Body:
+def volume(row: Record) -> Body:
     state = _STATES.get(row["status"], "error")
     if row["status"] == "extending":
         state = "in-use" if row["attachments"] else "available"
@@ -113,19 +97,19 @@ def volume(row: t.Mapping[str, t.Any]) -> Body:
     }
 
 
-def attachment(one: t.Mapping[str, t.Any], status: str) -> Body:
-    attached = one["attached_at"]
+def attachment(holder: Record, status: str) -> Body:
+    attached = holder["attached_at"]
     return {
-        "volumeId": ids.of("vol", one["volume_id"]),
-        "instanceId": ids.of("i", one["instance_uuid"]),
-        "device": one["device"],
+        "volumeId": ids.of("vol", holder["volume_id"]),
+        "instanceId": ids.of("i", holder["instance_uuid"]),
+        "device": holder["device"],
         "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
-        "attachTime": moment(attached or one["created_at"]),
-        "deleteOnTermination": one["delete_on_termination"],
+        "attachTime": moment(attached or holder["created_at"]),
+        "deleteOnTermination": holder["delete_on_termination"],
     }
 
 
-def snapshot(row: t.Mapping[str, t.Any]) -> Body:
+def snapshot(row: Record) -> Body:
     state = _SNAPSHOT_STATES.get(row["status"], "error")
     return {
         "snapshotId": snapshot_id(row),
