@@ -17,10 +17,17 @@ import typing as t
 from gunicorn.app.base import BaseApplication
 
 from . import create_app
+from .jobs import embedded
+from .jobs.options import Options
 from .settings import Settings
 from .web import logs, metrics, proxy
 
 # Who hangs is replaced; who leaks, too.
+if t.TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+    from gunicorn.arbiter import Arbiter
+    from gunicorn.workers.base import Worker
+
 TIMEOUT = 30  # seconds without a sign of life from a process
 REQUESTS = 10000
 # Who waits for a server asks every 2 to 5 s. A connection that is closed at that very moment is an error for clients.
@@ -80,7 +87,7 @@ class Server(BaseApplication):
             if name in self.cfg.settings:  # older ones have no such socket
                 self.cfg.set(name, value)
 
-    def load(self) -> t.Any:
+    def load(self) -> WSGIApplication:
         app = create_app(self.settings, self._services)
         if "metadata" in self._services:
             return app  # the hosts' proxies sign the header that says for whom they ask
@@ -90,19 +97,20 @@ class Server(BaseApplication):
 
 def serve_api(settings: Settings, bind: str, services: t.Collection[str], jobs: bool) -> None:
     """Serve until a signal ends it, with a worker for jobs beside it if `jobs`."""
-    keepers: list[t.Any] = []
+    keepers: list[embedded.Keeper] = []
 
-    def when_ready(server: t.Any) -> None:
+    def when_ready(server: Arbiter) -> None:
         logs.log.info("serving on %s", bind)
         if jobs:
-            keepers.append(_start_worker(settings))
+            options = Options.from_environment(home=settings.home, ledger_url=settings.ledger_url)
+            keepers.append(embedded.Keeper(options))
 
-    def child_exit(server: t.Any, worker: t.Any) -> None:
+    def child_exit(server: Arbiter, worker: Worker) -> None:
         from prometheus_client import multiprocess
 
         multiprocess.mark_process_dead(worker.pid)
 
-    def on_exit(server: t.Any) -> None:
+    def on_exit(server: Arbiter) -> None:
         for keeper in keepers:
             keeper.stop()
 
@@ -113,18 +121,12 @@ def serve_api(settings: Settings, bind: str, services: t.Collection[str], jobs: 
         Server(settings, bind, services, workers=settings.api_workers, threads=settings.api_threads, hooks=hooks).run()
 
 
-def _end_with_first(server: t.Any, worker: t.Any) -> None:
+def _end_with_first(server: Arbiter, worker: Worker) -> None:
     """Have the kernel end this process with the first one, however that ends. Left alone, it would keep the port for as
     long as a client keeps its connection, accept nothing, and let no other server begin."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != worker.ppid:  # it was too late for that
         os._exit(1)
-
-
-def _start_worker(settings: Settings) -> t.Any:
-    from .jobs import embedded, options
-
-    return embedded.start(options.Options.from_environment(home=settings.home, ledger_url=settings.ledger_url))
 
 
 @contextlib.contextmanager

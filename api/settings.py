@@ -17,6 +17,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from .web import proxy
 
 
+def values_of(
+    kind: type, environ: t.Mapping[str, str], variables: t.Mapping[str, str], may_be_0: t.Collection[str] = ()
+) -> dict[str, t.Any]:
+    """What the environment says of a dataclass's fields: {field: text, or number where it is one}.
+
+    `variables` has the variable of each field. Raises NovaliteError for a number that is none, or is 0 and must not be.
+    """
+    values: dict[str, t.Any] = {}
+    for field in dataclasses.fields(kind):
+        name = variables[field.name]
+        text = environ.get(name, "")
+        if text and field.type == "int":
+            if not text.isascii() or not text.isdigit() or int(text) < (field.name not in may_be_0):
+                raise NovaliteError(f"{name}={text!r} is no positive number")
+            values[field.name] = int(text)
+        elif text:
+            values[field.name] = text
+    return values
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Each field is the variable NOVALITE_<FIELD>; `home` and `ledger_url` as the playbooks know them."""
@@ -53,20 +73,8 @@ class Settings:
     @classmethod
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:
         """Raises NovaliteError for a number that is none, or not positive."""
-        environ = os.environ if environ is None else environ
-        values: dict[str, t.Any] = {}
-        for field in dataclasses.fields(cls):
-            name = f"NOVALITE_{field.name.upper()}"
-            text = environ.get(name, "")
-            if not text:
-                continue
-            if field.type == "int":
-                if not text.isascii() or not text.isdigit() or int(text) < 1:
-                    raise NovaliteError(f"{name}={text!r} is no positive number")
-                values[field.name] = int(text)
-            else:
-                values[field.name] = text
-        return cls(**values)
+        variables = {field.name: f"NOVALITE_{field.name.upper()}" for field in dataclasses.fields(cls)}
+        return cls(**values_of(cls, os.environ if environ is None else environ, variables))
 
     def check(self) -> None:
         """Raise NovaliteError for what only shows when it is used."""

@@ -12,7 +12,9 @@ import typing as t
 
 from flask import Blueprint, Response, g
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_requests
 
 from ..web import policy
 from ..web.context import Caller, current, request_id
@@ -20,11 +22,10 @@ from ..web.errors import with_headers
 from ..web.ledger import writing_ledger
 from . import rendering
 from .authentication import authenticate
-from .faults import Ec2Error, translated
+from .common import Asked, Body
+from .faults import Ec2Error, as_codes, translated
 from .parameters import Boolean, Group, Shape, nested
 
-Asked = dict[str, t.Any]
-Body = t.Mapping[str, t.Any]
 View = t.Callable[[Asked], Body]
 
 SIGNED = "ec2:signed"
@@ -44,10 +45,6 @@ class Action:
     view: View
     operation: str  # which it is, and whose rule it has
     shape: Group
-
-    @property
-    def name(self) -> str:
-        return self.view.__name__
 
 
 ACTIONS: dict[str, Action] = {}
@@ -101,10 +98,22 @@ def refuse_dry_run() -> None:
         raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
 
 
-def what_was_asked() -> dict[str, str]:
-    """The request without what says who asks, and without its client token: what makes two requests the same."""
+def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[], list[str]]) -> list[str]:
+    """The UUIDs of what `make` records; of what it has recorded, if the request's client token was used before.
+
+    Raises Ec2Error for a token that stands for another request.
+    """
+    token = asked.get("ClientToken")
+    if not token:
+        return make()
     parameters: dict[str, str] = g.ec2_parameters
-    return {name: value for name, value in parameters.items() if name not in ENVELOPE and name != "ClientToken"}
+    same = {name: value for name, value in parameters.items() if name not in ENVELOPE and name != "ClientToken"}
+    with as_codes({ConflictError: "IdempotentParameterMismatch"}):
+        made = ec2_requests.repeated(connection, project, parameters["Action"], token, same)
+    if made is None:
+        made = make()
+        ec2_requests.remember(connection, project, parameters["Action"], token, made)
+    return made
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ def missing(name: str) -> Ec2Error:
     return Ec2Error("MissingParameter", f"The request must contain the parameter {name}")
 
 
-def invalid(name: str, value: t.Any, why: str = "") -> Ec2Error:
+def invalid(name: str, value: object, why: str = "") -> Ec2Error:
     shown = str(value)
     shown = shown if len(shown) <= 100 else shown[:100] + "..."
     return Ec2Error("InvalidParameterValue", f"Invalid value '{shown}' for {name}{': ' if why else '.'}{why}")

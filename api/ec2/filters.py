@@ -8,17 +8,30 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import typing as t
 
+from . import ids
+from .common import Asked, Body
 from .faults import Ec2Error
 
-Body = dict[str, t.Any]
-Key = t.Union[str, int]
+Key = t.TypeVar("Key", str, int)
 # A filter's name, and where in an answer that lies which it is held against: elements with dots between them.
-Paths = t.Mapping[str, t.Union[str, t.Sequence[str]]]
-Asked = t.Mapping[str, t.Any]
+Paths = t.Mapping[str, str]
 
 TAGS: Paths = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
+
+
+def like(names: str, at: str = "", element: str = "") -> dict[str, str]:
+    """Filters with the names of the elements that they look at, of which each has its own way to write them.
+
+    `names` have spaces between them: "vpc-id" looks at `vpcId`; with `at` and `element`, "<at>.vpc-id" at
+    `<element>.vpcId`.
+    """
+    return {
+        f"{at}.{name}".lstrip("."): f"{element}.{re.sub('-(.)', lambda match: match[1].upper(), name)}".lstrip(".")
+        for name in names.split()
+    }
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -46,31 +59,24 @@ def matches(pattern: str, text: str) -> bool:
 
 def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]:
     """Those that all filters of the request let through; of one filter's values any will do."""
-    wanted: list[tuple[str, list[str], list[str]]] = []
-    for condition in asked.get("Filter", []):
-        name, values = condition["Name"], condition.get("Value", [])
-        if name.startswith("tag:"):
-            wanted.append((name, [], values))
-        elif name in paths:
-            where = paths[name]
-            wanted.append((name, [where] if isinstance(where, str) else list(where), values))
-        elif name in TAGS:
-            wanted.append((name, [str(TAGS[name])], values))
-        else:
+    known = {**TAGS, **paths}
+    conditions = [(condition["Name"], condition.get("Value", [])) for condition in asked.get("Filter", [])]
+    for name, _values in conditions:
+        if name not in known and not name.startswith("tag:"):
             raise Ec2Error("InvalidParameterValue", f"The filter '{name[:100]}' is invalid")
-    return [body for body in bodies if all(_lets(body, *condition) for condition in wanted)]
+    return [body for body in bodies if all(_lets(body, name, known, values) for name, values in conditions)]
 
 
-def _lets(body: Body, name: str, paths: list[str], values: list[str]) -> bool:
-    if paths:
-        matching = [text for path in paths for text in texts(body, path.split("."))]
-    else:
+def _lets(body: Body, name: str, paths: Paths, values: list[str]) -> bool:
+    if name.startswith("tag:"):
         key = name.removeprefix("tag:")
         matching = [tag["value"] for tag in body.get("tagSet") or [] if tag["key"] == key]
+    else:
+        matching = list(texts(body, paths[name].split(".")))
     return any(matches(value, text) for value in values for text in matching)
 
 
-def texts(value: t.Any, path: t.Sequence[str]) -> t.Iterator[str]:
+def texts(value: object, path: t.Sequence[str]) -> t.Iterator[str]:
     """What lies at `path` in an answer, through every list on the way, as it is written in XML."""
     if isinstance(value, (list, tuple)):
         for item in value:
@@ -84,6 +90,23 @@ def texts(value: t.Any, path: t.Sequence[str]) -> t.Iterator[str]:
         yield str(value)
 
 
+def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = "") -> Body:
+    """The answer to a Describe...: of `bodies` those that the request is about, by pages, as `element`.
+
+    `number` is the element that holds their ids, after which they are sorted. With a `kind` (ids.KINDS) the request may
+    have ids of those that it wants, in a parameter of that name. Raises Ec2Error.
+    """
+    parameter = number[0].upper() + number[1:]
+    if kind and parameter in asked:
+        bodies = ids.find_all(kind, asked[parameter], {body[number]: body for body in bodies})
+
+    def key(body: Body) -> str:
+        return str(body[number])
+
+    shown, token = page(sorted(filtered(bodies, asked, paths), key=key), asked, key)
+    return {element: shown, "nextToken": token}
+
+
 def page(
     bodies: t.Sequence[Body], asked: Asked, key: t.Callable[[Body], Key], least: int = 5
 ) -> tuple[list[Body], str | None]:
@@ -95,10 +118,15 @@ def page(
     left = list(bodies)
     token = asked.get("NextToken")
     if token:
-        last = _last_key(token)
+        try:
+            last = json.loads(base64.urlsafe_b64decode(token.encode()))
+        except (binascii.Error, ValueError, RecursionError):
+            raise _bad_token() from None
+        if type(last) not in (str, int):
+            raise _bad_token()
         if left and type(key(left[0])) is not type(last):
             raise _bad_token()
-        left = [body for body in left if t.cast(t.Any, key(body)) > last]
+        left = [body for body in left if key(body) > last]
     most = asked.get("MaxResults")
     if most is None:
         return left, None
@@ -109,16 +137,6 @@ def page(
         return left, None
     left = left[:most]
     return left, base64.urlsafe_b64encode(json.dumps(key(left[-1])).encode()).decode()
-
-
-def _last_key(token: str) -> Key:
-    try:
-        last = json.loads(base64.urlsafe_b64decode(token.encode()))
-    except (binascii.Error, ValueError, RecursionError):
-        raise _bad_token() from None
-    if not isinstance(last, (str, int)) or isinstance(last, bool):
-        raise _bad_token()
-    return last
 
 
 def _bad_token() -> Ec2Error:

@@ -11,14 +11,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from . import ids
+from .common import Asked, Record
 from .faults import Ec2Error
-
-Record = dict[str, t.Any]
 
 KIND = "ami"
 
 
-def image_id(record: t.Mapping[str, t.Any]) -> str:
+def image_id(record: Record) -> str:
     return ids.of(KIND, record["id"])
 
 
@@ -59,7 +58,7 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
     return sorted(known, key=lambda row: (row["nearness"] is None, row["nearness"] or 0, row["created_at"], row["id"]))
 
 
-def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def with_ids(connection: Connection, project: str, asked: Asked) -> Asked:
     """The request, with the ids of images that its filter `image-id` calls by their names, as find() does: what reads
     as an id is one, whatever somebody calls an image of his."""
     conditions = asked.get("Filter", [])

@@ -12,6 +12,7 @@ import typing as t
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -78,7 +79,7 @@ def kind_of(line: str) -> str:
     return {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}.get(kind, kind)
 
 
-def _line(key: t.Any, name: str) -> str:
+def _line(key: PublicKeyTypes, name: str) -> str:
     public = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return f"{public.decode()} {name}"
 

@@ -15,6 +15,8 @@ import binascii
 import re
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from .faults import Ec2Error, invalid, missing
 
 MOST_PARAMETERS = 2000  # in one request
@@ -50,7 +52,7 @@ def _conflict(name: str) -> Ec2Error:
 class Shape:
     """What a parameter may be."""
 
-    def parse(self, raw: Raw, name: str) -> t.Any:
+    def parse(self, raw: Raw, name: str) -> object:
         raise NotImplementedError
 
     def _value(self, raw: Raw, name: str) -> str:
@@ -119,7 +121,7 @@ class ListOf(Shape):
     def __init__(self, member: Shape, most: int = 1000) -> None:
         self._member, self._most = member, most
 
-    def parse(self, raw: Raw, name: str) -> list[t.Any]:
+    def parse(self, raw: Raw, name: str) -> list[object]:
         if raw == "":
             return []
         if isinstance(raw, str):
@@ -138,11 +140,11 @@ class Group(Shape):
     def __init__(self, fields: t.Mapping[str, Shape], required: t.Collection[str] = ()) -> None:
         self._fields, self._required = fields, required
 
-    def parse(self, raw: Raw, name: str = "") -> dict[str, t.Any]:
+    def parse(self, raw: Raw, name: str = "") -> JsonObject:
         if isinstance(raw, str):
             raise Ec2Error("InvalidParameterValue", f"The parameter {name} is a structure")
         prefix = f"{name}." if name else ""
-        fields = {}
+        fields: JsonObject = {}
         for field, below in raw.items():
             shape = self._fields.get(field)
             if shape is None:

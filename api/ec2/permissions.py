@@ -10,11 +10,11 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import PROTOCOLS, identity, normalised
 
 from . import ids
-from .common import Asked, Body
+from .common import Asked, Body, Record
 from .faults import Ec2Error, as_codes, invalid, missing
 from .parameters import Group, ListOf, Number, Shape, Text
 
-Rule = dict[str, t.Any]
+Rule = Record
 FindGroup = t.Callable[[str | None, str | None], str]  # (id, name) -> UUID
 
 ANY = "-1"
@@ -116,7 +116,7 @@ def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
 
 def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, str]) -> list[Body]:
     """Rules of one direction as permissions: one for each protocol and range of ports. `names` are groups' by UUID."""
-    permissions: dict[tuple[t.Any, ...], Body] = {}
+    permissions: dict[tuple[object, ...], Body] = {}
     for rule in rules:
         what = _what(rule)
         permission = permissions.setdefault(

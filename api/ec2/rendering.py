@@ -9,15 +9,15 @@ import re
 import typing as t
 import xml.etree.ElementTree as ElementTree
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+
 NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 # what XML 1.0 has no way to write
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
-Body = t.Mapping[str, t.Any]
 
-
-def response(action: str, request_id: str, body: Body, version: str) -> bytes:
+def response(action: str, request_id: str, body: JsonMapping, version: str) -> bytes:
     """The answer to `action`. `version` is the one that the client asked in; its namespace is what it looks for."""
     namespace = f"http://ec2.amazonaws.com/doc/{version}/" if version else NAMESPACE
     root = ElementTree.Element(f"{action}Response", {"xmlns": namespace})
@@ -35,7 +35,7 @@ def error(code: str, message: str, request_id: str) -> bytes:
     return _HEAD + ElementTree.tostring(root)
 
 
-def _fill(parent: ElementTree.Element, value: t.Any) -> None:
+def _fill(parent: ElementTree.Element, value: object) -> None:
     if isinstance(value, t.Mapping):
         for name, item in value.items():
             if item is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -26,8 +27,6 @@ from . import ids, images, volumes
 from .actions.instances import find as find_instances
 from .common import TAG_LIMIT, Tags, subnets, vpc_id
 from .faults import Ec2Error, as_codes
-
-Write = t.Callable[[Connection, Caller, str, Tags], None]
 
 # the beginning of an id, and the kind's name
 TYPES = {
@@ -52,54 +51,49 @@ NAME = "Name"  # the tag that is a name
 
 def tags_of_all(connection: Connection, project: str) -> list[tuple[str, str, Tags]]:
     """(id, type, tags) of all that the project has tagged."""
-    found = [
-        (ids.of("i", record["uuid"]), "instance", record["metadata"])
-        for record in find_instances(connection, project, None)
-    ]
-    found += [(volume_id, "volume", row.metadata) for volume_id, row in volumes.of_project(connection, project).items()]
-    found += [
-        (snapshot_id, "snapshot", row.metadata)
-        for snapshot_id, row in volumes.snapshots_of_project(connection, project).items()
-    ]
-    for number, tags in ec2_tags.tags_of(connection, project).items():
-        found.append((number, TYPES.get(number.rpartition("-")[0], ""), tags))
-    return [tagged for tagged in found if tagged[2]]
+    tags_by_id: dict[str, Tags] = {
+        **{ids.of("i", record["uuid"]): record["metadata"] for record in find_instances(connection, project, None)},
+        **{number: row.metadata for number, row in volumes.of_project(connection, project).items()},
+        **{number: row.metadata for number, row in volumes.snapshots_of_project(connection, project).items()},
+        **ec2_tags.tags_of(connection, project),
+    }
+    return [(number, TYPES.get(number.rpartition("-")[0], ""), tags) for number, tags in tags_by_id.items() if tags]
 
 
-def change(connection: Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
+def change(connection: Connection, caller: Caller, number: str, update: t.Callable[[Tags], Tags]) -> None:
     """Make of a resource's tags what `update` makes of them. Raises Ec2Error for what is not there."""
-    kind = one.rpartition("-")[0]
+    kind = number.rpartition("-")[0]
     if kind not in TYPES:
-        raise Ec2Error("InvalidID", f"The ID '{one[:100]}' is not valid")
+        raise Ec2Error("InvalidID", f"The ID '{number[:100]}' is not valid")
     with as_codes(TAG_LIMIT):
         if kind == "i":
-            _change_instance(connection, caller, one, update)
+            _change_instance(connection, caller, number, update)
         elif kind == "vol":
-            row = ids.find("vol", one, volumes.of_project(connection, caller.project))
+            row = ids.find("vol", number, volumes.of_project(connection, caller.project))
             after = update(dict(row.metadata))
             volume_states.update_volume(connection, row.id, _named(row.metadata, after))
         elif kind == "snap":
-            snapshot = ids.find("snap", one, volumes.snapshots_of_project(connection, caller.project))
+            snapshot = ids.find("snap", number, volumes.snapshots_of_project(connection, caller.project))
             after = update(dict(snapshot.metadata))
             volume_snapshots.update_snapshot(connection, snapshot.id, _named(snapshot.metadata, after))
         else:
-            number = ids.find(kind, one, {known: known for known in _known(connection, caller.project, kind, one)})
+            ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
             before = ec2_tags.tags_of(connection, caller.project).get(number, {})
             after = update(dict(before))
             ec2_tags.remove_tags(connection, caller.project, number, before.keys() - after.keys())
             ec2_tags.write_tags(connection, caller.project, number, after)
 
 
-def _named(before: Tags, after: Tags) -> dict[str, t.Any]:
+def _named(before: Tags, after: Tags) -> JsonObject:
     """The changes: a new tag "Name" is also the name that other doors show."""
     named = {"name": after[NAME]} if after.get(NAME) and after[NAME] != before.get(NAME) else {}
     return {"metadata": after, **named}
 
 
-def _change_instance(connection: Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
-    (record,) = find_instances(connection, caller.project, [one])
+def _change_instance(connection: Connection, caller: Caller, number: str, update: t.Callable[[Tags], Tags]) -> None:
+    (record,) = find_instances(connection, caller.project, [number])
     if record["deleted"]:
-        raise ids.not_found("i", one)
+        raise ids.not_found("i", number)
     row = server_listing.one(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))
@@ -108,7 +102,7 @@ def _change_instance(connection: Connection, caller: Caller, one: str, update: t
         server_changes.change(connection, row, {"display_name": after[NAME].strip()})
 
 
-def _known(connection: Connection, project: str, kind: str, asked: str) -> t.Iterable[str]:
+def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     """EC2's ids of the project's objects of this kind."""
     if kind == "ami":
         return [images.image_id(row) for row in image_records.images_seen(connection, project)]

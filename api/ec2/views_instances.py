@@ -10,9 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment
 
 from . import ids
-from .common import DEFAULT_ZONE, Body, moment, tag_set, vpc_id
-
-Record = t.Mapping[str, t.Any]
+from .common import DEFAULT_ZONE, Body, Record, moment, tag_set, vpc_id
 
 PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
     (0, "pending"),

@@ -18,14 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
-from ..jobs.queue import enqueue
-from ..web.context import Caller, request_id
+from ..web.context import Caller
 from ..web.host_names import Veil
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set
 from .faults import as_codes
-
-Record = dict[str, t.Any]
 
 # Amazon's names of types: each is the default type here
 AMAZONS_TYPES = ("standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
@@ -80,19 +77,6 @@ def device_name(name: str) -> str | None:
     return name or None
 
 
-def tell(connection: Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
-    """Have a job of `kind` do what was begun: `what` (volumes, snapshots, attachments) says of which id."""
-    enqueue(
-        connection,
-        kind,
-        instances=instances,
-        variables={what: [one]},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
-
-
 def holders(row: Volume) -> list[str]:
     """The instances that have the volume, or are getting it."""
     return [holder.instance_uuid for holder in row.attachments]
@@ -117,15 +101,15 @@ def volume(row: Volume) -> Body:
     }
 
 
-def attachment(one: Attachment, status: str) -> Body:
-    attached = one.attached_at
+def attachment(holder: Attachment, status: str) -> Body:
+    attached = holder.attached_at
     return {
-        "volumeId": ids.of("vol", one.volume_id),
-        "instanceId": ids.of("i", one.instance_uuid),
-        "device": one.device,
+        "volumeId": ids.of("vol", holder.volume_id),
+        "instanceId": ids.of("i", holder.instance_uuid),
+        "device": holder.device,
         "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
-        "attachTime": moment(attached or one.created_at),
-        "deleteOnTermination": one.delete_on_termination,
+        "attachTime": moment(attached or holder.created_at),
+        "deleteOnTermination": holder.delete_on_termination,
     }
 
 

@@ -18,14 +18,14 @@ from .options import Options
 def main(argv: t.Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m novalite_api work", description="Carry out jobs.")
     parser.add_argument("--parent", type=int, help="end when this process is not the parent any more")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("novalite").setLevel(logging.INFO)
     try:
         options = Options.from_environment()
         from .worker import Worker  # DBOS takes most of a second to import
 
-        Worker(options).work(asked.parent)
+        Worker(options).work(arguments.parent)
     except NovaliteError as error:
         print(f"novalite: {error}", file=sys.stderr)
         return 1

@@ -12,11 +12,12 @@ import queue
 import subprocess
 import sys
 import threading
-import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 from . import supervisor
 
-Message = dict[str, t.Any]
+Message = JsonObject
 
 # What the supervisor itself needs; the playbook's environment is handed over with the run
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PGPASSFILE", "PGSSLROOTCERT")

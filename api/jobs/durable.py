@@ -17,6 +17,8 @@ import typing as t
 from dbos import DBOS, SetWorkflowID
 from dbos import error as dbos_error
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from .options import Options
 from .runs import FAILED, Outcome, Plan
 
@@ -97,15 +99,15 @@ def _carry_out(run_id: str) -> None:
 
 
 @DBOS.step(name="prepare")
-def _prepare(run_id: str) -> dict[str, t.Any]:
+def _prepare(run_id: str) -> JsonObject:
     return dataclasses.asdict(_current().prepare(run_id))
 
 
 @DBOS.step(name="play")
-def _play(plan: dict[str, t.Any]) -> dict[str, t.Any]:
+def _play(plan: JsonObject) -> JsonObject:
     return dataclasses.asdict(_current().play(Plan(**plan)))
 
 
 @DBOS.step(name="record")
-def _record(run_id: str, outcome: dict[str, t.Any]) -> None:
+def _record(run_id: str, outcome: JsonObject) -> None:
     _current().record(run_id, Outcome(**outcome))

@@ -3,7 +3,7 @@
 
 """A worker beside the API server, so that one command is enough: started with it, started again when it dies.
 
-    keeper = embedded.start(options)      # in the server's first process
+    keeper = embedded.Keeper(options)      # in the server's first process
     ...
     keeper.stop()
 
@@ -31,15 +31,13 @@ STOP_PATIENCE = 10.0  # seconds
 
 
 class Keeper:
-    """Keeps one worker process alive."""
+    """Keeps one worker process alive, from now on."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep, daemon=True, name="worker's keeper")
-
-    def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
@@ -85,10 +83,3 @@ class Keeper:
             return
         self._process.kill()
         self._process.wait()
-
-
-def start(options: Options) -> Keeper:
-    """Start keeping a worker."""
-    keeper = Keeper(options)
-    keeper.start()
-    return keeper

@@ -10,6 +10,7 @@ import re
 import time
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import Row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
@@ -32,10 +33,10 @@ class Reducer:
         self._task: str | None = None
         self._count = 0
         self.failure: str | None = None  # what the last task that failed for good said
-        self.data: dict[str, t.Any] = {}  # of set_stats
+        self.data: JsonObject = {}  # of set_stats
         self.plays: list[str] = []
 
-    def reduce(self, event: t.Mapping[str, t.Any]) -> Row | None:
+    def reduce(self, event: JsonMapping) -> Row | None:
         """The row of an event, or None when there is nothing to keep."""
         name, data = event.get("event"), event.get("event_data") or {}
         if name == "playbook_on_play_start":
@@ -47,8 +48,8 @@ class Reducer:
             self._task = _name(data.get("name") or data.get("task"))
             return self._row(event, "task")
         if name == "playbook_on_stats":
-            found = data.get("artifact_data")
-            self.data = found if isinstance(found, dict) else {}
+            artifact = data.get("artifact_data")
+            self.data = artifact if isinstance(artifact, dict) else {}
             return None
         if name in STATUS:
             return self._result(event, STATUS[name], data)
@@ -57,10 +58,10 @@ class Reducer:
     def last_line(self, output: str | None) -> str | None:
         """What a playbook that did not even begin said at last."""
         lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
-        told = [line for line in lines if "ERROR" in line] or lines
-        return self.clean(told[-1]) if told else None
+        last = [line for line in lines if "ERROR" in line] or lines
+        return self.clean(last[-1]) if last else None
 
-    def clean(self, text: t.Any) -> str:
+    def clean(self, text: Json) -> str:
         """`text` as one short line without what must not be shown."""
         line = str(text)[: 10 * MAX_TEXT]
         for secret in self._secrets:
@@ -69,7 +70,7 @@ class Reducer:
         line = actions.without_secrets(" ".join(line.split()))
         return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 3] + "..."
 
-    def _result(self, event: t.Mapping[str, t.Any], status: str, data: t.Mapping[str, t.Any]) -> Row | None:
+    def _result(self, event: JsonMapping, status: str, data: JsonMapping) -> Row | None:
         result = data.get("res")
         result = result if isinstance(result, dict) else {}
         # runner itself censors what a task with no_log returned; its name for that is one of these
@@ -93,7 +94,7 @@ class Reducer:
             text=message or None,
         )
 
-    def _row(self, event: t.Mapping[str, t.Any], kind: str, **values: t.Any) -> Row | None:
+    def _row(self, event: JsonMapping, kind: str, **values: Json) -> Row | None:
         self._count += 1
         if self._count > MAX_EVENTS:
             return None
@@ -113,20 +114,20 @@ class Reducer:
 
 def secrets_of(environment: t.Mapping[str, str]) -> list[str]:
     """What of a run's environment must not be shown: values of variables whose names say so, passwords in URLs."""
-    found = []
+    values = []
     for name, value in environment.items():
         if _SECRET_NAME.search(name):
-            found.append(value)
+            values.append(value)
         if match := re.search(r"://[^/\s:@]*:([^/\s@]+)@", value):
-            found.append(match[1])
-    return found
+            values.append(match[1])
+    return values
 
 
-def _name(value: t.Any) -> str | None:
+def _name(value: Json) -> str | None:
     return str(value)[:MAX_NAME] if value else None
 
 
-def _time(created: t.Any) -> float:
+def _time(created: Json) -> float:
     try:
         return datetime.datetime.fromisoformat(created).timestamp()
     except (TypeError, ValueError):

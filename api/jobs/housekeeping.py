@@ -44,11 +44,11 @@ def keep_house(engine: Engine, options: Options) -> None:
 
 def _remove_old(directory: str, running: set[str], count: int, then: float) -> None:
     """Remove all but the `count` newest entries, and what is older than `then`; nothing of a run that is running."""
-    found = []
+    entries = []
     for entry in os.scandir(directory):
         with contextlib.suppress(OSError):
-            found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.name))
-    for number, (at, path, name) in enumerate(sorted(found, reverse=True)):
+            entries.append((entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.name))
+    for number, (at, path, name) in enumerate(sorted(entries, reverse=True)):
         if name in running or (number < count and at > then) or at > time.time() - 60:
             continue
         if os.path.isdir(path) and not os.path.islink(path):

@@ -16,12 +16,14 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
 
 from ..web.errors import BadRequestError
 
-Schema = dict[str, t.Any]
+Schema = JsonObject
+Instances = t.Literal["required", "allowed", "none"]  # whether a job names some
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 BOOLEAN: Schema = {"type": "boolean"}
@@ -108,13 +110,13 @@ class Kind:
     """One kind of job. `operation` is what it does, and whose rule it has (operations.py)."""
 
     name: str
-    playbook: str
     operation: str
     description: str
+    book: str = ""  # the playbook's file, where its name is not the kind's
     variables: t.Mapping[str, Schema] = dataclasses.field(default_factory=dict)
     # Jobs that wait at the same time go into one run: the playbook takes the list `uuids`
     merge: bool = False
-    instances: t.Literal["required", "allowed", "none"] = "none"
+    instances: Instances = "none"
     runs: int = 4  # how many of them at once; of several, one project has all but one
     timeout: int = 1800  # seconds
     stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
@@ -125,6 +127,11 @@ class Kind:
     read_only: bool = False
     # A request's answer waits for it: it goes first, and past the limits of how much is done at once. Read only.
     awaited: bool = False
+
+    @property
+    def playbook(self) -> str:
+        """The playbook's file."""
+        return self.book or f"{self.name}.yml"
 
     @functools.cached_property
     def schema(self) -> Schema:
@@ -139,7 +146,7 @@ class Kind:
     def _validator(self) -> jsonschema.Draft202012Validator:
         return jsonschema.Draft202012Validator(self.schema)
 
-    def check(self, variables: t.Mapping[str, t.Any]) -> None:
+    def check(self, variables: JsonMapping) -> None:
         """Raises BadRequestError for the first variable that this kind does not take."""
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(variables))
         if error is not None:
@@ -148,7 +155,7 @@ class Kind:
         _refuse_templates(self.name, variables)
 
 
-def _refuse_templates(kind: str, value: t.Any) -> None:
+def _refuse_templates(kind: str, value: Json) -> None:
     if isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#")):
         raise BadRequestError(f"job '{kind}': '{value[:70]}' looks like a template: no variable may")
     if isinstance(value, dict):
@@ -160,39 +167,44 @@ def _refuse_templates(kind: str, value: t.Any) -> None:
             _refuse_templates(kind, item)
 
 
-def _action(name: str, operation: str, description: str, playbook: str | None = None, **more: t.Any) -> Kind:
+def _action(
+    name: str,
+    operation: str,
+    description: str,
+    *,
+    book: str = "",
+    action: str | None = None,
+    timeout: int = 900,
+    variables: t.Mapping[str, Schema] | None = None,
+) -> Kind:
     """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
     return Kind(
         name,
-        playbook or f"{name}.yml",
         operation if ":" in operation else f"compute:servers:{operation}",
         description,
+        book,
+        variables or {},
         merge=True,
         instances="required",
-        **{"action": name, "runs": 3, "timeout": 900, **more},
+        runs=3,
+        timeout=timeout,
+        action=action or name,
     )
 
 
-def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any) -> Kind:
-    """What is done to volumes, snapshots or attachments that the caller has marked before; their ids say which.
+def _volume(name: str, of: str, description: str, *, book: str = "", instances: Instances = "allowed") -> Kind:
+    """What is done to volumes, snapshots or attachments (`of`) that the caller has marked before; ids say which.
 
     `instances` are those that have the volumes: two runs never work at one instance.
     """
-    of = {"attach": "attachments", "detach": "attachments"}.get(what, "snapshots" if "snapshot" in what else "volumes")
-    return Kind(
-        name,
-        playbook,
-        "cloud:carry_out_volumes",  # members ask by those routes that mark the volumes first
-        description,
-        variables={of: _list(UUID, 100)},
-        **{"instances": "allowed", "runs": 4, "timeout": 3600, **more},
-    )
+    # members ask by those routes that mark the volumes first
+    operation, variables = "cloud:carry_out_volumes", {of: _list(UUID, 100)}
+    return Kind(name, operation, description, book, variables, instances=instances, timeout=3600)
 
 
 _KINDS = (
     Kind(
         "launch",
-        "launch.yml",
         "compute:servers:create",
         "build instances and start them",
         merge=True,
@@ -205,7 +217,6 @@ _KINDS = (
     ),
     Kind(
         "terminate",
-        "terminate.yml",
         "compute:servers:delete",
         "take instances away",
         merge=True,
@@ -243,25 +254,24 @@ _KINDS = (
         "createImage",
         "create_image",
         "make images of instances",
-        "snapshot.yml",
+        book="snapshot.yml",
         timeout=7200,
         variables={"image_name": NAME},
     ),
     _action("resize", "resize", "give instances another size, on another host or their own", timeout=3600),
     _action("migrate", "migrate", "bring instances to other hosts, switched off", timeout=3600),
-    _action("confirmResize", "confirm_resize", "confirm resizes and migrations", "confirm_resize.yml"),
-    _action("revertResize", "revert_resize", "revert resizes and migrations", "revert_resize.yml", timeout=3600),
+    _action("confirmResize", "confirm_resize", "confirm resizes and migrations", book="confirm_resize.yml"),
+    _action("revertResize", "revert_resize", "revert resizes and migrations", book="revert_resize.yml", timeout=3600),
     _action(
         "live-migration",
         "live_migrate",
         "bring instances to other hosts while they run",
-        "live_migrate.yml",
+        book="live_migrate.yml",
         timeout=7200,
     ),
     _action("evacuate", "evacuate", "build instances of a dead host anew on others", timeout=3600),
     Kind(
         "host_evacuate",
-        "host_evacuate.yml",
         "compute:hosts:evacuate",
         "disable a compute host and bring its instances to others",
         runs=1,
@@ -270,7 +280,6 @@ _KINDS = (
     ),
     Kind(
         "host_restore",
-        "host_restore.yml",
         "compute:hosts:evacuate",
         "enable a compute host and bring back what was there",
         runs=1,
@@ -286,14 +295,16 @@ _KINDS = (
         "take a network interface from instances",
         action="detach_interface",
     ),
-    _action(
+    Kind(
         "console",
-        "console_output",
+        "compute:servers:console_output",
         "read what instances wrote to their consoles",
+        merge=True,
+        instances="required",
         timeout=120,
+        action="console",
         read_only=True,
         awaited=True,
-        runs=4,
         variables={
             "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
             "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},
@@ -301,7 +312,6 @@ _KINDS = (
     ),
     Kind(
         "security_groups",
-        "security_groups.yml",
         "network:security_groups:write",
         "change security groups and who is in them",
         # one after the other: what an older run read of the ledger must not overwrite what a newer one told a host
@@ -315,17 +325,9 @@ _KINDS = (
             "leave": _list(MEMBERSHIP),
         },
     ),
-    Kind(
-        "firewall",
-        "firewall.yml",
-        "cloud:firewall",
-        "make every host's firewall what the ledger says",
-        limit=True,
-        runs=1,
-    ),
+    Kind("firewall", "cloud:firewall", "make every host's firewall what the ledger says", limit=True, runs=1),
     Kind(
         "floating_ips",
-        "floating_ips.yml",
         "network:floating_ips:write",
         "lead floating IPs to instances",
         instances="allowed",
@@ -344,17 +346,9 @@ _KINDS = (
         },
         hosts=frozenset(["everywhere", "network_hosts", "holders"]),
     ),
-    Kind(
-        "compute_nodes",
-        "compute_nodes.yml",
-        "cloud:compute_nodes",
-        "prepare hypervisors and record what they offer",
-        limit=True,
-        runs=1,
-    ),
+    Kind("compute_nodes", "cloud:compute_nodes", "prepare hypervisors and record what they offer", limit=True, runs=1),
     Kind(
         "plan",
-        "plan.yml",
         "compute:servers:plan",
         "what a launch would do, without doing it",
         project=True,
@@ -364,7 +358,6 @@ _KINDS = (
     ),
     Kind(
         "reconcile",
-        "reconcile.yml",
         "cloud:reconcile",
         "bring the ledger and the hypervisors together again",
         limit=True,
@@ -374,7 +367,6 @@ _KINDS = (
     ),
     Kind(
         "precache",
-        "precache.yml",
         "cloud:image_cache",
         "bring images to the hypervisors",
         project=True,
@@ -383,20 +375,19 @@ _KINDS = (
     ),
     Kind(
         "evict",
-        "evict.yml",
         "cloud:image_cache",
         "remove unused images from the hypervisors",
         limit=True,
         runs=1,
         variables={"max_age": SECONDS, "max_cache_gb": {"type": "integer", "minimum": 0}},
     ),
-    _volume("volume_create", "volumes.yml", "make volumes", "create"),
-    _volume("volume_delete", "volumes.yml", "delete volumes", "delete"),
-    _volume("volume_extend", "volume_extend.yml", "make volumes larger", "extend"),
-    _volume("volume_attach", "volume_attach.yml", "give volumes to instances", "attach", instances="required"),
-    _volume("volume_detach", "volume_detach.yml", "take volumes from instances", "detach", instances="required"),
-    _volume("volume_snapshot_create", "volume_snapshot.yml", "take snapshots of volumes", "snapshot_create"),
-    _volume("volume_snapshot_delete", "volume_snapshot.yml", "delete snapshots of volumes", "snapshot_delete"),
+    _volume("volume_create", "volumes", "make volumes", book="volumes.yml"),
+    _volume("volume_delete", "volumes", "delete volumes", book="volumes.yml"),
+    _volume("volume_extend", "volumes", "make volumes larger"),
+    _volume("volume_attach", "attachments", "give volumes to instances", instances="required"),
+    _volume("volume_detach", "attachments", "take volumes from instances", instances="required"),
+    _volume("volume_snapshot_create", "snapshots", "take snapshots of volumes", book="volume_snapshot.yml"),
+    _volume("volume_snapshot_delete", "snapshots", "delete snapshots of volumes", book="volume_snapshot.yml"),
 )
 
 KINDS: t.Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}

@@ -12,8 +12,9 @@ import re
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _errors
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME, Place, place_of
+
+from ..settings import values_of
 
 # Those of the collection whose code this is, wherever it is installed
 PLAYBOOKS = pathlib.Path(_errors.__file__).resolve().parents[2] / "playbooks"
@@ -56,22 +57,13 @@ class Options:
         environ = os.environ if environ is None else environ
         ledger_url = ledger_url or (None if home else environ.get("NOVALITE_LEDGER_URL")) or None
         home = home or environ.get("NOVALITE_HOME") or DEFAULT_HOME
-        found: dict[str, t.Any] = {"home": os.path.abspath(home), "ledger_url": ledger_url}
-        for name in ("inventory", "playbooks"):
-            if path := environ.get(f"NOVALITE_{name.upper()}"):
-                found[name] = os.path.abspath(path)
-        for field in dataclasses.fields(cls):
-            prefix = "API" if field.name == "reconcile_seconds" else "JOBS"
-            text = environ.get(f"NOVALITE_{prefix}_{field.name.upper()}", "")
-            if field.name in ("home", "ledger_url", "inventory", "playbooks") or not text:
-                continue
-            if field.type == "int":
-                if not text.isascii() or not text.isdigit() or int(text) < (field.name not in MAY_BE_0):
-                    raise NovaliteError(f"NOVALITE_{prefix}_{field.name.upper()}={text!r} is no positive number")
-                found[field.name] = int(text)
-            else:
-                found[field.name] = text
-        return cls(**found)
+        prefixes = dict.fromkeys(("home", "ledger_url", "inventory", "playbooks"), "") | {"reconcile_seconds": "API_"}
+        names = [field.name for field in dataclasses.fields(cls)]
+        variables = {name: f"NOVALITE_{prefixes.get(name, 'JOBS_')}{name.upper()}" for name in names}
+        values = values_of(cls, environ, variables, MAY_BE_0)
+        values |= {name: os.path.abspath(values[name]) for name in ("inventory", "playbooks") if name in values}
+        values |= {"home": os.path.abspath(home), "ledger_url": ledger_url}
+        return cls(**values)
 
     @property
     def directory(self) -> str:

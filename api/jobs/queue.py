@@ -15,6 +15,7 @@ import typing as t
 import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import of_job as events
@@ -65,7 +66,7 @@ def enqueue(
     kind: str,
     *,
     instances: t.Collection[str] = (),
-    variables: t.Mapping[str, t.Any] | None = None,
+    variables: JsonMapping | None = None,
     project_id: str | None = None,
     user_id: str | None = None,
     request_id: str | None = None,
@@ -89,7 +90,7 @@ def enqueue(
         variables["project"] = project_name(connection, project_id)  # whatever was asked for
     uuids = list(dict.fromkeys(instances))
     _check(of_kind, uuids, variables, idempotency_key, timeout_seconds)
-    asked = json.dumps([kind, sorted(uuids), variables, check_mode], sort_keys=True)
+    request = json.dumps([kind, sorted(uuids), variables, check_mode], sort_keys=True)
     row = {
         "id": str(uuid.uuid4()),
         "kind": kind,
@@ -100,7 +101,7 @@ def enqueue(
         "check_mode": check_mode,
         "state": QUEUED,
         "idempotency_key": idempotency_key,
-        "request_hash": hashlib.sha256(asked.encode()).hexdigest() if idempotency_key is not None else None,
+        "request_hash": hashlib.sha256(request.encode()).hexdigest() if idempotency_key is not None else None,
         "retry_of": retry_of,
         "timeout_seconds": timeout_seconds or of_kind.timeout,
         "created_at": time.time(),
@@ -179,7 +180,7 @@ def enqueue_cleaning(connection: Connection, hosts: t.Collection[str]) -> None:
 def _check(
     kind: Kind,
     instances: t.Sequence[str],
-    variables: t.Mapping[str, t.Any],
+    variables: JsonMapping,
     idempotency_key: str | None,
     timeout_seconds: int | None,
 ) -> None:

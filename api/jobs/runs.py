@@ -12,6 +12,7 @@ import typing as t
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows, settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
@@ -32,7 +33,7 @@ class Plan:
     run_id: str
     playbook: str
     arguments: list[str]
-    variables: dict[str, t.Any]
+    variables: JsonObject
     timeout: float
 
 
@@ -42,7 +43,7 @@ class Outcome:
 
     how: str
     message: str | None = None
-    data: dict[str, t.Any] = dataclasses.field(default_factory=dict)  # of set_stats
+    data: JsonObject = dataclasses.field(default_factory=dict)  # of set_stats
 
 
 def plan_of(connection: Connection, run_id: str) -> Plan:
@@ -145,22 +146,22 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
     return bool(jobs) and len(doomed) == len(jobs)
 
 
-def result_of(data: t.Mapping[str, t.Any], uuids: t.Collection[str], alone: bool) -> dict[str, t.Any] | None:
+def result_of(data: JsonMapping, uuids: t.Collection[str], alone: bool) -> JsonObject | None:
     """What of a run's data (set_stats) is a job's: of a dictionary by instance its own; the rest if it was alone."""
-    found: dict[str, t.Any] = {}
+    own: JsonObject = {}
     for name, value in data.items():
         if isinstance(value, dict) and value and all(isinstance(k, str) and len(k) == UUID_LENGTH for k in value):
             value = {uuid: item for uuid, item in value.items() if uuid in uuids}
             if value:
-                found[name] = value
+                own[name] = value
         elif alone:
-            found[name] = value
-    return _bounded(found) or None
+            own[name] = value
+    return _with_texts(own, lambda text: text[-MAX_RESULT:]) or None
 
 
-def variables_file(variables: t.Mapping[str, t.Any]) -> str:
+def variables_file(variables: JsonMapping) -> str:
     """Extra variables as YAML in which every text is marked as unsafe: none of them is ever taken for a template."""
-    return yaml.dump(_unsafe(variables), Dumper=_Dumper, default_flow_style=True, width=10**6)
+    return yaml.dump(_with_texts(dict(variables), _Unsafe), Dumper=_Dumper, default_flow_style=True, width=10**6)
 
 
 class _Unsafe(str):
@@ -168,25 +169,26 @@ class _Unsafe(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: t.Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 _Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
 
 
-def _unsafe(value: t.Any) -> t.Any:
-    if isinstance(value, str):
-        return _Unsafe(value)
-    if isinstance(value, dict):
-        return {str(key): _unsafe(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_unsafe(item) for item in value]
-    return value
+class _Job(t.Protocol):
+    """What is read of a job's row here."""
+
+    kind: str
+    request_id: str | None
+    variables: JsonObject
+    check_mode: bool
+    cancel_requested: bool
+    timeout_seconds: int
 
 
 def _end_of(
-    connection: Connection, row: t.Any, uuids: list[str], outcome: Outcome, merged: bool
+    connection: Connection, row: _Job, uuids: list[str], outcome: Outcome, merged: bool
 ) -> tuple[str, str | None, bool]:
     """The state and the message of one job of a run that ended, and whether its instances were given an end here."""
     kind = KINDS[row.kind]
@@ -213,11 +215,12 @@ def _end_of(
     return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
 
 
-def _bounded(value: t.Any) -> t.Any:
+def _with_texts(value: Json, change: t.Callable[[str], str]) -> Json:
+    """A copy of `value` in which each text, but for the keys, is what `change` makes of it."""
     if isinstance(value, str):
-        return value[-MAX_RESULT:]
+        return change(value)
     if isinstance(value, dict):
-        return {key: _bounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_bounded(item) for item in value]
+        return {str(key): _with_texts(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_texts(item, change) for item in value]
     return value

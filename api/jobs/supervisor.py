@@ -36,6 +36,9 @@ import threading
 import time
 import typing as t
 
+if t.TYPE_CHECKING:
+    import psycopg
+
 MARKER = "NOVALITE_RUN_ID"  # in the environment of every process of a run
 REAP_PATIENCE = 30.0  # seconds; what was sent SIGKILL and stays is in the kernel's hands
 LOCK_INTERVAL = 0.1  # seconds between two tries
@@ -75,7 +78,7 @@ def processes_of(run_id: str) -> list[int]:
     masters of shared ssh connections, which serve other runs, too, are none of them.
     """
     marker = f"{MARKER}={run_id}".encode()
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
@@ -89,23 +92,23 @@ def processes_of(run_id: str) -> list[int]:
             continue
         # a zombie has no command line any more; a master calls itself "ssh: <socket> [mux]"
         if command and not command.startswith(b"ssh: "):
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 def reap(run_id: str, patience: float = REAP_PATIENCE) -> int:
     """End every process of a run, and return how many there were. Raises TimeoutError when some do not go."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience
-    while found := processes_of(run_id):
-        for pid in found:
+    while pids := processes_of(run_id):
+        for pid in pids:
             ended.add(pid)
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         if time.monotonic() > deadline:
-            raise TimeoutError(f"processes {found} of run {run_id} do not end")
+            raise TimeoutError(f"processes {pids} of run {run_id} do not end")
         time.sleep(0.02)
     return len(ended)
 
@@ -121,7 +124,7 @@ class Supervisor:
         self._go = threading.Event()
         self._stopping: str | None = None  # why
         self._run: Run | None = None
-        self._held: t.Any = None  # the connection that holds the lock in PostgreSQL
+        self._held: psycopg.Connection | None = None  # the one that holds the lock in PostgreSQL
 
     def main(self) -> int:
         self._say({"ready": True})
@@ -185,13 +188,14 @@ class Supervisor:
                 time.sleep(LOCK_INTERVAL)
         if run.lock_url is None:
             return
-        import psycopg
+        import psycopg.sql
 
-        self._held = psycopg.connect(run.lock_url, autocommit=True, connect_timeout=10, tcp_user_timeout=SILENCE * 1000)
+        held = psycopg.connect(run.lock_url, autocommit=True, connect_timeout=10, tcp_user_timeout=SILENCE * 1000)
+        self._held = held
         for name, value in KEEPALIVE.items():
-            self._held.execute(f"SET {name} = {value}")
-        self._held.execute("SET application_name = 'novalite run'")
-        while not self._held.execute("SELECT pg_try_advisory_lock(%s)", [run.lock_number]).fetchone()[0]:
+            held.execute(psycopg.sql.SQL("SET {} = {}").format(psycopg.sql.Identifier(name), value))
+        held.execute("SET application_name = 'novalite run'")
+        while held.execute("SELECT pg_try_advisory_lock(%s)", [run.lock_number]).fetchone() != (True,):
             self._give_up_if_stopped()
             time.sleep(LOCK_INTERVAL)
 

@@ -16,10 +16,11 @@ import os
 import signal
 import threading
 import time
-import typing as t
+import types
 import zlib
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import (
     claiming,
@@ -90,7 +91,7 @@ class Worker:
             self._bell.wait(wake.LOOK_INTERVAL)
         self._end()
 
-    def _stop(self, _number: int, _frame: t.Any) -> None:
+    def _stop(self, _number: int, _frame: types.FrameType | None) -> None:
         self._stopping.set()
         self._bell.ring()
 
@@ -281,7 +282,7 @@ class Worker:
         with transaction(self._engine) as connection:
             return runs.begin_attempt(connection, run_id, self.id, self._options.take_ups)
 
-    def _outcome(self, ended: dict[str, t.Any], decision: str, reducer: events.Reducer) -> runs.Outcome | None:
+    def _outcome(self, ended: JsonObject, decision: str, reducer: events.Reducer) -> runs.Outcome | None:
         if decision == "lost":
             return runs.Outcome(runs.LOST)
         if decision == "cancelled":

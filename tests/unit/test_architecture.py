@@ -73,7 +73,6 @@ LARGER = {
 SAYS_NOTHING = {"one", "found", "wanted", "given", "told", "asked"}
 _LEDGER = "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger"
 NOT_YET_NAMED = (
-    "api/jobs/",
     f"{_LEDGER}/adoption/",
     f"{_LEDGER}/compute/",
     f"{_LEDGER}/drift/",

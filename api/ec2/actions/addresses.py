@@ -27,25 +27,16 @@ from ...web.context import current
 from ...web.ledger import reading_ledger
 from .. import filters, ids
 from ..blueprint import action, writing
-from ..common import REGION, Asked, Body, keep_tags, tag_set, tags_for
+from ..common import REGION, Asked, Body, Record, keep_tags, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
 from .instances import find as find_instances
 
-Record = dict[str, t.Any]
-
 KIND = "elastic-ip"
-ADDRESS_FILTERS = {
-    "allocation-id": "allocationId",
-    "association-id": "associationId",
-    "domain": "domain",
-    "instance-id": "instanceId",
-    "network-interface-id": "networkInterfaceId",
-    "network-interface-owner-id": "networkInterfaceOwnerId",
-    "private-ip-address": "privateIpAddress",
-    "public-ip": "publicIp",
-    "network-border-group": "networkBorderGroup",
-}
+ADDRESS_FILTERS = filters.like(
+    "allocation-id association-id domain instance-id network-interface-id network-interface-owner-id "
+    "private-ip-address public-ip network-border-group"
+)
 _ONE = {"AllocationId": Text(), "PublicIp": Text(64)}
 
 
@@ -71,7 +62,7 @@ def describe_addresses(asked: Asked) -> Body:
     return {"addressesSet": filters.filtered(bodies, asked, ADDRESS_FILTERS)}
 
 
-def _address(row: FloatingIp, tags: t.Mapping[str, t.Any]) -> Body:
+def _address(row: FloatingIp, tags: Record) -> Body:
     instance = row.instance_uuid
     return {
         "allocationId": allocation_id(row),

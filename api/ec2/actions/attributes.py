@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
@@ -18,15 +19,13 @@ from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTION
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger
 from ..blueprint import action, writing
-from ..common import Asked, Body
+from ..common import Asked, Body, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text
 from ..views_instances import instance, instance_id
 from .groups import find_group
-from .instances import find
+from .instances import find, find_live
 from .run import STOP
-
-Record = dict[str, t.Any]
 
 # attribute: (column of ec2_instance)
 _FLAGS = {"disableApiTermination": "disable_api_termination", "disableApiStop": "disable_api_stop"}
@@ -55,7 +54,7 @@ def describe_instance_attribute(asked: Asked) -> Body:
     return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
 
 
-def _attribute(record: Record, name: str, user_data: str | None) -> t.Any:
+def _attribute(record: Record, name: str, user_data: str | None) -> Json:
     shown = instance(record)
     if name in ("blockDeviceMapping", "productCodes", "groupSet"):
         return shown[name]
@@ -114,9 +113,7 @@ def modify_instance_attribute(asked: Asked) -> Body:
         if name in asked:
             raise unsupported(f"To change {name} of an instance that is there")
     with writing() as (connection, caller):
-        (record,) = find(connection, caller.project, [asked["InstanceId"]])
-        if record["deleted"]:
-            raise Ec2Error("IncorrectInstanceState", f"The instance '{asked['InstanceId']}' is terminated.")
+        record = find_live(connection, caller.project, asked["InstanceId"])
         if asked.get("InstanceType", {}).get("Value", record["flavor"]["name"]) != record["flavor"]["name"]:
             raise unsupported("To change the type of an instance that is there (the Compute API resizes)")
         for name in ("EbsOptimized", "EnaSupport"):
@@ -148,8 +145,8 @@ def _named(attribute: str, value: str | None) -> Asked:
     raise unsupported(f"To change {attribute} of an instance that is there")
 
 
-def _own_values(asked: Asked) -> dict[str, t.Any]:
-    values: dict[str, t.Any] = {}
+def _own_values(asked: Asked) -> dict[str, bool]:
+    values: dict[str, bool] = {}
     for name, column in _FLAGS.items():
         said = asked.get(name[0].upper() + name[1:], {}).get("Value")
         if said is not None:

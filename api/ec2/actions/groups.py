@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
@@ -22,11 +23,10 @@ from ...web.context import Caller, current
 from ...web.ledger import reading_ledger, writing_ledger
 from .. import filters, ids, permissions
 from ..blueprint import action, writing
-from ..common import Asked, Body, check_vpc, keep_tags, tag_set, tags_for, vpc_id
+from ..common import Asked, Body, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Text
 
-Record = dict[str, t.Any]
 Errors = t.Mapping[type[Exception], str]
 
 KIND, RULE_KIND = "security-group", "security-group-rule"
@@ -37,11 +37,8 @@ RULE_REFUSED: Errors = {
     NotFoundError: "InvalidGroup.NotFound",
 }
 GROUP_FILTERS = {
-    "group-id": "groupId",
-    "group-name": "groupName",
+    **filters.like("group-id group-name owner-id vpc-id"),
     "description": "groupDescription",
-    "owner-id": "ownerId",
-    "vpc-id": "vpcId",
     **{
         f"{prefix}ip-permission.{name}": f"{element}.{path}"
         for prefix, element in (("", "ipPermissions"), ("egress.", "ipPermissionsEgress"))
@@ -57,7 +54,7 @@ GROUP_FILTERS = {
         )
     },
 }
-RULE_FILTERS = {"group-id": "groupId", "security-group-rule-id": "securityGroupRuleId"}
+RULE_FILTERS = filters.like("group-id security-group-rule-id")
 ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 
 
@@ -83,12 +80,10 @@ def describe_security_groups(asked: Asked) -> Body:
         rows = [row for row in rows if row in wanted]
     names = {row["uuid"]: row["name"] for row in rows}
     bodies = [_group(row, project, names, tags) for row in rows]
-    bodies.sort(key=lambda body: str(body["groupId"]))
-    page, token = filters.page(filters.filtered(bodies, asked, GROUP_FILTERS), asked, lambda body: str(body["groupId"]))
-    return {"securityGroupInfo": page, "nextToken": token}
+    return filters.listed(asked, "securityGroupInfo", "groupId", bodies, GROUP_FILTERS)
 
 
-def _group(row: Record, project: str, names: t.Mapping[str, str], tags: t.Mapping[str, t.Any]) -> Body:
+def _group(row: Record, project: str, names: t.Mapping[str, str], tags: Record) -> Body:
     number = ids.of("sg", row["uuid"])
     ways = {
         way: permissions.permission_set((rule for rule in row["rules"] if rule["direction"] == way), project, names)
@@ -177,38 +172,7 @@ def describe_security_group_rules(asked: Asked) -> Body:
     with reading_ledger() as connection:
         rows = group_rules.groups_of(connection, project)
     bodies = [permissions.rule_body(rule, project) for row in rows for rule in row["rules"]]
-    if "SecurityGroupRuleId" in asked:
-        known = {body["securityGroupRuleId"]: body for body in bodies}
-        bodies = ids.find_all("sgr", asked["SecurityGroupRuleId"], known)
-    bodies.sort(key=lambda body: str(body["securityGroupRuleId"]))
-    page, token = filters.page(
-        filters.filtered(bodies, asked, RULE_FILTERS), asked, lambda body: str(body["securityGroupRuleId"])
-    )
-    return {"securityGroupRuleSet": page, "nextToken": token}
-
-
-_CHANGE = {**ONE_GROUP, **permissions.PARAMETERS, "TagSpecification": TAG_SPECIFICATIONS}
-_REVOKE = {**ONE_GROUP, **permissions.PARAMETERS, "SecurityGroupRuleId": TEXTS}
-
-
-@action("AuthorizeSecurityGroupIngress", "network:security_groups:write", _CHANGE)
-def authorize_security_group_ingress(asked: Asked) -> Body:
-    return _authorize(asked, "ingress")
-
-
-@action("AuthorizeSecurityGroupEgress", "network:security_groups:write", _CHANGE)
-def authorize_security_group_egress(asked: Asked) -> Body:
-    return _authorize(asked, "egress")
-
-
-@action("RevokeSecurityGroupIngress", "network:security_groups:write", _REVOKE)
-def revoke_security_group_ingress(asked: Asked) -> Body:
-    return _revoke(asked, "ingress")
-
-
-@action("RevokeSecurityGroupEgress", "network:security_groups:write", _REVOKE)
-def revoke_security_group_egress(asked: Asked) -> Body:
-    return _revoke(asked, "egress")
+    return filters.listed(asked, "securityGroupRuleSet", "securityGroupRuleId", bodies, RULE_FILTERS, "sgr")
 
 
 def _authorize(asked: Asked, direction: str) -> Body:
@@ -262,3 +226,15 @@ def _revoke(asked: Asked, direction: str) -> Body:
         referenced = body.pop("referencedGroupInfo")
         revoked.append({**body, "referencedGroupId": referenced and referenced["groupId"]})
     return {"return": True, "revokedSecurityGroupRuleSet": revoked, "unknownIpPermissionSet": []}
+
+
+for _direction in ("ingress", "egress"):
+    for _verb, _do, _more in (
+        ("Authorize", _authorize, {"TagSpecification": TAG_SPECIFICATIONS}),
+        ("Revoke", _revoke, {"SecurityGroupRuleId": TEXTS}),
+    ):
+        action(
+            f"{_verb}SecurityGroup{_direction.capitalize()}",
+            "network:security_groups:write",
+            {**ONE_GROUP, **permissions.PARAMETERS, **_more},
+        )(functools.partial(_do, direction=_direction))

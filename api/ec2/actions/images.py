@@ -20,44 +20,32 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
-from ...jobs.queue import enqueue
 from ...openstack.image import uploads
 from ...web.context import Caller, current, request_id
 from ...web.ledger import reading_ledger
 from .. import block_devices, filters, ids, images
 from ..blueprint import action, writing
-from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
+from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for, tell
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text
 from ..views_instances import ROOT_DEVICE
-from .instances import find as find_instances
-
-Record = dict[str, t.Any]
+from .instances import find_live
 
 KIND = "image"
 DESCRIPTION = "description"  # the property that holds it, as in Glance
 GIB = 1024**3
 AMAZONS_OWNERS = ("amazon", "aws-marketplace", "aws-backup-vault", "microsoft")
 IMAGE_FILTERS = {
-    "image-id": "imageId",
-    "name": "name",
-    "description": "description",
+    **filters.like(
+        "image-id name description is-public architecture hypervisor image-type root-device-name "
+        "root-device-type virtualization-type creation-date kernel-id ramdisk-id"
+    ),
     "state": "imageState",
     "owner-id": "imageOwnerId",
     "owner-alias": "imageOwnerAlias",
-    "is-public": "isPublic",
-    "architecture": "architecture",
-    "hypervisor": "hypervisor",
-    "image-type": "imageType",
     "manifest-location": "imageLocation",
-    "root-device-name": "rootDeviceName",
-    "root-device-type": "rootDeviceType",
-    "virtualization-type": "virtualizationType",
-    "creation-date": "creationDate",
     "block-device-mapping.device-name": "blockDeviceMapping.deviceName",
     "block-device-mapping.volume-size": "blockDeviceMapping.ebs.volumeSize",
-    "kernel-id": "kernelId",
-    "ramdisk-id": "ramdiskId",
 }
 _STATES = {
     "active": "available",
@@ -94,9 +82,7 @@ def describe_images(asked: Asked) -> Body:
         asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
-    bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
-    page, token = filters.page(filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"]))
-    return {"imagesSet": page, "nextToken": token}
+    return filters.listed(asked, "imagesSet", "imageId", [_image(row, tags) for row in rows], IMAGE_FILTERS)
 
 
 def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
@@ -119,7 +105,7 @@ def _is_executable(row: Record, whom: t.Sequence[str], project: str) -> bool:
     return ("all" in whom and _is_public(row)) or (bool({"self", project} & set(whom)) and own)
 
 
-def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
+def _image(row: Record, tags: Record) -> Body:
     number = images.image_id(row)
     made_of = row["properties"].get("instance_uuid")
     return {
@@ -303,9 +289,7 @@ def create_image(asked: Asked) -> Body:
     tags = tags_for(asked, KIND, "snapshot")[KIND]
     description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
     with writing() as (connection, caller):
-        (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
-        if record["deleted"]:
-            raise Ec2Error("IncorrectInstanceState", f"The instance '{asked['InstanceId']}' is terminated.")
+        record = find_live(connection, caller.project, asked["InstanceId"])
         own = [row for row in image_records.images_seen(connection, caller.project) if row["owner"] == caller.project]
         if any(asked["Name"] in (row["name"], row["handle"]) for row in own):
             raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
@@ -321,14 +305,7 @@ def create_image(asked: Asked) -> Body:
                 details=details,
                 ignore_lock=caller.is_admin,
             )
-        enqueue(
-            connection,
-            "createImage",
-            instances=[record["uuid"]],
-            project_id=caller.project,
-            user_id=caller.user_id,
-            request_id=request_id(),
-        )
+        tell(connection, caller, "createImage", [record["uuid"]])
         number = images.image_id({"id": details["image_id"]})
         keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}

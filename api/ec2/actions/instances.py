@@ -10,6 +10,7 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
@@ -17,12 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ...openstack.compute.servers import console
 from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
 from ...openstack.compute.servers.routes_servers import delete
-from ...web.context import Caller, current
+from ...web.context import current
 from ...web.host_names import veil_faults
 from ...web.ledger import reading_ledger
 from .. import filters, ids, images
 from ..blueprint import action, refuse_dry_run, writing
-from ..common import Asked, Body, moment
+from ..common import Asked, Body, Record, moment
 from ..faults import Ec2Error, as_codes
 from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
 from ..views_instances import (
@@ -38,71 +39,52 @@ from ..views_instances import (
     status,
 )
 
-Record = dict[str, t.Any]
-Do = t.Callable[[Connection, Record, t.Any, Caller], None]
+# What is to be done to an instance: an action of the Compute API and its value, None for nothing
+Decide = t.Callable[[Record], "tuple[str, JsonObject | None] | None"]
 
 _OF_INSTANCE = {
-    "instance-id": "instanceId",
+    **filters.like(
+        "instance-id instance-type image-id key-name architecture hypervisor virtualization-type "
+        "root-device-type root-device-name launch-time client-token private-ip-address private-dns-name "
+        "ip-address dns-name reason source-dest-check subnet-id vpc-id"
+    ),
+    **filters.like("availability-zone tenancy", element="placement"),
+    **filters.like("group-id group-name", element="groupSet"),
+    **filters.like("group-id group-name", at="instance", element="groupSet"),
+    **filters.like(
+        "volume-id status delete-on-termination", at="block-device-mapping", element="blockDeviceMapping.ebs"
+    ),
+    **filters.like(
+        "network-interface-id mac-address subnet-id vpc-id", at="network-interface", element="networkInterfaceSet"
+    ),
     "instance-state-name": "instanceState.name",
     "instance-state-code": "instanceState.code",
-    "instance-type": "instanceType",
-    "image-id": "imageId",
-    "key-name": "keyName",
-    "availability-zone": "placement.availabilityZone",
     "placement-group-name": "placement.groupName",
-    "tenancy": "placement.tenancy",
-    "architecture": "architecture",
-    "hypervisor": "hypervisor",
-    "virtualization-type": "virtualizationType",
-    "root-device-type": "rootDeviceType",
-    "root-device-name": "rootDeviceName",
     "launch-index": "amiLaunchIndex",
-    "launch-time": "launchTime",
-    "client-token": "clientToken",
-    "private-ip-address": "privateIpAddress",
-    "private-dns-name": "privateDnsName",
-    "ip-address": "ipAddress",
-    "dns-name": "dnsName",
-    "reason": "reason",
     "state-reason-code": "stateReason.code",
     "state-reason-message": "stateReason.message",
     "monitoring-state": "monitoring.state",
-    "source-dest-check": "sourceDestCheck",
-    "subnet-id": "subnetId",
-    "vpc-id": "vpcId",
-    "group-id": "groupSet.groupId",
-    "group-name": "groupSet.groupName",
-    "instance.group-id": "groupSet.groupId",
-    "instance.group-name": "groupSet.groupName",
     "block-device-mapping.device-name": "blockDeviceMapping.deviceName",
-    "block-device-mapping.volume-id": "blockDeviceMapping.ebs.volumeId",
-    "block-device-mapping.status": "blockDeviceMapping.ebs.status",
-    "block-device-mapping.delete-on-termination": "blockDeviceMapping.ebs.deleteOnTermination",
-    "network-interface.network-interface-id": "networkInterfaceSet.networkInterfaceId",
-    "network-interface.mac-address": "networkInterfaceSet.macAddress",
-    "network-interface.subnet-id": "networkInterfaceSet.subnetId",
-    "network-interface.vpc-id": "networkInterfaceSet.vpcId",
     "network-interface.group-id": "networkInterfaceSet.groupSet.groupId",
     "network-interface.addresses.private-ip-address": "networkInterfaceSet.privateIpAddressesSet.privateIpAddress",
     "association.public-ip": "networkInterfaceSet.association.publicIp",
     "network-interface.association.public-ip": "networkInterfaceSet.association.publicIp",
 }
 INSTANCE_FILTERS = {
-    "reservation-id": "reservationId",
-    "owner-id": "ownerId",
+    **filters.like("reservation-id owner-id"),
     "requester-id": "ownerId",
     **{name: f"instancesSet.{path}" for name, path in _OF_INSTANCE.items()},
 }
 STATUS_FILTERS = {
-    "availability-zone": "availabilityZone",
-    "instance-id": "instanceId",
+    **filters.like("availability-zone instance-id"),
     "instance-state-name": "instanceState.name",
     "instance-state-code": "instanceState.code",
-    "system-status.status": "systemStatus.status",
     "system-status.reachability": "systemStatus.details.status",
-    "instance-status.status": "instanceStatus.status",
     "instance-status.reachability": "instanceStatus.details.status",
+    "system-status.status": "systemStatus.status",
+    "instance-status.status": "instanceStatus.status",
 }
+DELETE = "delete"
 MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
 _WRONG_STATE: t.Mapping[type[Exception], str] = {ConflictError: "IncorrectInstanceState"}
 
@@ -118,6 +100,14 @@ def find(connection: Connection, project: str, wanted: t.Sequence[str] | None) -
     records = ec2_records.load(connection, numbers)
     veil_faults(connection, current().reach, records)
     return records
+
+
+def find_live(connection: Connection, project: str, number: str, code: str = "IncorrectInstanceState") -> Record:
+    """The project's instance with this id. Raises Ec2Error, with `code` for one that is gone."""
+    (record,) = find(connection, project, [number])
+    if record["deleted"]:
+        raise Ec2Error(code, f"The instance '{number}' is terminated.")
+    return record
 
 
 @action("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -157,8 +147,8 @@ def describe_instance_status(asked: Asked) -> Body:
 # --- what is done to them -------------------------------------------------------------------------------------------
 
 
-def _act(asked: Asked, do: Do, doing: str | None = None) -> list[tuple[Record, Record]]:
-    """Do the same to all of them or, if one refuses, to none; returns each as it was and as it is.
+def _act(asked: Asked, decide: Decide, doing: str | None = None) -> list[tuple[Record, Record]]:
+    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns each as it was and as it is.
 
     `doing` is what cannot be done to one that is gone; None: that is no error.
     """
@@ -169,8 +159,15 @@ def _act(asked: Asked, do: Do, doing: str | None = None) -> list[tuple[Record, R
                 if doing is not None:
                     raise _wrong(record, doing)
                 continue
+            if (decided := decide(record)) is None:
+                continue
+            name, value = decided
             with as_codes(_WRONG_STATE):
-                do(connection, record, server_listing.one(connection, record["uuid"], caller.project), caller)
+                row = server_listing.one(connection, record["uuid"], caller.project)
+                if name == DELETE:
+                    delete(connection, row, caller)
+                else:
+                    SERVER_ACTIONS[name].do(connection, row, value or {}, caller)
         after = ec2_records.load(connection, [record["id"] for record in before])
     return list(zip(before, after))
 
@@ -193,13 +190,13 @@ def start_instances(asked: Asked) -> Body:
     """One that was hibernated (suspended) goes on where it was."""
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
-    def start(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def start(record: Record) -> tuple[str, None] | None:
         if state(record) in (RUNNING, PENDING):
-            return
+            return None
         name = actions.get(record["vm_state"])
         if name is None or record["task_state"] is not None:
             raise _wrong(record, "started")
-        SERVER_ACTIONS[name].do(connection, row, {}, caller)
+        return name, None
 
     return _changes(_act(asked, start, "started"))
 
@@ -213,24 +210,24 @@ def start_instances(asked: Asked) -> Body:
 def stop_instances(asked: Asked) -> Body:
     name = "suspend" if asked.get("Hibernate") else "os-stop"
 
-    def stop(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def stop(record: Record) -> tuple[str, None] | None:
         if state(record) in (STOPPED, STOPPING):
-            return
+            return None
         if state(record) is not RUNNING:
             raise _wrong(record, "stopped")
         if record["ec2"]["disable_api_stop"]:
             raise _protected(record, "disableApiStop")
-        SERVER_ACTIONS[name].do(connection, row, {}, caller)
+        return name, None
 
     return _changes(_act(asked, stop, "stopped"))
 
 
 @action("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
 def reboot_instances(asked: Asked) -> Body:
-    def reboot(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def reboot(record: Record) -> tuple[str, JsonObject]:
         if state(record) is not RUNNING:
             raise _wrong(record, "rebooted")
-        SERVER_ACTIONS["reboot"].do(connection, row, {"type": "SOFT"}, caller)
+        return "reboot", {"type": "SOFT"}
 
     _act(asked, reboot, "rebooted")
     return {"return": True}
@@ -245,10 +242,10 @@ def reboot_instances(asked: Asked) -> Body:
 def terminate_instances(asked: Asked) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
-    def terminate(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def terminate(record: Record) -> tuple[str, None]:
         if record["ec2"]["disable_api_termination"]:
             raise _protected(record, "disableApiTermination")
-        delete(connection, row, caller)
+        return DELETE, None
 
     return _changes(_act(asked, terminate))
 

@@ -27,7 +27,7 @@ from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Te
 
 KIND = "key-pair"
 REFUSED: t.Mapping[type[Exception], str] = {QuotaError: "KeyPairLimitExceeded"}
-KEY_FILTERS = {"key-name": "keyName", "key-pair-id": "keyPairId", "fingerprint": "keyFingerprint"}
+KEY_FILTERS = {**filters.like("key-name key-pair-id"), "fingerprint": "keyFingerprint"}
 
 
 @action(

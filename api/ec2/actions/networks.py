@@ -27,94 +27,47 @@ from ..views_instances import instance
 from .instances import find as find_instances
 
 VPC_FILTERS = {
-    "vpc-id": "vpcId",
+    **filters.like("vpc-id cidr-block cidrBlock dhcp-options-id is-default isDefault owner-id state"),
     "cidr": "cidrBlock",
-    "cidr-block": "cidrBlock",
-    "cidrBlock": "cidrBlock",
     "cidr-block-association.cidr-block": "cidrBlockAssociationSet.cidrBlock",
-    "dhcp-options-id": "dhcpOptionsId",
-    "is-default": "isDefault",
-    "isDefault": "isDefault",
-    "owner-id": "ownerId",
-    "state": "state",
 }
 SUBNET_FILTERS = {
-    "subnet-id": "subnetId",
-    "vpc-id": "vpcId",
-    "state": "state",
-    "availability-zone": "availabilityZone",
-    "availabilityZone": "availabilityZone",
-    "availability-zone-id": "availabilityZoneId",
+    **filters.like(
+        "subnet-id vpc-id state availability-zone availabilityZone availability-zone-id cidr-block cidrBlock "
+        "default-for-az defaultForAz map-public-ip-on-launch owner-id available-ip-address-count"
+    ),
     "cidr": "cidrBlock",
-    "cidr-block": "cidrBlock",
-    "cidrBlock": "cidrBlock",
-    "default-for-az": "defaultForAz",
-    "defaultForAz": "defaultForAz",
-    "map-public-ip-on-launch": "mapPublicIpOnLaunch",
-    "owner-id": "ownerId",
-    "available-ip-address-count": "availableIpAddressCount",
     "ipv6-cidr-block-association.ipv6-cidr-block": "ipv6CidrBlockAssociationSet.ipv6CidrBlock",
 }
 TABLE_FILTERS = {
-    "route-table-id": "routeTableId",
-    "vpc-id": "vpcId",
-    "owner-id": "ownerId",
-    "association.main": "associationSet.main",
-    "association.subnet-id": "associationSet.subnetId",
-    "association.route-table-id": "associationSet.routeTableId",
-    "association.route-table-association-id": "associationSet.routeTableAssociationId",
-    "association.gateway-id": "associationSet.gatewayId",
-    "route.destination-cidr-block": "routeSet.destinationCidrBlock",
-    "route.gateway-id": "routeSet.gatewayId",
-    "route.state": "routeSet.state",
+    **filters.like("route-table-id vpc-id owner-id"),
+    **filters.like(
+        "main subnet-id route-table-id route-table-association-id gateway-id",
+        at="association",
+        element="associationSet",
+    ),
+    **filters.like("destination-cidr-block gateway-id state", at="route", element="routeSet"),
 }
 GATEWAY_FILTERS = {
-    "internet-gateway-id": "internetGatewayId",
-    "attachment.vpc-id": "attachmentSet.vpcId",
-    "attachment.state": "attachmentSet.state",
-    "owner-id": "ownerId",
+    **filters.like("internet-gateway-id owner-id"),
+    **filters.like("vpc-id state", at="attachment", element="attachmentSet"),
 }
 ACL_FILTERS = {
-    "network-acl-id": "networkAclId",
-    "vpc-id": "vpcId",
-    "default": "default",
-    "owner-id": "ownerId",
-    "association.subnet-id": "associationSet.subnetId",
-    "association.network-acl-id": "associationSet.networkAclId",
+    **filters.like("network-acl-id vpc-id default owner-id"),
+    **filters.like("subnet-id network-acl-id", at="association", element="associationSet"),
 }
-DHCP_FILTERS = {"dhcp-options-id": "dhcpOptionsId", "key": "dhcpConfigurationSet.key", "owner-id": "ownerId"}
+DHCP_FILTERS = {**filters.like("dhcp-options-id owner-id"), "key": "dhcpConfigurationSet.key"}
 INTERFACE_FILTERS = {
-    "network-interface-id": "networkInterfaceId",
-    "subnet-id": "subnetId",
-    "vpc-id": "vpcId",
-    "availability-zone": "availabilityZone",
-    "mac-address": "macAddress",
-    "private-ip-address": "privateIpAddress",
+    **filters.like(
+        "network-interface-id subnet-id vpc-id availability-zone mac-address private-ip-address owner-id "
+        "status description interface-type"
+    ),
+    **filters.like("group-id group-name", element="groupSet"),
+    **filters.like("instance-id attachment-id status device-index", at="attachment", element="attachment"),
     "addresses.private-ip-address": "privateIpAddressesSet.privateIpAddress",
     "association.public-ip": "association.publicIp",
-    "group-id": "groupSet.groupId",
-    "group-name": "groupSet.groupName",
-    "owner-id": "ownerId",
-    "status": "status",
-    "attachment.instance-id": "attachment.instanceId",
-    "attachment.attachment-id": "attachment.attachmentId",
-    "attachment.status": "attachment.status",
-    "attachment.device-index": "attachment.deviceIndex",
-    "description": "description",
-    "interface-type": "interfaceType",
 }
 _KEPT_BY_DHCP = 1  # address of each network that is the hosts'
-
-
-def _listed(
-    asked: Asked, element: str, number: str, wanted: str, kind: str, bodies: list[Body], paths: filters.Paths
-) -> Body:
-    """The answer to a Describe...: of `bodies` those with the ids in the parameter `wanted`, filtered, by pages."""
-    if wanted in asked:
-        bodies = ids.find_all(kind, asked[wanted], {body[number]: body for body in bodies})
-    bodies = sorted(bodies, key=lambda body: str(body[number]))
-    found, token = filters.page(filters.filtered(bodies, asked, paths), asked, lambda body: str(body[number]))
-    return {element: found, "nextToken": token}
 
 
 class Place(t.NamedTuple):
@@ -173,7 +126,7 @@ def describe_vpcs(asked: Asked) -> Body:
         ],
         "tagSet": place.tag_set(place.vpc),
     }
-    return _listed(asked, "vpcSet", "vpcId", "VpcId", "vpc", [body], VPC_FILTERS)
+    return filters.listed(asked, "vpcSet", "vpcId", [body], VPC_FILTERS, "vpc")
 
 
 @action(
@@ -196,7 +149,7 @@ def describe_vpc_attribute(asked: Asked) -> Body:
 def describe_subnets(asked: Asked) -> Body:
     place = _place()
     bodies = [_subnet(place, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
-    return _listed(asked, "subnetSet", "subnetId", "SubnetId", "subnet", bodies, SUBNET_FILTERS)
+    return filters.listed(asked, "subnetSet", "subnetId", bodies, SUBNET_FILTERS, "subnet")
 
 
 def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
@@ -258,7 +211,7 @@ def describe_route_tables(asked: Asked) -> Body:
         ],
         "tagSet": place.tag_set(number),
     }
-    return _listed(asked, "routeTableSet", "routeTableId", "RouteTableId", "rtb", [body], TABLE_FILTERS)
+    return filters.listed(asked, "routeTableSet", "routeTableId", [body], TABLE_FILTERS, "rtb")
 
 
 @action("DescribeInternetGateways", "network:routers:read", {"InternetGatewayId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -271,9 +224,7 @@ def describe_internet_gateways(asked: Asked) -> Body:
         "attachmentSet": [{"vpcId": place.vpc, "state": "available"}],
         "tagSet": place.tag_set(number),
     }
-    return _listed(
-        asked, "internetGatewaySet", "internetGatewayId", "InternetGatewayId", "igw", [body], GATEWAY_FILTERS
-    )
+    return filters.listed(asked, "internetGatewaySet", "internetGatewayId", [body], GATEWAY_FILTERS, "igw")
 
 
 @action("DescribeNetworkAcls", "network:read", {"NetworkAclId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -299,7 +250,7 @@ def describe_network_acls(asked: Asked) -> Body:
         ],
         "tagSet": place.tag_set(number),
     }
-    return _listed(asked, "networkAclSet", "networkAclId", "NetworkAclId", "acl", [body], ACL_FILTERS)
+    return filters.listed(asked, "networkAclSet", "networkAclId", [body], ACL_FILTERS, "acl")
 
 
 @action("DescribeDhcpOptions", "network:read", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -322,7 +273,7 @@ def describe_dhcp_options(asked: Asked) -> Body:
         ],
         "tagSet": place.tag_set(number),
     }
-    return _listed(asked, "dhcpOptionsSet", "dhcpOptionsId", "DhcpOptionsId", "dopt", [body], DHCP_FILTERS)
+    return filters.listed(asked, "dhcpOptionsSet", "dhcpOptionsId", [body], DHCP_FILTERS, "dopt")
 
 
 @action("DescribeNetworkInterfaces", "network:ports:read", {"NetworkInterfaceId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -348,9 +299,7 @@ def describe_network_interfaces(asked: Asked) -> Body:
                     "tagSet": place.tag_set(interface["networkInterfaceId"]) or [],
                 }
             )
-    return _listed(
-        asked, "networkInterfaceSet", "networkInterfaceId", "NetworkInterfaceId", "eni", bodies, INTERFACE_FILTERS
-    )
+    return filters.listed(asked, "networkInterfaceSet", "networkInterfaceId", bodies, INTERFACE_FILTERS, "eni")
 
 
 @action(

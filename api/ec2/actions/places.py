@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 from flask import request
 
@@ -19,39 +18,30 @@ from ...web.context import current
 from ...web.ledger import reading_ledger
 from .. import filters
 from ..blueprint import action
-from ..common import REGION, Asked, Body, vpc_id, zones
+from ..common import REGION, Asked, Body, Record, vpc_id, zones
 from ..faults import Ec2Error, invalid
 from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
 
 ZONE_FILTERS = {
-    "zone-name": "zoneName",
-    "zone-id": "zoneId",
-    "region-name": "regionName",
+    **filters.like("zone-name zone-id region-name group-name opt-in-status zone-type"),
     "state": "zoneState",
-    "group-name": "groupName",
-    "opt-in-status": "optInStatus",
-    "zone-type": "zoneType",
 }
-REGION_FILTERS = {"region-name": "regionName", "endpoint": "regionEndpoint", "opt-in-status": "optInStatus"}
+REGION_FILTERS = {**filters.like("region-name opt-in-status"), "endpoint": "regionEndpoint"}
 TYPE_FILTERS = {
-    "instance-type": "instanceType",
-    "current-generation": "currentGeneration",
-    "bare-metal": "bareMetal",
-    "free-tier-eligible": "freeTierEligible",
-    "hypervisor": "hypervisor",
+    **filters.like(
+        "instance-type current-generation bare-metal free-tier-eligible hypervisor instance-storage-supported "
+        "hibernation-supported burstable-performance-supported"
+    ),
     "memory-info.size-in-mib": "memoryInfo.sizeInMiB",
     "vcpu-info.default-vcpus": "vCpuInfo.defaultVCpus",
-    "vcpu-info.default-cores": "vCpuInfo.defaultCores",
-    "instance-storage-supported": "instanceStorageSupported",
     "processor-info.supported-architecture": "processorInfo.supportedArchitectures",
     "supported-root-device-type": "supportedRootDeviceTypes",
     "supported-virtualization-type": "supportedVirtualizationTypes",
     "supported-usage-class": "supportedUsageClasses",
     "supported-boot-mode": "supportedBootModes",
-    "hibernation-supported": "hibernationSupported",
-    "burstable-performance-supported": "burstablePerformanceSupported",
+    "vcpu-info.default-cores": "vCpuInfo.defaultCores",
 }
-OFFERING_FILTERS = {"instance-type": "instanceType", "location": "location"}
+OFFERING_FILTERS = filters.like("instance-type location")
 ARCHITECTURE = "x86_64"
 GIB = 1024  # MiB
 
@@ -141,14 +131,11 @@ def describe_instance_types(asked: Asked) -> Body:
         raise Ec2Error(
             "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)[:200]}]"
         )
-    bodies = [_type(by_name[name]) for name in sorted(set(wanted))]
-    page, token = filters.page(
-        filters.filtered(bodies, asked, TYPE_FILTERS), asked, lambda body: str(body["instanceType"])
-    )
-    return {"instanceTypeSet": page, "nextToken": token}
+    bodies = [_type(by_name[name]) for name in set(wanted)]
+    return filters.listed(asked, "instanceTypeSet", "instanceType", bodies, TYPE_FILTERS)
 
 
-def _type(flavor: t.Mapping[str, t.Any]) -> Body:
+def _type(flavor: Record) -> Body:
     storage = flavor["root_gb"] + flavor["ephemeral_gb"] + -(-flavor["swap_mb"] // GIB)
     cpus = flavor["vcpus"]
     return {

@@ -10,22 +10,21 @@ import secrets
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ...jobs.queue import enqueue
 from ...web import policy
 from ...web.context import Caller, request_id
 from .. import block_devices, ids, images, views_instances, volumes
-from ..blueprint import action, what_was_asked, writing
-from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
+from ..blueprint import action, once, writing
+from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for, tell
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -123,25 +122,13 @@ def run_instances(asked: Asked) -> Body:
             raise unsupported(name)
     if asked["MinCount"] > asked["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
-    token = asked.get("ClientToken", "")
     with writing() as (connection, caller):
-        made = _repeated(connection, caller, token)
-        if made is None:
-            made = _run(connection, caller, asked)
-            if token:
-                ec2_requests.remember(connection, caller.project, "RunInstances", token, made)
+        made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
         numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
         records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
         raise Ec2Error("IncorrectState", "The instances that this client token stands for are gone.")
     return views_instances.grouped(map(views_instances.reservation, records))[0]
-
-
-def _repeated(connection: Connection, caller: Caller, token: str) -> list[str] | None:
-    if not token:
-        return None
-    with as_codes({ConflictError: "IdempotentParameterMismatch"}):
-        return ec2_requests.repeated(connection, caller.project, "RunInstances", token, what_was_asked())
 
 
 def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
@@ -165,14 +152,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
             },
         )
     block_devices.tag(connection, made.uuids, tags["volume"])
-    enqueue(
-        connection,
-        "launch",
-        instances=made.uuids,
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
+    tell(connection, caller, "launch", made.uuids)
     return made.uuids
 
 
@@ -180,7 +160,7 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
     project = caller.project
     placement = asked.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
-    hints: dict[str, t.Any] = {}
+    hints: dict[str, str] = {}
     if host:
         policy.check("compute:servers:create:forced_host")
         hints["host"] = host

@@ -13,23 +13,14 @@ from ...web.host_names import veil
 from ...web.ledger import reading_ledger
 from .. import filters, ids, volumes
 from ..blueprint import action, writing
-from ..common import Asked, Body, tags_for
+from ..common import Asked, Body, tags_for, tell
 from ..faults import as_codes
 from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Ignored, Text
 
 KIND = "snapshot"
-SNAPSHOT_FILTERS = {
-    "snapshot-id": "snapshotId",
-    "volume-id": "volumeId",
-    "volume-size": "volumeSize",
-    "status": "status",
-    "progress": "progress",
-    "owner-id": "ownerId",
-    "description": "description",
-    "encrypted": "encrypted",
-    "start-time": "startTime",
-    "storage-tier": "storageTier",
-}
+SNAPSHOT_FILTERS = filters.like(
+    "snapshot-id volume-id volume-size status progress owner-id description encrypted start-time storage-tier"
+)
 
 
 @action(
@@ -47,11 +38,8 @@ def describe_snapshots(asked: Asked) -> Body:
     owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
     if owners and not {"self", "all", project} & set(owners):
         rows = []  # of others none is seen
-    bodies = sorted((volumes.snapshot(row, hidden) for row in rows), key=lambda body: str(body["snapshotId"]))
-    page, token = filters.page(
-        filters.filtered(bodies, asked, SNAPSHOT_FILTERS), asked, lambda body: str(body["snapshotId"])
-    )
-    return {"snapshotSet": page, "nextToken": token}
+    bodies = (volumes.snapshot(row, hidden) for row in rows)
+    return filters.listed(asked, "snapshotSet", "snapshotId", bodies, SNAPSHOT_FILTERS)
 
 
 @action(
@@ -78,7 +66,7 @@ def create_snapshot(asked: Asked) -> Body:
                     "force": True,
                 },
             )
-        volumes.tell(connection, caller, "volume_snapshot_create", "snapshots", made.id, volumes.holders(row))
+        tell(connection, caller, "volume_snapshot_create", volumes.holders(row), {"snapshots": [made.id]})
     return volumes.snapshot(made)
 
 
@@ -91,5 +79,5 @@ def delete_snapshot(asked: Asked) -> Body:
                 volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
             held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
             instances = volumes.holders(held) if held else []
-            volumes.tell(connection, caller, "volume_snapshot_delete", "snapshots", row.id, instances)
+            tell(connection, caller, "volume_snapshot_delete", instances, {"snapshots": [row.id]})
     return {"return": True}

@@ -12,7 +12,7 @@ from ..blueprint import action, writing
 from ..common import Asked, Body, Tags, tags_in
 from ..parameters import FILTERS, PAGING, TAGS, TEXTS, Group, ListOf, Text
 
-TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "resource-type": "resourceType"}
+TAG_FILTERS = filters.like("key value resource-id resource-type")
 
 
 @action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})

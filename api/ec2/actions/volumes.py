@@ -5,75 +5,54 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ...web.context import Caller, current, request_id
 from ...web.ledger import reading_ledger
 from .. import filters, ids, volumes
-from ..blueprint import action, what_was_asked, writing
-from ..common import Asked, Body, tags_for, zones
+from ..blueprint import action, once, writing
+from ..common import Asked, Body, Record, tags_for, tell, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
 from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text
 from .instances import find as find_instances
+from .instances import find_live
 
 KIND = "volume"
 VOLUME_FILTERS = {
-    "volume-id": "volumeId",
-    "size": "size",
-    "snapshot-id": "snapshotId",
-    "availability-zone": "availabilityZone",
-    "status": "status",
-    "create-time": "createTime",
-    "encrypted": "encrypted",
-    "volume-type": "volumeType",
-    "multi-attach-enabled": "multiAttachEnabled",
-    "attachment.instance-id": "attachmentSet.instanceId",
-    "attachment.device": "attachmentSet.device",
-    "attachment.status": "attachmentSet.status",
-    "attachment.attach-time": "attachmentSet.attachTime",
-    "attachment.delete-on-termination": "attachmentSet.deleteOnTermination",
+    **filters.like(
+        "volume-id size snapshot-id availability-zone status create-time encrypted volume-type multi-attach-enabled"
+    ),
+    **filters.like(
+        "instance-id device status attach-time delete-on-termination", at="attachment", element="attachmentSet"
+    ),
 }
 STATUS_FILTERS = {
-    "availability-zone": "availabilityZone",
-    "volume-status.status": "volumeStatus.status",
+    **filters.like("availability-zone"),
     "volume-status.details-name": "volumeStatus.details.name",
     "volume-status.details-status": "volumeStatus.details.status",
+    "volume-status.status": "volumeStatus.status",
 }
-MODIFICATION_FILTERS = {
-    "volume-id": "volumeId",
-    "modification-state": "modificationState",
-    "target-size": "targetSize",
-    "original-size": "originalSize",
-}
+MODIFICATION_FILTERS = filters.like("volume-id modification-state target-size original-size")
 
 
-def _key(body: Body) -> str:
-    return str(body["volumeId"])
-
-
-def _rows(asked: Asked) -> list[volumes.Volume]:
+def _rows() -> dict[str, volumes.Volume]:
     with reading_ledger() as connection:
-        known = volumes.of_project(connection, current().project)
-    rows = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
-    return sorted(rows, key=volumes.volume_id)
+        return volumes.of_project(connection, current().project)
 
 
 @action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes(asked: Asked) -> Body:
-    page, token = filters.page(filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key)
-    return {"volumeSet": page, "nextToken": token}
+    bodies = map(volumes.volume, _rows().values())
+    return filters.listed(asked, "volumeSet", "volumeId", bodies, VOLUME_FILTERS, "vol")
 
 
 @action("DescribeVolumeStatus", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volume_status(asked: Asked) -> Body:
     bodies = []
-    for row in _rows(asked):
+    for row in _rows().values():
         word = "impaired" if row.status.startswith("error") else "ok"
         details = [{"name": "io-enabled", "status": {"ok": "passed"}.get(word, "failed")}]
         bodies.append(
@@ -85,8 +64,7 @@ def describe_volume_status(asked: Asked) -> Body:
                 "actionsSet": [],
             }
         )
-    page, token = filters.page(filters.filtered(bodies, asked, STATUS_FILTERS), asked, _key)
-    return {"volumeStatusSet": page, "nextToken": token}
+    return filters.listed(asked, "volumeStatusSet", "volumeId", bodies, STATUS_FILTERS, "vol")
 
 
 @action(
@@ -96,7 +74,7 @@ def describe_volume_status(asked: Asked) -> Body:
     ["VolumeId", "Attribute"],
 )
 def describe_volume_attribute(asked: Asked) -> Body:
-    (row,) = _rows({"VolumeId": [asked["VolumeId"]]})
+    row = ids.find("vol", asked["VolumeId"], _rows())
     value = {"autoEnableIO": {"value": True}, "productCodes": []}[asked["Attribute"]]
     return {"volumeId": volumes.volume_id(row), asked["Attribute"]: value}
 
@@ -124,18 +102,10 @@ def create_volume(asked: Asked) -> Body:
     zone = asked.get("AvailabilityZone") or asked.get("AvailabilityZoneId")
     if not zone:
         raise missing("AvailabilityZone")
-    token = asked.get("ClientToken", "")
     with writing() as (connection, caller):
         if zone not in zones(connection):
             raise Ec2Error("InvalidZone.NotFound", f"The zone '{zone[:60]}' does not exist.")
-        made = None
-        if token:
-            with as_codes({ConflictError: "IdempotentParameterMismatch"}):
-                made = ec2_requests.repeated(connection, caller.project, "CreateVolume", token, what_was_asked())
-        if made is None:
-            made = [_create(connection, caller, asked, zone)]
-            if token:
-                ec2_requests.remember(connection, caller.project, "CreateVolume", token, made)
+        made = once(connection, caller.project, asked, lambda: [_create(connection, caller, asked, zone)])
         row = next(iter(volume_states.volumes_by(connection, ids=made)), None)
     if row is None:
         raise Ec2Error("InvalidVolume.NotFound", "The volume that this client token stands for is gone.")
@@ -145,7 +115,7 @@ def create_volume(asked: Asked) -> Body:
 def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> str:
     """Record the volume, and the job that makes it if something has to be made now. Returns its UUID."""
     tags = tags_for(asked, KIND)[KIND]
-    params: dict[str, t.Any] = {
+    params: Record = {
         "name": tags.get("Name"),
         "availability_zone": zone,
         "metadata": tags,
@@ -162,7 +132,7 @@ def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> 
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row.status == "creating":
-        volumes.tell(connection, caller, "volume_create", "volumes", row.id, [])
+        tell(connection, caller, "volume_create", [], {"volumes": [row.id]})
     return str(row.id)
 
 
@@ -173,7 +143,7 @@ def delete_volume(asked: Asked) -> Body:
         if row.status != "deleting":
             with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
                 volume_states.begin_delete(connection, row.id, project_id=caller.project)
-            volumes.tell(connection, caller, "volume_delete", "volumes", row.id, [])
+            tell(connection, caller, "volume_delete", [], {"volumes": [row.id]})
     return {"return": True}
 
 
@@ -206,16 +176,16 @@ def modify_volume(asked: Asked) -> Body:
             with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
                 after = volume_states.begin_extend(connection, row.id, size, project_id=caller.project)
             if after.status == "extending":
-                volumes.tell(connection, caller, "volume_extend", "volumes", row.id, volumes.holders(row))
+                tell(connection, caller, "volume_extend", volumes.holders(row), {"volumes": [row.id]})
     return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row.size_gb}}
 
 
 @action("DescribeVolumesModifications", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
-    rows = [row for row in _rows(asked) if "VolumeId" in asked or row.status == "extending"]
-    page, token = filters.page(filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key)
-    return {"volumeModificationSet": page, "nextToken": token}
+    rows = [row for row in _rows().values() if "VolumeId" in asked or row.status == "extending"]
+    bodies = map(_modification, rows)
+    return filters.listed(asked, "volumeModificationSet", "volumeId", bodies, MODIFICATION_FILTERS, "vol")
 
 
 def _modification(row: volumes.Volume) -> Body:
@@ -240,9 +210,7 @@ def _modification(row: volumes.Volume) -> Body:
 def attach_volume(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
-        if record["deleted"]:
-            raise Ec2Error("IncorrectState", f"The instance '{asked['InstanceId']}' is terminated.")
+        record = find_live(connection, caller.project, asked["InstanceId"], "IncorrectState")
         with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
             made = volume_attachments.begin_attach(
                 connection,
@@ -254,7 +222,7 @@ def attach_volume(asked: Asked) -> Body:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(connection, caller, "volume_attach", "attachments", made.id, [record["uuid"]])
+        tell(connection, caller, "volume_attach", [record["uuid"]], {"attachments": [made.id]})
     return volumes.attachment(made, "attaching")
 
 
@@ -284,5 +252,5 @@ def detach_volume(asked: Asked) -> Body:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(connection, caller, "volume_detach", "attachments", attachment.id, [attachment.instance_uuid])
+        tell(connection, caller, "volume_detach", [attachment.instance_uuid], {"attachments": [attachment.id]})
     return volumes.attachment(attachment, "detaching")

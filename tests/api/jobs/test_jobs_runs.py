@@ -233,7 +233,7 @@ def test_a_worker_that_is_told_to_stop_ends_whatever_the_ledger_says(jobs_on_pos
 class TestEmbedded:
     SERVER = (
         "import sys, time; from api.jobs import embedded, options\n"
-        "embedded.start(options.Options.from_environment(home=sys.argv[1])); time.sleep(600)"
+        "embedded.Keeper(options.Options.from_environment(home=sys.argv[1])); time.sleep(600)"
     )
 
     def workers(self, jobs: JobCloud) -> list[int]:

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
-from ..._rules.records import checked_names
 from ..db.tables import image
 from ..queries.lookups import PRIVATE, lock_project
 from .image_records import check_count, checked_properties
@@ -24,11 +23,11 @@ _DESCRIPTION = "description"
 def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str) -> str:
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
-    A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,
-    NovaliteError for a name that cannot be, and for an image without data or with a property that cannot be.
+    A file is there for as long as one image needs it. The name is one that checked_names() lets through. Raises
+    ConflictError for a name that the project has, QuotaError, and NovaliteError for an image without data or with a
+    property that cannot be.
     """
     lock_project(connection, project_id)
-    checked_names("image", [{"name": name}])
     there = sa.select(image.c.id).where(image.c.owner == project_id, image.c.name == name)
     if connection.execute(there).first() is not None:
         raise ConflictError(f"AMI name {name} is already in use")
