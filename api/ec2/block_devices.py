@@ -10,12 +10,8 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
-    BLANK,
-    MAX_VOLUMES,
-    SNAPSHOT,
-    VolumeRequest,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, SNAPSHOT, VolumeRequest
 
 from ..web.context import current
 from . import ids, views_instances, volumes

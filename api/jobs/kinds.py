@@ -16,13 +16,12 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
-from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import Schema
 
 from ..web.errors import BadRequestError
 
-Schema = JsonObject
 Instances = t.Literal["required", "allowed", "none"]  # whether a job names some
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -42,50 +41,7 @@ def _object(properties: dict[str, Schema], required: t.Sequence[str] = ()) -> Sc
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-HINTS = _object(
-    {
-        "group": NAME,
-        "same_host": {"anyOf": [NAME, _list(NAME, 100)]},
-        "different_host": {"anyOf": [NAME, _list(NAME, 100)]},
-        "build_near_host_ip": {"type": "string", "maxLength": 45},
-        "cidr": {"type": "string", "maxLength": 4},
-        # its depth, its operators and its length: _scheduling, when the request is recorded
-        "query": {"type": ["string", "array"], "maxLength": hints.MAX_HINTS},
-    }
-)
-EXPRESSION: Schema = {"type": "string", "minLength": 1, "maxLength": hints.MAX_EXPRESSION}
-VOLUME = _object(
-    {
-        "volume": NAME,
-        "snapshot": NAME,
-        "size": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-        "type": NAME,
-        "boot": BOOLEAN,
-        "device": NAME,
-        "delete_on_termination": BOOLEAN,
-    }
-)
-# As module `server` takes it, without what is secret: variables of a job are kept
-SERVER = _object(
-    {
-        "name": NAME,
-        "count": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "flavor": NAME,
-        "image": NAME,
-        "key": NAME,
-        "networks": _list({"anyOf": [NAME, _object({"name": NAME, "fixed_ip": NAME}, ["name"])]}, 32),
-        "security_groups": {"type": "array", "items": NAME, "maxItems": 64},
-        "availability_zone": NAME,
-        "metadata": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 255}},
-        "hostname": NAME,
-        "config_drive": BOOLEAN,
-        "hints": HINTS,
-        "requirements": EXPRESSION,
-        "rank": EXPRESSION,
-        "volumes": _list(VOLUME, volume_asks.MAX_VOLUMES),
-    },
-    ["name"],
-)
+SERVER = server_options.v1_schema()
 RULE = _object(
     {
         "direction": {"enum": ["ingress", "egress"]},

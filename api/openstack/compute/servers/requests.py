@@ -16,10 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
     BLANK,
     IMAGE,
-    MAX_VOLUMES,
     VOLUME,
     VolumeRequest,
     root_of,

@@ -119,13 +119,33 @@ options:
         type: str
       volumes:
         description:
-          - Volumes that it gets, each a dictionary. C(volume) names one that there is; otherwise one of C(size) GiB is
-            made, of C(type), empty, or of C(snapshot), or with C(boot) of the server's image.
-          - C(boot=true) of one makes it start from that, without a root disk of its own. C(delete_on_termination=true)
-            makes it go with the server. C(device) is its name in the guest, such as C(vdb).
-          - Of a server that is there they are not looked at.
+          - Volumes that it gets. Of a server that is there they are not looked at.
         type: list
         elements: dict
+        suboptions:
+          volume:
+            description: Name of a volume that there is. If it is left out, one is made.
+            type: str
+          size:
+            description: GiB of the one that is made.
+            type: int
+          type:
+            description: Volume type of the one that is made.
+            type: str
+          snapshot:
+            description: Snapshot that it is made of. It is empty if there is none.
+            type: str
+          boot:
+            description:
+              - The server starts from it, without a root disk of its own. One that is made of no snapshot is then made
+                of the server's image.
+            type: bool
+          delete_on_termination:
+            description: It goes with the server.
+            type: bool
+          device:
+            description: Its name in the guest, such as V(vdb).
+            type: str
       hints:
         description:
           - Hints for the scheduler, in Nova's terms. Whatever is asked for by name must exist.
@@ -349,41 +369,11 @@ request_id:
 """
 
 from ..module_utils._ledger_module import run_module
+from ..module_utils._rules import server_options
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},
-    "servers": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "count": {"type": "raw"},
-            "flavor": {"type": "str"},
-            "image": {"type": "str"},
-            "key": {"type": "str", "no_log": False},
-            "networks": {"type": "list", "elements": "raw"},
-            "security_groups": {"type": "list", "elements": "str"},
-            "availability_zone": {"type": "str"},
-            "metadata": {"type": "dict"},
-            "hostname": {"type": "str"},
-            "user_data": {"type": "str", "no_log": True},
-            "config_drive": {"type": "bool"},
-            "files": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "path": {"type": "str", "required": True},
-                    "content": {"type": "str", "required": True, "no_log": True},
-                    "encoding": {"type": "str", "choices": ["text", "base64"], "default": "text"},
-                },
-            },
-            "admin_password": {"type": "str", "no_log": True},
-            "volumes": {"type": "list", "elements": "dict"},
-            "hints": {"type": "dict"},
-            "requirements": {"type": "str"},
-            "rank": {"type": "str"},
-        },
-    },
+    "servers": {"type": "list", "elements": "dict", "options": server_options.argument_spec(server_options.SERVER)},
     "uuids": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "takeover": {"type": "bool", "default": False},

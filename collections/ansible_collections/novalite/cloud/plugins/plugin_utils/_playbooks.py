@@ -13,8 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ..module_utils._json import JsonObject
-from ..modules import server
+from ..module_utils._rules.server_options import SERVER
 from ._settings import WAIT_FOR, Variable
 
 
@@ -29,16 +28,15 @@ class Playbook:
 
 def _server_options() -> dict[str, Variable]:
     """What can be said of one server, as the module takes it in a list."""
-    options: JsonObject = dict(server.ARGUMENT_SPEC["servers"]["options"])  # type: ignore[index]
-    del options["name"], options["count"]  # with all playbooks that name servers
     return {
-        name: Variable(
+        option.name: Variable(
             "see `ansible-doc novalite.cloud.server`",
-            option["type"],
-            commas=option["type"] == "list" and option["elements"] != "dict",
-            secret=bool(option.get("no_log")) or name == "files",
+            option.kind,
+            commas=option.kind == "list" and option.elements != "dict",
+            secret=option.secret,
         )
-        for name, option in options.items()
+        for option in SERVER
+        if option.name not in ("name", "count")  # with all playbooks that name servers
     }
 
 

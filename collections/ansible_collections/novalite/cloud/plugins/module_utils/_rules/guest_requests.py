@@ -29,7 +29,6 @@ CRYPT_DATA = 256 * 1024  # bytes of crypt_r's working memory: libxcrypt takes 32
 _SALT = string.ascii_letters + string.digits + "./"
 # Nova's quotas: injected_files, injected_file_path_length, injected_file_content_bytes
 FILES_QUOTA, PATH_QUOTA, CONTENT_QUOTA = ("injected_files", "injected_file_path_length", "injected_file_content_bytes")
-OPTIONS = ("user_data", "config_drive", "files", "admin_password", "password_hash")
 
 
 @dataclass(frozen=True, repr=False)

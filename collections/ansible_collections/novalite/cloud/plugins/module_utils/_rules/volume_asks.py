@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from .._errors import NovaliteError
 from .._json import Json
+from .server_options import MAX_VOLUMES
+from .server_options import VOLUME as VOLUME_OPTIONS
 
 BLANK, IMAGE, SNAPSHOT, VOLUME = "blank", "image", "snapshot", "volume"
-MAX_VOLUMES = 20  # of one server: its PCI slots bound them
-
-
-_KNOWN = {"volume", "snapshot", "size", "type", "boot", "device", "delete_on_termination"}
+_KNOWN = {option.name for option in VOLUME_OPTIONS}
 _OPTIONS = ", ".join(sorted(_KNOWN))
 
 

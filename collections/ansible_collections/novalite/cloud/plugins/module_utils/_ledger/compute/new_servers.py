@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import GuestRequest
+from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
 from ..identity import quotas
@@ -304,6 +305,6 @@ def _count(
     count = min([wanted.max_count, *room])
     if count < wanted.min_count:
         server_requests.check_quota(amounts([flavor] * wanted.min_count, wanted.min_count * nics), used, limits)
-    if count > server_requests.MAX_SERVERS:
-        raise NovaliteError(f"{count} servers in one request: ask for at most {server_requests.MAX_SERVERS}")
+    if count > MAX_SERVERS:
+        raise NovaliteError(f"{count} servers in one request: ask for at most {MAX_SERVERS}")
     return count

@@ -14,14 +14,11 @@ from ..._errors import NovaliteError, QuotaError
 from ..._model.instance import Flavor, Image
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
+from ..._rules.server_options import MAX_GROUPS, MAX_NICS, MAX_SERVERS, MAX_TEXT
 from ..._rules.volume_asks import VolumeRequest
 from ..placement import hints
 
 GIB = 1024**3
-MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
-MAX_NICS = 10
-MAX_GROUPS = 10
-MAX_TEXT = 255  # Nova's bound for metadata keys and values, and the ledger's for names
 
 # RFC 1123 section 2.1 with RFC 1035's length: what a guest, dnsmasq and a DNS search list all accept.
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")

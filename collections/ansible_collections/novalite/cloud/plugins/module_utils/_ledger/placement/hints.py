@@ -15,13 +15,12 @@ import typing as t
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError
+from ..._rules.server_options import MAX_EXPRESSION, MAX_HINTS
 from ..._scheduling import expressions
 
 if t.TYPE_CHECKING:
     import sqlalchemy as sa
 
-MAX_HINTS = 4096  # characters of JSON (CVE-2012-3371: a long list of hints stalled the scheduler)
-MAX_EXPRESSION = 1024  # characters
 SERVERS = ("same_host", "different_host")  # hints that name servers
 EXPRESSIONS = ("requirements", "rank")
 

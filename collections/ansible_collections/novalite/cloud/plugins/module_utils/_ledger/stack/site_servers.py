@@ -20,8 +20,6 @@ from .site_marks import METADATA_KEY
 
 Live = dict[str, t.Any]
 
-PLAIN = ("flavor", "image", "key", "availability_zone", "hostname", "user_data", "config_drive")
-
 
 def live_servers(connection: sa.Connection, site: Site, project_id: str) -> dict[str, Live]:
     """By name, the project's servers that the document names or that the site made (`mine`)."""

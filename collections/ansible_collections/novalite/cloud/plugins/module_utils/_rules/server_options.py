@@ -1,0 +1,215 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What can be said of a server, declared once for all who take it: the arguments of module `server` (and with them the
+variables of playbooks), /v1's JSON Schema of a server, and the one of a site's document for servers and profiles.
+
+Limits are those of whoever records the server, so that a door refuses early what could not be carried out.
+"""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+Schema = dict[str, t.Any]  # a JSON Schema, or an argument_spec of Ansible's
+
+MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
+MAX_NICS = 10
+MAX_GROUPS = 10
+MAX_VOLUMES = 20  # its PCI slots bound them
+MAX_TEXT = 255  # Nova's bound for metadata keys and values, and the ledger's for names
+MAX_HINTS = 4096  # characters of JSON (CVE-2012-3371: a long list of hints stalled the scheduler)
+MAX_EXPRESSION = 1024  # characters
+
+Kind = t.Literal["str", "int", "bool", "list", "dict", "raw"]  # Ansible's word for a type
+Limits = tuple[t.Optional[int], t.Optional[int]]
+NAME: Limits = (1, MAX_TEXT)
+LABEL: Limits = (1, 63)  # RFC 1035
+EXPRESSION: Limits = (1, MAX_EXPRESSION)
+
+JSON_TYPES: dict[Kind, str | list[str]] = {
+    "str": "string",
+    "int": "integer",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "raw": ["string", "array"],
+}
+JSON_LIMITS: dict[Kind, tuple[str, str]] = {
+    "str": ("minLength", "maxLength"),
+    "raw": ("minLength", "maxLength"),
+    "int": ("minimum", "maximum"),
+    "list": ("minItems", "maxItems"),
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `limits` are the least and the most: of a number, of a text's characters, of a list's items, and of
+    the characters of each value of a dict without suboptions."""
+
+    name: str
+    kind: Kind = "str"
+    limits: Limits = (None, None)
+    description: str = ""  # for those who write a site in an editor; `ansible-doc` says it at length
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    default: str | None = None
+    elements: Kind | None = None  # of a list; "raw": names, or the suboptions
+    suboptions: tuple[Option, ...] = ()
+    lists: int = 0  # instead of one, a list of at most so many of them
+    argument_kind: Kind | None = None  # where the module takes more than `kind`, and checks it itself
+    no_log: bool | None = None  # None: Ansible decides by the name
+
+    @property
+    def secret(self) -> bool:
+        return bool(self.no_log) or any(option.secret for option in self.suboptions)
+
+    def argument(self) -> Schema:
+        """The option in an argument_spec."""
+        said = {
+            "elements": self.elements,
+            "required": self.required,
+            "choices": list(self.choices),
+            "default": self.default,
+            "options": argument_spec(self.suboptions) if self.elements == "dict" else None,
+        }
+        spec: Schema = {"type": self.argument_kind or self.kind, **{key: value for key, value in said.items() if value}}
+        return spec if self.no_log is None else {**spec, "no_log": self.no_log}
+
+    def schema(self, site: bool) -> Schema:
+        """The option in a JSON Schema: of /v1, or of a site's document. Only there metadata can be taken back, and any
+        hint is handed on; what the API's users may say to the scheduler is listed."""
+        if self.choices:
+            return {"enum": list(self.choices)}
+        limits = zip(JSON_LIMITS.get(self.kind, ()), self.limits)
+        schema: Schema = {"type": JSON_TYPES[self.kind], **{word: limit for word, limit in limits if limit is not None}}
+        if self.kind == "list":
+            name, item = _NAME.schema(site), closed(self.suboptions, site)
+            schema["items"] = {"str": name, "dict": item, "raw": {"anyOf": [name, item]}}[self.elements or "str"]
+        elif self.kind == "dict" and not self.suboptions:
+            types = ["string", "number", *(["null"] if site else [])]
+            schema["additionalProperties"] = {"type": types, "maxLength": self.limits[1]}
+        elif self.suboptions and not site:
+            schema = closed(self.suboptions, site)
+        if self.lists:
+            return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1, "maxItems": self.lists}]}
+        return schema
+
+
+def argument_spec(options: t.Iterable[Option]) -> Schema:
+    return {option.name: option.argument() for option in options}
+
+
+def closed(options: t.Sequence[Option], site: bool) -> Schema:
+    """The JSON Schema of an object that has these options and no others."""
+    return {
+        "type": "object",
+        "required": [option.name for option in options if option.required],
+        "additionalProperties": False,
+        "properties": {option.name: _described(option, option.schema(site), site) for option in options},
+    }
+
+
+def _described(option: Option, schema: Schema, site: bool) -> Schema:
+    return {**schema, "description": option.description} if site and option.description else schema
+
+
+_NAME = Option("", limits=NAME)
+HINTS = (
+    Option("group", limits=NAME),
+    Option("same_host", limits=NAME, lists=100),
+    Option("different_host", limits=NAME, lists=100),
+    Option("build_near_host_ip", limits=(None, 45)),
+    Option("cidr", limits=(None, 4)),
+    # its depth, its operators and its length: _scheduling, when the request is recorded
+    Option("query", "raw", (None, MAX_HINTS)),
+)
+FILE = (
+    Option("path", required=True),
+    Option("content", required=True, no_log=True),
+    Option("encoding", choices=("text", "base64"), default="text"),
+)
+NETWORK = (Option("name", limits=NAME, required=True), Option("fixed_ip", limits=NAME))
+VOLUME = (
+    Option("volume", limits=NAME, description="One that there is."),
+    Option("size", "int", (1, 2**31 - 1), "GiB of one that is made."),
+    Option("type", limits=NAME),
+    Option("snapshot", limits=NAME),
+    Option("boot", "bool"),
+    Option("delete_on_termination", "bool"),
+    Option("device", limits=(1, 32)),
+)
+SERVER = (
+    Option("name", limits=LABEL, required=True),
+    # the module takes `-e count=3`, which arrives as text
+    Option(
+        "count",
+        "int",
+        (1, MAX_SERVERS),
+        "2 and more are named name-1, name-2 and so on; 0 is none.",
+        argument_kind="raw",
+    ),
+    Option("flavor", limits=NAME, description="Name of the flavor. Another one needs a new instance."),
+    Option("image", limits=NAME, description="Name or id of the image. Another one needs a new instance."),
+    Option("key", limits=NAME, description="Name of the key pair.", no_log=False),
+    Option(
+        "networks", "list", (1, MAX_NICS), "One interface for each, in this order.", elements="raw", suboptions=NETWORK
+    ),
+    Option(
+        "security_groups",
+        "list",
+        (None, MAX_GROUPS),
+        "All groups that it is in; changed while it runs.",
+        elements="str",
+    ),
+    Option("availability_zone", limits=NAME),
+    Option("metadata", "dict", (None, MAX_TEXT), "Keys that are not named stay as they are; changed while it runs."),
+    Option("hostname", limits=LABEL),
+    Option("user_data", no_log=True),
+    Option("config_drive", "bool"),
+    Option("files", "list", elements="dict", suboptions=FILE),
+    Option("admin_password", description="Counts when the server is made.", no_log=True),
+    Option(
+        "volumes",
+        "list",
+        (None, MAX_VOLUMES),
+        "Volumes that it gets when it is built; not looked at afterwards.",
+        elements="dict",
+        suboptions=VOLUME,
+    ),
+    Option("hints", "dict", description="For the scheduler, when the server is made.", suboptions=HINTS),
+    Option("requirements", limits=EXPRESSION),
+    Option("rank", limits=EXPRESSION),
+)
+
+
+def v1_schema() -> Schema:
+    """A server in a job of /v1: without what is secret, for the variables of a job are kept."""
+    return closed([option for option in SERVER if not option.secret], site=False)
+
+
+def site_schemas() -> dict[str, Schema]:
+    """`profile` and `server` of a site's document. null takes away what a profile said."""
+    profile = {
+        "description": "One profile, or several of which later ones win.",
+        "anyOf": [_NAME.schema(True), {"type": "array", "items": _NAME.schema(True), "minItems": 1}],
+    }
+    options = closed(SERVER, site=True)["properties"]
+    own = {"name": options.pop("name"), "count": {**options.pop("count"), "minimum": 0}}
+    shared = {name: {**schema, "type": [schema["type"], "null"]} for name, schema in options.items()}
+    of_profile = {"profile": profile, **shared}
+    return {
+        "profile": {"type": ["object", "null"], "additionalProperties": False, "properties": of_profile},
+        "server": {
+            "type": "object",
+            "required": ["name"],
+            "additionalProperties": False,
+            "properties": {
+                **own,
+                "state": {"$ref": "#/$defs/state"},
+                **{name: {"$ref": f"#/$defs/profile/properties/{name}"} for name in of_profile},
+            },
+        },
+    }
