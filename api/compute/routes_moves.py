@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 
 from .. import policy, validation
 from ..context import Caller, current, request_id
@@ -68,7 +69,7 @@ def _begin(
     row: t.Any,
     caller: Caller,
     *,
-    flavor: Record | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
 ) -> None:
     with refusals_as_bad_requests():
