@@ -12,6 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
 from . import rebuilds, rescues
 
@@ -19,9 +20,9 @@ Details = dict[str, t.Any]
 Values = dict[str, t.Any]  # columns of the instance
 
 # (connection, the instance's row as it was, the action's details, which it may add to) -> what to write to the instance
-Begun = t.Callable[[sa.Connection, t.Any, Details], Values]
+Begun = t.Callable[[sa.Connection, InstanceRow, Details], Values]
 # (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
-Ended = t.Callable[[sa.Connection, t.Any, Details, t.Optional[str], t.Mapping[str, t.Any]], Values]
+Ended = t.Callable[[sa.Connection, InstanceRow, Details, t.Optional[str], t.Mapping[str, t.Any]], Values]
 
 BEGUN: dict[str, Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
 ENDED: dict[str, Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}

@@ -14,8 +14,8 @@ from ..._guest import image_properties
 from ..._model.instance import GuestRecord, Instance
 from ..._rules import guest_requests
 from ..catalog import image_snapshots
-from ..db.tables import instance
 from ..queries import actions, lookups
+from ..queries.instance_rows import instance_row
 from . import rebuilds, rescues, server_actions
 from .plans import plan_hosts
 
@@ -56,7 +56,7 @@ def begin(
     names = _image_names(params, found) if name == SNAPSHOT else {}
     begun: list[Instance] = []
     for server in found:
-        row = connection.execute(sa.select(instance).where(instance.c.id == server["id"])).one()
+        row = instance_row(connection, server["uuid"])
         if name == SNAPSHOT:
             details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
         elif name == "rescue":

@@ -12,10 +12,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._guest import image_properties
+from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..db.tables import instance
 from ..identity import quotas
 from ..queries import lookups
+from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
 from . import server_changes, server_requests
 
@@ -32,7 +34,7 @@ def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) ->
     `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
     `password_hash`, `password_optional`: what is not in it stays as it is. Raises NovaliteError, QuotaError.
     """
-    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
+    row = instance_row(connection, uuid)
     image = row.image if request.get("image") is None else image_of(request["image"])
     server_requests.check_fits(row.name, row.flavor, image)
     image_properties.check(image)
@@ -60,7 +62,7 @@ def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) ->
     return {} if request.get("image") is None else {"image": image["id"]}
 
 
-def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
+def begun(connection: sa.Connection, row: InstanceRow, details: Details) -> Values:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
     if details.get("image") is None:
         return {}
@@ -70,7 +72,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
 
 
 def ended(
-    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
+    connection: sa.Connection, row: InstanceRow, details: Details, error: str | None, said: t.Mapping[str, t.Any]
 ) -> Values:
     """`said` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what there is
     of the guest's disks, and the instance is an error until it is rebuilt."""

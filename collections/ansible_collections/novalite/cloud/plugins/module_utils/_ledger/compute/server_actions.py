@@ -18,10 +18,12 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from . import action_effects, moves
 
@@ -278,22 +280,17 @@ def _set_lock(
     return True
 
 
-def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[t.Any]:
-    """The rows, locked (where the database has row locks) in the order of their ids, as every writer takes them."""
+def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[InstanceRow]:
+    """The rows, locked. Raises NotFoundError for one that is not there, unless it may be missing."""
     wanted = sorted(set(uuids))
-    rows = connection.execute(
-        sa.select(instance)
-        .where(instance.c.uuid.in_(wanted), instance.c.deleted == 0)
-        .order_by(instance.c.id)
-        .with_for_update(key_share=True)
-    ).all()
+    rows = instance_rows(connection, instance.c.uuid.in_(wanted), instance.c.deleted == 0, lock=True)
     if len(rows) != len(wanted) and not missing_ok:
         found = {row.uuid for row in rows}
         raise NotFoundError(f"Instance {next(uuid for uuid in wanted if uuid not in found)} could not be found.")
-    return list(rows)
+    return rows
 
 
-def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> None:
+def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow) -> None:
     if row.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
     if row.vm_state not in allowed:
@@ -309,7 +306,7 @@ def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | 
     return connection.execute(query.limit(1)).scalar()
 
 
-def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
+def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
     found = one_from_volume(connection, [row.uuid for row in rows])
     if found is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
-from ..._model.instance import Flavor, Image
+from ..._model.instance import Flavor, Image, Instance
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.server_options import MAX_GROUPS, MAX_NICS, MAX_SERVERS, MAX_TEXT
@@ -142,10 +142,9 @@ def check_own_quota(request: ServerRequest, limits: Amounts) -> None:
     guest_requests.check_quota(request.name, request.guest, limits)
 
 
-def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Where a request names another flavor, image or key than the server of that name was made with."""
-    image = stored["image"]
-    actual = {"flavor": stored["flavor"]["name"], "image": image["name"], "key": stored["key_name"]}
+def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str | None) -> list[dict[str, str | None]]:
+    """Where a request names another flavor, image or key than those that the server of that name was made with."""
+    actual = {"flavor": flavor["name"], "image": image["name"], "key": key}
     asked = {"flavor": request.flavor, "image": request.image, "key": request.key}
     return [
         {"name": request.name, "field": field, "requested": asked[field], "actual": actual[field]}
@@ -156,9 +155,9 @@ def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[d
     ]
 
 
-def asks_otherwise(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> bool:
-    """Whether a request, where it says anything, wants another server than the Instance `stored` is."""
-    if differences(request, {**stored, "key_name": stored["key"] and stored["key"]["name"]}):
+def asks_otherwise(request: ServerRequest, stored: Instance) -> bool:
+    """Whether a request, where it says anything, wants another server than `stored` is."""
+    if differences(request, stored["flavor"], stored["image"], stored["key"] and stored["key"]["name"]):
         return True
     if request.networks is not None and [nic.name for nic in request.networks] != [
         nic["network"]["name"] for nic in stored["nics"]

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping
 from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -26,6 +28,7 @@ from ..network.kept_ports import interfaces_to_release, let_go
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
 from . import moves
@@ -48,7 +51,7 @@ class _Report:
     retry: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
 
-    def error(self, row: t.Any, message: str) -> None:
+    def error(self, row: InstanceRow, message: str) -> None:
         self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
 
 
@@ -67,8 +70,8 @@ def record_outcomes(
     hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
     _lock_hosts(connection, [*hosts, *(outcome.get("host") for outcome in outcomes.values())])
     # only now: nobody who holds to the order of these locks changes them from here on
-    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(of_these))}
-    by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
+    rows = {row.uuid: row for row in instance_rows(connection, of_these)}
+    by_state: dict[str, list[tuple[InstanceRow, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
         if uuid in rows:
             by_state[outcome["state"]].append((rows[uuid], outcome))
@@ -98,7 +101,7 @@ def record_outcomes(
     return result
 
 
-def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _active(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """The guest runs. Expected: it is being built, on the host that says so."""
     done: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
@@ -133,10 +136,10 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
 
 
 def _retry(
-    connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, max_attempts: int, now: int
-) -> list[tuple[t.Any, Outcome]]:
+    connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, max_attempts: int, now: int
+) -> list[tuple[InstanceRow, Outcome]]:
     """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
-    exhausted: list[tuple[t.Any, Outcome]] = []
+    exhausted: list[tuple[InstanceRow, Outcome]] = []
     freed: list[str] = []
     done: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
@@ -182,7 +185,7 @@ def _retry(
     return exhausted
 
 
-def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
     built: list[tuple[str, str | None, str | None]] = []
     blamed: list[tuple[str, str]] = []
@@ -228,7 +231,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
 
-def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _deleted(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """Nothing of it is left on its host. Expected: it was being deleted."""
     gone = []
     for row, _outcome in pairs:
@@ -272,7 +275,7 @@ def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     connection.execute(sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time())))
 
 
-def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+def bury(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
     """Delete the records of servers that never got as far as a host, so that their names are free again."""
     for row in rows:
         values = {"vm_state": "deleted", "deleted": row.id, "terminated_at": now, "updated_at": now}
@@ -281,7 +284,7 @@ def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
     _forget(connection, rows, now)
 
 
-def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
     """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
@@ -340,7 +343,7 @@ def _count_builds(connection: sa.Connection, failed: t.Mapping[str, int]) -> Non
 
 
 def _swap(
-    connection: sa.Connection, row: t.Any, expected: t.Sequence[sa.ColumnElement[bool]], values: t.Mapping[str, t.Any]
+    connection: sa.Connection, row: InstanceRow, expected: t.Sequence[sa.ColumnElement[bool]], values: JsonMapping
 ) -> bool:
     """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
     same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
@@ -348,11 +351,11 @@ def _swap(
     return swapped.rowcount == 1
 
 
-def _fault_of(row: t.Any) -> str:
-    return (row.fault or {}).get("message", "")
+def _fault_of(row: InstanceRow) -> str:
+    return row.fault["message"] if row.fault else ""
 
 
-def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
+def _too_late(row: InstanceRow, wanted: str, host: str | None) -> str:
     if row.deleted:
         state = "is deleted"
     elif row.task_state == "deleting":

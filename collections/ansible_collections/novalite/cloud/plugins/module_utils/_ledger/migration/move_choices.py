@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._model.instance import Instance
 from ..._model.move import Move
+from ..._model.rows import MoveRow
 from ..compute import moves
 from ..db.tables_moves import migration
 from ..placement import move_claims
@@ -56,7 +57,7 @@ def is_settled(connection: sa.Connection, action: str, one: Instance, flavor: st
     return not waits and last == (moves.CONFIRMED if action == "confirmResize" else moves.REVERTED)
 
 
-def place(connection: sa.Connection, one: Instance, move: t.Any, params: Params) -> move_claims.Place:
+def place(connection: sa.Connection, one: Instance, move: MoveRow, params: Params) -> move_claims.Place:
     """Find a host for it and claim it there; its reasons where there is none."""
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
     if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
@@ -84,10 +85,10 @@ def place(connection: sa.Connection, one: Instance, move: t.Any, params: Params)
     return found
 
 
-def move_of(action: str, one: Instance, move: t.Any, why: list[str]) -> Move:
+def move_of(action: str, one: Instance, move: MoveRow, why: list[str]) -> Move:
     """One move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
     back = action == "revertResize"
-    ends = [(move.source_host, move.old_flavor), (move.dest_host, move.new_flavor)]
+    ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
     (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends
     state = move.old_vm_state
     return {

@@ -10,9 +10,11 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._model.instance import Instance
+from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import moves
 from ..db.tables import instance
+from ..queries.instance_rows import instance_row
 from ..queries.views import instances_by
 from .move_outcomes import error_of
 
@@ -61,8 +63,8 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return result
 
 
-def _settle(connection: sa.Connection, one: Instance, move: t.Any, arrived: bool) -> None:
-    row = connection.execute(sa.select(instance).where(instance.c.uuid == one["uuid"])).one()
+def _settle(connection: sa.Connection, one: Instance, move: MoveRow, arrived: bool) -> None:
+    row = instance_row(connection, one["uuid"])
     if not arrived:
         moves.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return

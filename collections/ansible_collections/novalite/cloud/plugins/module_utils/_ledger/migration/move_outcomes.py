@@ -11,9 +11,11 @@ import sqlalchemy as sa
 
 from ..._model.instance import Instance
 from ..._model.move import Error, Move
+from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
 from ..compute import moves, power_states, server_actions
 from ..db.tables import instance
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 
 Params = t.Mapping[str, t.Any]
@@ -64,7 +66,7 @@ def _end(connection: sa.Connection, params: Params, going: list[Move]) -> dict[s
         for row in outcome.get("domains") or []
     }
     found = moves.open_moves(connection, said)
-    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(list(said))))}
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(said)))}
     done: list[str] = []
     errors: list[Error] = []
     for one in going:
@@ -98,7 +100,7 @@ def _end(connection: sa.Connection, params: Params, going: list[Move]) -> dict[s
     return _result(connection, going, done, errors)
 
 
-def _failed(connection: sa.Connection, action: str, move: t.Any, row: t.Any, error: str, known: bool) -> None:
+def _failed(connection: sa.Connection, action: str, move: MoveRow, row: InstanceRow, error: str, known: bool) -> None:
     if action in ("resize", "migrate", "evacuate") and move.status == moves.POST:
         if moves.take_back(connection, move, row.task_state):
             moves.undo(connection, move, row, error)

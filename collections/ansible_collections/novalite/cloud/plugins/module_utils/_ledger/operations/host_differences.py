@@ -20,6 +20,7 @@ from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from ..._drift.report import Row, row
 from ..._errors import ConflictError
 from ..._model.instance import Instance
+from ..._model.rows import StateRow
 from ..compute import moves, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
@@ -320,7 +321,7 @@ class _Told:
         return any(word in self.by_uuid for word in _UUID.findall(path))
 
 
-def _whereabouts(one: t.Any) -> str:
+def _whereabouts(one: StateRow) -> str:
     if one.deleted:
         return f"{one.name} is deleted"
     if one.host is None:

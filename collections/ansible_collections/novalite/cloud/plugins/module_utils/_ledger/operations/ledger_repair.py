@@ -18,6 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing import pools
+from ..._model.rows import StateRow
 from ..compute import server_actions
 from ..compute.builds import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -25,6 +26,7 @@ from ..db.tables_jobs import job, job_instance
 from ..db.tables_moves import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.kept_ports import KEPT, let_go
+from ..queries.instance_rows import instance_rows
 from ..volumes import volume_repair
 from .server_state import server_state
 
@@ -197,7 +199,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     # no look before: a claim that another run makes right now is not in what this one statement sees
     gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
-    owners = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(uuids)))}
+    owners = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))}
     hosts = _host_names(connection)
     return [
         Correction(
@@ -211,7 +213,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def _why_not(owner: t.Any) -> str:
+def _why_not(owner: StateRow | None) -> str:
     if owner is None:
         return "there is no such instance"
     if owner.deleted:

@@ -11,6 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._model.instance import Instance
+from ..._model.rows import StateRow
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import Request, request_of
@@ -18,7 +20,7 @@ from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
-from ..placement.placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
+from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
 from ..queries.groups import groups_of, lock_groups, violated
 
 
@@ -162,15 +164,15 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
     return {uuid: name for uuid, name in found.items() if uuid not in stale}
 
 
-def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, t.Any]:
+def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, StateRow]:
     """The states of the instances that are in the ledger. In check mode a new one is not."""
     query = sa.select(instance.c.uuid, instance.c.vm_state, instance.c.task_state, instance.c.deleted).where(
         instance.c.uuid.in_([server["uuid"] for server in instances])
     )
-    return {row.uuid: row for row in connection.execute(query)}
+    return {row.uuid: t.cast(StateRow, row) for row in connection.execute(query)}
 
 
-def _not_to_be_built(row: t.Any) -> str | None:
+def _not_to_be_built(row: StateRow | None) -> str | None:
     if row is None:
         return None
     if row.deleted or row.task_state == "deleting":

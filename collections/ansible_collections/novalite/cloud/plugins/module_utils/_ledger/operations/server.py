@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Image, Instance
+from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import recorded, server_requests
@@ -31,6 +32,7 @@ from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
 from ..queries import actions, lookups
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of, instances_by
 from ..volumes import server_volumes
@@ -93,8 +95,8 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
         "differences": [
             difference
             for request in requests
-            if request.name in stored
-            for difference in server_requests.differences(request, stored[request.name]._mapping)
+            if (row := stored.get(request.name)) is not None
+            for difference in server_requests.differences(request, row.flavor, row.image, row.key_name)
         ],
     }
     if to_build:
@@ -103,21 +105,20 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     return result
 
 
-def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, t.Any]:
+def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, InstanceRow]:
     """The rows of those requested servers that are there already, by name.
 
     Raises ConflictError when another server has the host name of a new one: DHCP and DNS know one owner of a name.
     """
-    rows = connection.execute(
-        sa.select(instance).where(
-            instance.c.project_id == project_id,
-            instance.c.deleted == 0,
-            sa.or_(
-                instance.c.name.in_([request.name for request in requests]),
-                instance.c.hostname.in_([request.hostname for request in requests]),
-            ),
-        )
-    ).all()
+    rows = instance_rows(
+        connection,
+        instance.c.project_id == project_id,
+        instance.c.deleted == 0,
+        sa.or_(
+            instance.c.name.in_([request.name for request in requests]),
+            instance.c.hostname.in_([request.hostname for request in requests]),
+        ),
+    )
     owners = {row.hostname: row.name for row in rows}
     by_name = {row.name: row for row in rows}
     for request in requests:
@@ -130,7 +131,7 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
 
 
 def _bury_what_is_asked_for_otherwise(
-    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, t.Any], now: int
+    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
 ) -> list[Instance]:
     """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
 
@@ -155,12 +156,12 @@ def _bury_what_is_asked_for_otherwise(
 
 
 def _at_rest_or_again(
-    rows: t.Iterable[t.Any], now: int, params: t.Mapping[str, t.Any]
-) -> tuple[list[t.Any], list[t.Any]]:
+    rows: t.Iterable[InstanceRow], now: int, params: t.Mapping[str, t.Any]
+) -> tuple[list[InstanceRow], list[InstanceRow]]:
     """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
     patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
-    rest: list[t.Any] = []
-    again: list[t.Any] = []
+    rest: list[InstanceRow] = []
+    again: list[InstanceRow] = []
     for row in rows:
         age = max(0, now - row.updated_at)
         if row.task_state == "deleting":
@@ -183,7 +184,7 @@ def _with_hints_resolved(
     connection: sa.Connection,
     project_id: str,
     requests: list[ServerRequest],
-    stored: t.Mapping[str, t.Any],
+    stored: t.Mapping[str, InstanceRow],
     uuids: t.Mapping[str, str],
 ) -> list[ServerRequest]:
     """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._model.instance import Flavor, Instance
+from ..._model.rows import InstanceRow
 from ..adoption.adopted_nics import OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
 from ..db.ledger_identity import ledger_id
@@ -26,6 +27,7 @@ from ..db.tables import allocation, compute_host, flavor, instance
 from ..identity import quotas
 from ..placement.claims import release_claims
 from ..queries import actions, lookups
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
 from ..queries.views import flavor_of, instances_by
 from ..volumes.server_volumes import NO_IMAGE
@@ -73,9 +75,8 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     owner = lookups.project_by_name(connection, params["project"], lock=True)
     lookups.check_compute_hosts(connection, [host])
     name = server_requests.check_label(params["name"] or guest.name, "server name")
-    known = connection.execute(sa.select(instance).where(instance.c.uuid == guest.uuid)).first()
-    if known is not None:
-        return _again(connection, known, host, guest)
+    if known := instance_rows(connection, instance.c.uuid == guest.uuid):
+        return _again(connection, known[0], host, guest)
     # a mark of this ledger's own without a record: of one that was moved by hand, or that a lost ledger forgot
     if guest.marked and guest.adopted_by != ledger_id(connection):
         raise ConflictError(f"domain '{guest.name}' carries the mark of another ledger: let that one release it first")
@@ -126,7 +127,7 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     }
 
 
-def _again(connection: sa.Connection, row: t.Any, host: str, guest: Guest) -> Record:
+def _again(connection: sa.Connection, row: InstanceRow, host: str, guest: Guest) -> Record:
     if row.deleted:
         raise ConflictError(f"domain '{guest.name}' was server '{row.name}' and is to be gone: run reconcile.yml")
     if row.adopted is None:

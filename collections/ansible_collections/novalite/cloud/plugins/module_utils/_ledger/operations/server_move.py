@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance
+from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import moves, server_actions, server_requests
 from ..compute.named_servers import servers_named, take_over
@@ -163,7 +164,7 @@ def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     }
 
 
-def _placed(connection: sa.Connection, one: Instance, move: t.Any, params: Params, result: dict[str, t.Any]) -> bool:
+def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: Params, result: dict[str, t.Any]) -> bool:
     """Whether it has a host to go to. If there is none, it is over."""
     if move.status != moves.QUEUED:
         return True  # placed before
