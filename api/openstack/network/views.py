@@ -12,6 +12,7 @@ import netaddr
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Subnet
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
     FloatingIp,
     Network,
@@ -233,17 +234,17 @@ def router(row: Router) -> Body:
     }
 
 
-def agent(row: Record, seen: str) -> Body:
+def agent(row: Host, seen: str) -> Body:
     """A compute host as the agent that its network is done by."""
     return {
-        "id": row["service_uuid"],
+        "id": row.service_uuid,
         "agent_type": "Linux bridge agent",
         "binary": "novalite",
         "topic": "N/A",
-        "host": row["name"],
+        "host": row.name,
         "availability_zone": None,
-        "admin_state_up": bool(row["state"].enabled),
-        "alive": bool(row["state"].up),
+        "admin_state_up": bool(row.state.enabled),
+        "alive": bool(row.state.up),
         "created_at": seen,
         "started_at": seen,
         "heartbeat_timestamp": seen,

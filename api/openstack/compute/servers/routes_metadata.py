@@ -11,25 +11,25 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.context import current
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.maps import Map, Said, Tags, Texts
 from ..blueprint import compute
 from ..microversions import since
-from ..tasks import Instance
 from .schemas import MAX_TAGS, METADATA, TAG
 
 
-def _read(server_id: str) -> Instance:
+def _read(server_id: str) -> InstanceRow:
     with reading_ledger() as connection:
-        row: Instance = server_listing.one(connection, server_id, current().reach)
+        row: InstanceRow = server_listing.one(connection, server_id, current().reach)
     return row
 
 
-def _unlocked(connection: Connection, server_id: str) -> Instance:
+def _unlocked(connection: Connection, server_id: str) -> InstanceRow:
     caller = current()
-    row: Instance = server_listing.one(connection, server_id, caller.reach)
+    row: InstanceRow = server_listing.one(connection, server_id, caller.reach)
     server_changes.refuse_locked(row, caller.is_admin)
     return row
 

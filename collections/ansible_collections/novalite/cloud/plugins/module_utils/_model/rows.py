@@ -46,6 +46,7 @@ class InstanceRow(StateRow, t.Protocol):
     locked_reason: str | None
     rescue_image: Image | None
     adopted: Adopted | None
+    tags: list[str]
 
 
 class MoveRow(t.Protocol):

@@ -21,6 +21,7 @@ from .._command import run
 from .._errors import NovaliteError, QuotaError
 from .._guest.image_properties import config_drive_is_mandatory, host_mount
 from .._json import Json, JsonMapping, JsonObject
+from .._model.rows import InstanceRow
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say
@@ -44,19 +45,6 @@ class GuestRequest:
     @property
     def file_records(self) -> list[dict[str, str]] | None:
         return None if self.files is None else [{"path": path, "content": content} for path, content in self.files]
-
-
-class Told(t.Protocol):
-    """The row of an instance, as far as it says what its guest is told."""
-
-    @property
-    def user_data(self) -> str | None: ...
-    @property
-    def config_drive(self) -> bool: ...
-    @property
-    def files(self) -> list[dict[str, str]] | None: ...
-    @property
-    def image(self) -> JsonMapping: ...
 
 
 def checked(name: str, entry: JsonMapping) -> GuestRequest:
@@ -114,14 +102,14 @@ def needs_config_drive(image: JsonMapping) -> bool:
     return config_drive_is_mandatory(image) or not host_mount(image)
 
 
-def asked_config_drive(guest: GuestRequest, row: Told) -> bool | None:
+def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
     """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
     if guest.config_drive is None:
         return None
     return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
-def asks_otherwise(guest: GuestRequest, row: Told) -> bool:
+def asks_otherwise(guest: GuestRequest, row: InstanceRow) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     return any(
         value is not None and value != stored
