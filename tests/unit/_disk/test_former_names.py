@@ -15,7 +15,8 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_scan
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import MIB, info, needs_qemu_img

@@ -5,6 +5,13 @@
 
 from __future__ import annotations
 
+import typing as t
+
+if t.TYPE_CHECKING:
+    Fake: t.TypeAlias = t.Any  # the base of what stands in for a class of libvirt's
+else:
+    Fake = object
+
 
 class FakeError(Exception):
     def __init__(self, code: int, message: str) -> None:

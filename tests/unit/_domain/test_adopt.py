@@ -24,7 +24,7 @@ TEST_DOMAIN = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # which libvirt's test dri
 HERE = Path(__file__).resolve().parents[3]
 
 PREAMBLE = """
-import json, libvirt
+import dataclasses, json, libvirt
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import adopt
 libvirt.registerErrorHandler(lambda _context, _error: None, None)
 connection = libvirt.open("test:///default")
@@ -67,7 +67,7 @@ def test_a_domain_is_described_as_its_xml_declares_it(tmp_path: Path) -> None:
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), "5G"], check=True)
     script = f"""
 domain = define()
-found = adopt.as_dict(adopt.describe(connection, adopt.find(connection, "db"), {str(tmp_path)!r}))
+found = dataclasses.asdict(adopt.describe(connection, adopt.find(connection, "db"), {str(tmp_path)!r}))
 print(json.dumps([found, domain.UUIDString()]))
 """
     found, uuid = run(script, str(disk))

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_backup
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
+from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
 XML = f"""<domain type='qemu'><name>instance-1</name><uuid>{UUID}</uuid><memory>1</memory><devices>
@@ -55,7 +55,7 @@ class Domain:
         self.aborted, self.job = self.aborted + 1, 0
 
 
-class Connection(t.Any):  # stands in for a virConnect
+class Connection(Fake):
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
 

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_interfaces
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec
-from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
+from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 LIVE, CONFIG = 1, 2
 UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
@@ -67,7 +67,7 @@ class Domain:
         return str(found.get("address"))
 
 
-class Connection(t.Any):  # stands in for a virConnect
+class Connection(Fake):
     def __init__(self, domain: Domain | None) -> None:
         self.domain = domain
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, profiles
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
+from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 RUNNING, PAUSED, SHUTOFF = 1, 3, 5
 
@@ -58,7 +58,7 @@ class Domain:
         del self.host.domains[self.uuid]
 
 
-class Host(t.Any):  # stands in for a virConnect
+class Host(Fake):
     """A virConnect, as far as lifecycle uses one."""
 
     def __init__(self) -> None:

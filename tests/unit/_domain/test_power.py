@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_power
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import Outcome, PowerSpec
-from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
+from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 OFF, RUNNING, PAUSED = 5, 1, 3
 UUIDS = [f"00000000-0000-4000-8000-{number:012}" for number in range(4)]
@@ -103,7 +103,7 @@ class Domain:
         self.saved = False
 
 
-class Host(t.Any):  # stands in for a virConnect
+class Host(Fake):
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.domains: dict[str, Domain] = {}

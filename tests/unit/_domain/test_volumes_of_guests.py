@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
+from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
 
 SERIAL = "0b9c2f8a-6d1e-4e55-9b1e-0b8f0f6d3a01"
 LIVE, CONFIG = FakeLibvirt.VIR_DOMAIN_AFFECT_LIVE, FakeLibvirt.VIR_DOMAIN_AFFECT_CONFIG
@@ -63,7 +63,7 @@ class Domain:
         self.disks[flag] = ""
 
 
-class Connection(t.Any):  # stands in for a virConnect
+class Connection(Fake):
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
 
@@ -124,7 +124,7 @@ def test_serial_numbers_tell_the_volumes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_guest_that_ended_just_now_is_said_to_be_gone() -> None:
-    class Gone(t.Any):  # stands in for a virConnect
+    class Gone(Fake):
         def lookupByUUIDString(self, uuid: str) -> None:
             raise FakeError(FakeLibvirt.VIR_ERR_NO_DOMAIN, "no domain with matching uuid")
 

@@ -10,7 +10,7 @@ import os
 
 from ansible.errors import AnsibleError
 
-from ..module_utils._disk.snapshot_file import received
+from ..module_utils._disk.controller_files import received
 from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonObject
 from ..plugin_utils import _home

@@ -26,6 +26,8 @@ author:
   - novalite contributors (@novalite)
 requirements:
   - iproute2 on the hypervisor
+extends_documentation_fragment:
+  - novalite.cloud.mark
 attributes:
   check_mode:
     description: Reports what would change and changes nothing. The diff then lists the commands.
@@ -95,12 +97,6 @@ options:
       - That holds until the host boots again; make its network configuration agree.
     type: bool
     default: false
-  ledger:
-    description:
-      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
-        mark, and only what carries it is removed.
-      - Without it, what is made is nobody's in particular, and is removed by calls without it.
-    type: str
   state:
     description: >-
       V(absent) removes the bridges that no guest is connected to, and leaves the others. From a bridge that was there

@@ -14,14 +14,7 @@ author:
 description:
   - Returns the compute hosts and how full they are, the networks, the instances, and the security groups that they
     carry; if asked for, as a picture. Changes nothing.
-extends_documentation_fragment: [novalite.cloud.ledger]
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
 options:
   project:
     description:

@@ -16,13 +16,7 @@ description:
   - Every character is the guest's own choice, escape sequences for terminals among them. Take care where you print it.
 extends_documentation_fragment:
   - novalite.cloud.state_dir
-attributes:
-  check_mode:
-    support: full
-    description: This module never changes anything.
-  diff_mode:
-    support: none
-    description: This module never changes anything.
+  - novalite.cloud.looks
 options:
   uuids:
     description: UUIDs of the instances.

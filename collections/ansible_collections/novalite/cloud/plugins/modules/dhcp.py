@@ -21,6 +21,8 @@ author:
   - novalite contributors (@novalite)
 requirements:
   - dnsmasq on the hypervisor
+extends_documentation_fragment:
+  - novalite.cloud.mark
 attributes:
   check_mode:
     description: Reports what would change and changes nothing.
@@ -149,12 +151,6 @@ options:
     description: novalite's directory on the host; the servers' files go into C(networks) in it.
     type: path
     default: /var/lib/novalite
-  ledger:
-    description:
-      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
-        mark, and only what carries it is removed.
-      - Without it, what is made is nobody's in particular, and is removed by calls without it.
-    type: str
   state:
     description: V(absent) takes the hosts out by their MAC. With its last host a server ends and its files are removed.
     type: str

@@ -17,13 +17,7 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.libvirt
-attributes:
-  check_mode:
-    support: full
-    description: This module never changes anything.
-  diff_mode:
-    support: none
-    description: This module never changes anything.
+  - novalite.cloud.looks
 options:
   domains:
     description: The domains.

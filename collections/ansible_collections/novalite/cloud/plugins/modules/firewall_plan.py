@@ -16,14 +16,7 @@ description:
   - Turns what the ledger knows of all instances into the arguments of M(novalite.cloud.firewall), for each compute
     host. Hosts without instances are among them, so that what is left on these can be taken away.
   - Reads the ledger, changes nothing.
-extends_documentation_fragment: [novalite.cloud.ledger]
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
 options:
   hosts:
     description: The compute hosts. All that the ledger knows without this.

@@ -21,6 +21,8 @@ description:
     ledger's home. That file is made at the first use; the metadata service reads the same one.
 requirements:
   - haproxy >= 2.2, with OpenSSL and network namespaces, and iproute2 on the compute host
+extends_documentation_fragment:
+  - novalite.cloud.mark
 attributes:
   check_mode:
     description: Reports what would change and changes nothing.
@@ -61,12 +63,6 @@ options:
     description: novalite's directory on the host; the proxies' files go into C(metadata) in it.
     type: path
     default: /var/lib/novalite
-  ledger:
-    description:
-      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
-        mark, and only what carries it is removed.
-      - Without it, what is made is nobody's in particular, and is removed by calls without it.
-    type: str
   state:
     description: V(absent) ends the proxies of O(bridges) and of O(networks) and removes all that belongs to them.
     type: str

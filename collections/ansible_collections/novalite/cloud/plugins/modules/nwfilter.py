@@ -21,6 +21,7 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.libvirt
+  - novalite.cloud.mark
 requirements:
   - ebtables on the hypervisor
 attributes:
@@ -71,12 +72,6 @@ options:
     type: list
     elements: str
     default: []
-  ledger:
-    description:
-      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
-        mark, and only what carries it is removed.
-      - Without it, what is made is nobody's in particular, and is removed by calls without it.
-    type: str
   state:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.

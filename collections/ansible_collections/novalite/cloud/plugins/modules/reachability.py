@@ -14,14 +14,7 @@ author:
   - novalite contributors (@novalite)
 description:
   - Answers from the ledger what security groups let an instance or address send to another. No host is asked.
-extends_documentation_fragment: [novalite.cloud.ledger]
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
 options:
   source:
     description: Who opens the connection, an instance's name or an address.

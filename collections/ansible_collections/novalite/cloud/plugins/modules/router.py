@@ -26,6 +26,8 @@ author:
   - novalite contributors (@novalite)
 requirements:
   - iproute2, iptables and conntrack on the hypervisor
+extends_documentation_fragment:
+  - novalite.cloud.mark
 attributes:
   check_mode:
     description: Reports what would change and changes nothing. The diff then lists the commands.
@@ -84,12 +86,6 @@ options:
     description: With O(state=present), whether networks that are not given lose their translation.
     type: bool
     default: false
-  ledger:
-    description:
-      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
-        mark, and only what carries it is removed.
-      - Without it, what is made is nobody's in particular, and is removed by calls without it.
-    type: str
   state:
     description: V(absent) removes all of this for the given networks.
     type: str

@@ -14,14 +14,7 @@ author:
   - novalite contributors (@novalite)
 description:
   - Returns the security groups that the ledger knows, and if asked for a graph of what they let through.
-extends_documentation_fragment: [novalite.cloud.ledger]
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
 options:
   project:
     description: Name of the project whose groups are shown.

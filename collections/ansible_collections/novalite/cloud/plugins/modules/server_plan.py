@@ -16,13 +16,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.state_dir
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+  - novalite.cloud.looks
 options:
   instances:
     description: Instances to build, as M(novalite.cloud.fixed_ip) returns them.

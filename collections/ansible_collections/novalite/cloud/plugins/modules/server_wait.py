@@ -15,14 +15,7 @@ description:
     sent its banner, or until its guest agent answers.
   - A connection alone is no answer, since a port forwarder accepts before its guest is up.
   - A guest that does not answer is left as it is. The module fails then, and says what is in the way.
-extends_documentation_fragment: [novalite.cloud.libvirt]
-attributes:
-  check_mode:
-    description: Can run in check_mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode).
-    support: none
+extends_documentation_fragment: [novalite.cloud.libvirt, novalite.cloud.looks]
 options:
   guests:
     description: The guests to wait for, all at once.

@@ -12,7 +12,7 @@ import typing as t
 from ansible.utils.display import Display
 
 from ..module_utils._disk.cache import Image, Rules
-from ..module_utils._disk.downloads import downloaded
+from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from . import _home

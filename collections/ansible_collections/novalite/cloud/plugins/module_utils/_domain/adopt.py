@@ -16,7 +16,7 @@ import uuid as uuids
 from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .compare import METADATA_NAMESPACE
+from .compare import METADATA_NAMESPACE, attribute
 from .declared_disks import declared_disks, promised_gb, virtual_size
 from .lifecycle import clear
 from .lifecycle_power import state_now
@@ -190,15 +190,12 @@ def _meaning(xml: str | None) -> _Node | None:
 def _nic(
     connection: libvirt.virConnect, element: ElementTree.Element, addresses: t.Mapping[str, tuple[str, ...]]
 ) -> Nic:
-    mac, source, target = (element.find(name) for name in ("mac", "source", "target"))
-    address = ("" if mac is None else mac.get("address", "")).lower()
-    network = None if source is None else source.get("network")
-    bridge = None if source is None else source.get("bridge")
+    address = (attribute(element, "mac", "address") or "").lower()
+    network, bridge = attribute(element, "source", "network"), attribute(element, "source", "bridge")
     if bridge is None and network is not None:
         with contextlib.suppress(libvirt.libvirtError):  # one of libvirt's networks without a bridge of its own
             bridge = connection.networkLookupByName(network).bridgeName()
-    device = None if target is None else target.get("dev")
-    return Nic(address, bridge, network, device, addresses.get(address, ()))
+    return Nic(address, bridge, network, attribute(element, "target", "dev"), addresses.get(address, ()))
 
 
 def _addresses(domain: libvirt.virDomain, live: ElementTree.Element) -> dict[str, tuple[str, ...]]:

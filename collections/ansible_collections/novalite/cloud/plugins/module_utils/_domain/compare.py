@@ -268,7 +268,8 @@ def _text(root: ElementTree.Element, path: str) -> str | None:
     return None if element is None else element.text
 
 
-def _attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
+def attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
+    """The attribute `name` of the first child at `path`; None where either is missing."""
     child = element.find(path)
     return None if child is None else child.get(name)
 
@@ -283,22 +284,22 @@ def _kib(element: ElementTree.Element | None, name: str) -> int:
 
 def _disk(element: ElementTree.Element) -> Disk:
     return Disk(
-        dev=_attribute(element, "target", "dev") or "",
-        source=_attribute(element, "source", "file") or _attribute(element, "source", "dev"),
-        format=_attribute(element, "driver", "type"),
-        bus=_attribute(element, "target", "bus"),
-        cache=_attribute(element, "driver", "cache"),
+        dev=attribute(element, "target", "dev") or "",
+        source=attribute(element, "source", "file") or attribute(element, "source", "dev"),
+        format=attribute(element, "driver", "type"),
+        bus=attribute(element, "target", "bus"),
+        cache=attribute(element, "driver", "cache"),
         serial=_text(element, "serial"),
     )
 
 
 def _nic(element: ElementTree.Element) -> Nic:
-    mtu = _attribute(element, "mtu", "size")
+    mtu = attribute(element, "mtu", "size")
     return Nic(
-        mac=(_attribute(element, "mac", "address") or "").lower(),
-        bridge=_attribute(element, "source", "bridge"),
-        model=_attribute(element, "model", "type"),
-        filter=_attribute(element, "filterref", "filter"),
+        mac=(attribute(element, "mac", "address") or "").lower(),
+        bridge=attribute(element, "source", "bridge"),
+        model=attribute(element, "model", "type"),
+        filter=attribute(element, "filterref", "filter"),
         parameters=tuple(
             sorted(
                 (parameter.get("name", ""), parameter.get("value", ""))
@@ -312,8 +313,8 @@ def _nic(element: ElementTree.Element) -> Nic:
 def _serial(element: ElementTree.Element) -> tuple[int, str, str | None]:
     kind = element.get("type", "")
     # A pty's own path is /dev/pts/N of this very run, and no part of what was asked for.
-    path = _attribute(element, "source", "path") if kind == "file" else _attribute(element, "log", "file")
-    return int(_attribute(element, "target", "port") or 0), kind, path
+    path = attribute(element, "source", "path") if kind == "file" else attribute(element, "log", "file")
+    return int(attribute(element, "target", "port") or 0), kind, path
 
 
 def _metadata(root: ElementTree.Element) -> tuple[tuple[str, str], ...]:

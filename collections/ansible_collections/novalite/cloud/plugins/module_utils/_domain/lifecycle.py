@@ -10,7 +10,7 @@ import threading
 import time
 import typing as t
 
-from .._disk.fresh import forget_fresh
+from .._disk.records import forget_fresh
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
 from .._json import JsonObject

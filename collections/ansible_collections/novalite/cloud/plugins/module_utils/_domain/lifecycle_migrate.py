@@ -21,6 +21,7 @@ from .._libvirt import DAEMONS, Daemon
 from .._transfer import channel
 from .._transfer.tunnel import tunnel
 from . import lifecycle
+from .compare import attribute
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -185,21 +186,20 @@ class _Disk(t.NamedTuple):
 
 def _writable(xml: str) -> t.Iterator[_Disk]:
     for disk in ElementTree.fromstring(xml).findall("./devices/disk"):
-        source, target, driver = disk.find("source"), disk.find("target"), disk.find("driver")
-        if source is None or target is None or disk.find("readonly") is not None or disk.find("shareable") is not None:
-            continue
-        cache = driver.get("cache") if driver is not None else None
-        yield _Disk(str(target.get("dev")), source.get("file") or "", cache or "default")
+        device = attribute(disk, "target", "dev")
+        shared = any(disk.find(tag) is not None for tag in ("readonly", "shareable"))
+        if device is not None and disk.find("source") is not None and not shared:
+            cache = attribute(disk, "driver", "cache") or "default"
+            yield _Disk(device, attribute(disk, "source", "file") or "", cache)
 
 
 def merged(running: str, wanted: str) -> str:
     """The XML of a `running` domain with that which differs from host to host as in `wanted`: what its interfaces are
     connected to, and what their filters hold them to."""
     root, other = ElementTree.fromstring(running), ElementTree.fromstring(wanted)
-    by_mac = {nic.find("mac").get("address"): nic for nic in other.findall("./devices/interface")}  # type: ignore[union-attr]
+    by_mac = {attribute(nic, "mac", "address"): nic for nic in other.findall("./devices/interface")}
     for nic in root.findall("./devices/interface"):
-        mac = nic.find("mac")
-        model = by_mac.get(mac.get("address")) if mac is not None else None
+        model = by_mac.get(attribute(nic, "mac", "address"))
         if model is None:
             continue
         for tag in ("source", "filterref", "target"):

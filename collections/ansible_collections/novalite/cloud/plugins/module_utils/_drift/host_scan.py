@@ -17,7 +17,7 @@ from .._command import CommandError
 from .._disk import layout
 from .._disk.records import read_records
 from .._domain import lifecycle
-from .._domain.compare import METADATA_NAMESPACE
+from .._domain.compare import METADATA_NAMESPACE, attribute
 from .._domain.lifecycle_power import SAVED
 from .._errors import NovaliteError
 from .._firewall.apply import Tables
@@ -99,25 +99,20 @@ def _domain(domain: libvirt.virDomain) -> JsonObject | None:
         return None  # it has none, or it ended just now
     nics = root.findall("./devices/interface")
     record = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
-    macs = [_attribute(nic, "mac", "address") for nic in nics]
+    macs = [attribute(nic, "mac", "address") for nic in nics]
     return {**record, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
 
 
 def _tap(nic: ElementTree.Element) -> JsonObject | None:
     """The device by which a running guest is on its bridge, and where it is plugged in really."""
-    device, bridge = _attribute(nic, "target", "dev"), _attribute(nic, "source", "bridge")
+    device, bridge = attribute(nic, "target", "dev"), attribute(nic, "source", "bridge")
     if not device or not bridge or not os.path.isdir(os.path.join(_NET, device)):
         return None
     try:
         master = os.path.basename(os.readlink(os.path.join(_NET, device, "master")))
     except OSError:
         master = None
-    return {"device": device, "bridge": bridge, "master": master, "filter": _attribute(nic, "filterref", "filter")}
-
-
-def _attribute(element: ElementTree.Element, child: str, name: str) -> str | None:
-    child_element = element.find(child)
-    return None if child_element is None else child_element.get(name)
+    return {"device": device, "bridge": bridge, "master": master, "filter": attribute(nic, "filterref", "filter")}
 
 
 def _disks(state_dir: str) -> list[str]:

@@ -16,9 +16,9 @@ import typing as t
 from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import export, layout, nbd
 from .._disk.daemon import DiskInUseError, end_leftovers
-from .._disk.fresh import is_fresh
 from .._disk.overlay import recorded_format
 from .._disk.partition import FileSystem, Partition, find_partition, identify_file_system
+from .._disk.records import is_fresh
 from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, mount, unmount, with_private_mounts
 from .._disk.volume_paths import volume_path
 from .._errors import NotFoundError, NovaliteError

@@ -171,7 +171,7 @@ def _to_be_injected(instance: Instance) -> bool:
     """Whether the host writes into the root disk, for which its kernel mounts it.
 
     Only where the operator says so of the image, and only into a fresh copy of that: a guest may have written anything
-    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/fresh.py).
+    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/records.py).
     """
     image, root = instance["image"], boot_volume(instance)
     if root is not None and (root["made_at"] is not None or root.get("copied") or root["image"] != image["id"]):

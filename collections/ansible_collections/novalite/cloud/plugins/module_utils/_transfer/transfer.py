@@ -18,7 +18,7 @@ import typing as t
 
 from .._command import pipe
 from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
-from .._disk import fresh, layout
+from .._disk import layout, records
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
@@ -172,7 +172,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
 
 def _check_files(staging: str, uuid: str) -> None:
     """Another host is no reason to trust what came: plain files with our names, nothing else."""
-    for name in (fresh.FRESH, fresh.FRESH_RESCUE):
+    for name in (records.FRESH, records.FRESH_RESCUE):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
     for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
