@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.metadata imp
     openstack_meta_data,
     openstack_network_data,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 
 LATEST = "latest"
 OPENSTACK = "openstack"
@@ -31,7 +32,7 @@ RANDOM_SEED_BYTES = 512  # Nova's
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    instance: dict[str, t.Any]
+    instance: JsonObject
     user_data: str | None = None  # base64
     files: list[dict[str, str]] = dataclasses.field(default_factory=list)  # path, content (base64)
     tokens_required: bool = False  # no answer without a session token
@@ -83,7 +84,7 @@ def _ec2(guest: Guest, words: list[str]) -> Document | None:
         return _text("meta-data/" if guest.user_data is None else "meta-data/\nuser-data")
     if words[1] != "meta-data":
         return None
-    node: t.Any = ec2_meta_data(guest.instance)
+    node: Json = ec2_meta_data(guest.instance)
     for word in words[2:]:
         # what begins with an underscore is said about a directory, and is not in it
         node = node.get(word) if isinstance(node, dict) and not word.startswith("_") else None
@@ -114,5 +115,5 @@ def _text(text: str) -> Document:
     return Document(text.encode(), TEXT)
 
 
-def _json(value: t.Mapping[str, t.Any]) -> Document:
+def _json(value: JsonMapping) -> Document:
     return Document(json.dumps(value).encode(), JSON)
