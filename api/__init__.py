@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     settings = settings or Settings.from_environment()
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
-    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # its type is that of any provider's
     app.url_map.strict_slashes = False  # clients ask with and without one, and follow no redirection
     app.extensions["ledger"] = Ledger(settings)
     app.extensions["settings"] = settings

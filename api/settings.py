@@ -11,6 +11,7 @@ import re
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier, carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 
@@ -19,12 +20,12 @@ from .web import proxy
 
 def values_of(
     kind: type, environ: t.Mapping[str, str], variables: t.Mapping[str, str], may_be_0: t.Collection[str] = ()
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """What the environment says of a dataclass's fields: {field: text, or number where it is one}.
 
     `variables` has the variable of each field. Raises NovaliteError for a number that is none, or is 0 and must not be.
     """
-    values: dict[str, t.Any] = {}
+    values: JsonObject = {}
     for field in dataclasses.fields(kind):
         name = variables[field.name]
         text = environ.get(name, "")

@@ -9,16 +9,20 @@ Looking opens the ledger (looking.py) and imports as little as that takes. Doing
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import gc
 import os
 import typing as t
 
 import click
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
+
 from . import looking, output, playbooks
 
-Decorated = t.TypeVar("Decorated", bound="t.Callable[..., t.Any]")
-PASSED_ON: t.Any = {"ignore_unknown_options": True, "help_option_names": []}  # another parser reads the words
+Decorated = t.TypeVar("Decorated", bound="t.Callable[..., object]")
+PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}  # another parser reads the words
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -64,11 +68,18 @@ def _complete_server(context: click.Context, _parameter: click.Parameter, incomp
     return looking.names_beginning(incomplete, words.get("project"), bool(words.get("all_projects")))
 
 
-def _server(**options: t.Any) -> t.Callable[[Decorated], Decorated]:
-    return click.argument("server", metavar="SERVER", shell_complete=_complete_server, **options)
+_server = click.argument("server", metavar="SERVER", shell_complete=_complete_server)
 
 
-def _playbook_options(command: Decorated) -> Decorated:
+def _playbook_options(command: t.Callable[..., None]) -> t.Callable[..., None]:
+    """Give the command its playbook's options, as its parameter `options`."""
+
+    @functools.wraps(command)
+    def with_options(**words: Json) -> None:
+        options = {field.name: words.pop(field.name) for field in dataclasses.fields(playbooks.Options)}
+        command(options=playbooks.Options(**options), **words)
+
+    decorated: t.Callable[..., None] = with_options
     for option in (
         click.option("-v", "--verbose", count=True, help="As ansible-playbook's."),
         click.option("-D", "--diff", is_flag=True, help="Show what is changed."),
@@ -83,8 +94,8 @@ def _playbook_options(command: Decorated) -> Decorated:
             help="The compute hosts. [default: $NOVALITE_INVENTORY, or as ansible.cfg says]",
         ),
     ):
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 # - Looking
@@ -100,7 +111,7 @@ def list_servers(project: str | None, all_projects: bool, host: str | None, form
 
 
 @main.command()
-@_server()
+@_server
 @_of_project
 @_format
 def show(server: str, project: str | None, all_projects: bool, form: str) -> None:
@@ -117,7 +128,7 @@ def hosts(form: str) -> None:
 
 @main.command(context_settings={"allow_interspersed_args": False})
 @_of_project
-@_server()
+@_server
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ssh(project: str | None, all_projects: bool, server: str, command: tuple[str, ...]) -> None:
     """Log in to a server, or run COMMAND there; ssh's own options come before COMMAND."""
@@ -130,14 +141,14 @@ def ssh(project: str | None, all_projects: bool, server: str, command: tuple[str
 @click.option("--log", is_flag=True, help="Show what it said, also of one that does not run, and return.")
 @click.option("--lines", type=int, help="So many lines of the log.")
 @_playbook_options
-@_server()
+@_server
 def console(
-    project: str | None, all_projects: bool, server: str, log: bool, lines: int | None, **options: t.Any
+    project: str | None, all_projects: bool, server: str, log: bool, lines: int | None, options: playbooks.Options
 ) -> None:
     """Attach this terminal to a server's console; Ctrl-] leaves it."""
     record = looking.server(server, project, all_projects)
     if log or lines is not None:
-        playbooks.run("console", {"uuids": [record["uuid"]], "lines": lines}, **options)
+        playbooks.run("console", {"uuids": [record["uuid"]], "lines": lines}, options)
     playbooks.replace_process(looking.console_command(record))
 
 
@@ -156,23 +167,12 @@ def console(
 @click.option("-p", "--project", envvar="NOVALITE_PROJECT", help="For this project. [default: demo]")
 @click.option("-w", "--wait-for", help="What guests must do before the command returns: running, ssh, agent.")
 @_playbook_options
-def launch(
-    name: str | None,
-    inventory: tuple[str, ...],
-    limit: str | None,
-    extra_vars: tuple[str, ...],
-    check: bool,
-    diff: bool,
-    verbose: int,
-    **variables: t.Any,
-) -> None:
+def launch(name: str | None, options: playbooks.Options, **variables: object) -> None:
     """Launch servers, or leave alone those that run: the playbook novalite.cloud.launch.
 
     What has no option of its own is said with -e; `-e @servers.yml` brings a whole list of servers.
     """
-    playbooks.run(
-        "launch", {"server": name, **variables}, inventory, limit, extra_vars, check=check, diff=diff, verbose=verbose
-    )
+    playbooks.run("launch", {"server": name, **variables}, options)
 
 
 @main.command()
@@ -181,14 +181,14 @@ def launch(
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_playbook_options
 def delete(
-    servers: tuple[str, ...], project: str | None, all_projects: bool, yes: bool, check: bool, **options: t.Any
+    servers: tuple[str, ...], project: str | None, all_projects: bool, yes: bool, options: playbooks.Options
 ) -> None:
     """Delete servers: the playbook novalite.cloud.terminate."""
     records = [looking.server(server, project, all_projects) for server in servers]
-    if not (yes or check):
+    if not (yes or options.check):
         shown = ", ".join(f"{record['name']} ({record['uuid']})" for record in records)
         click.confirm(f"Delete {shown} with all that is on them?", abort=True)
-    playbooks.run("terminate", {"uuids": [record["uuid"] for record in records]}, check=check, **options)
+    playbooks.run("terminate", {"uuids": [record["uuid"] for record in records]}, options)
 
 
 # - Serving

@@ -18,11 +18,12 @@ import uuid
 import click
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 if t.TYPE_CHECKING:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-Record = dict[str, t.Any]
+Record = JsonObject
 MOST_NAMES = 1000  # that completion offers
 
 
@@ -76,7 +77,7 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
         project_id = None
         if not all_projects and (project or not by_uuid):
             project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
-        words: dict[str, t.Any] = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
+        words: JsonObject = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
         matching = views.instances_by(connection, project_id=project_id, **words)
         if not matching:
             where = "" if project_id is None else f" in project {project or lookups.DEFAULT_PROJECT}"

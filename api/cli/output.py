@@ -132,11 +132,11 @@ def _filled(resource: Record) -> str:
     return f"{resource['used']}/{resource['limit']}"
 
 
-def _json(value: t.Any) -> None:
+def _json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, default=str))
 
 
-def _table(head: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> None:
+def _table(head: t.Sequence[str], rows: t.Sequence[t.Sequence[object]]) -> None:
     cells = [[title.upper() for title in head]] if head else []
     cells += [["-" if value in (None, "") else _printable(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -25,29 +26,32 @@ DEFAULTS = {
 CONFIGURATIONS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")
 
 
-def run(
-    playbook: str,
-    variables: t.Mapping[str, t.Any],
-    inventory: t.Sequence[str] = (),
-    limit: str | None = None,
-    extra_vars: t.Sequence[str] = (),
-    *,
-    check: bool = False,
-    diff: bool = False,
-    verbose: int = 0,
-) -> t.NoReturn:
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a playbook runs: ansible-playbook's own options."""
+
+    inventory: tuple[str, ...]
+    limit: str | None
+    extra_vars: tuple[str, ...]
+    check: bool
+    diff: bool
+    verbose: int  # how many v's
+
+
+def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t.NoReturn:
     """Run `novalite.cloud.<playbook>` with these variables, of which those that are None or empty are not said."""
     said = {name: value for name, value in variables.items() if value not in (None, (), [])}
     command = [sys.executable, "-m", "ansible", "playbook", f"novalite.cloud.{playbook}"]
-    for source in inventory:
+    for source in options.inventory:
         command += ["-i", source]
-    if limit is not None:
-        command += ["--limit", limit]
+    if options.limit is not None:
+        command += ["--limit", options.limit]
     if said:
         command += ["-e", json.dumps(said)]
-    for extra in extra_vars:
+    for extra in options.extra_vars:
         command += ["-e", extra]
-    command += ["--check"] * check + ["--diff"] * diff + ["-" + "v" * verbose] * bool(verbose)
+    command += ["--check"] * options.check + ["--diff"] * options.diff
+    command += ["-" + "v" * options.verbose] * bool(options.verbose)
     if "ANSIBLE_CONFIG" not in os.environ and not any(map(os.path.exists, map(os.path.expanduser, CONFIGURATIONS))):
         os.environ.update({name: value for name, value in DEFAULTS.items() if name not in os.environ})
     replace_process(command)

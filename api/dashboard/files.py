@@ -8,6 +8,12 @@ from __future__ import annotations
 import hashlib
 import pathlib
 
+from flask import Response
+from werkzeug.exceptions import NotFound
+
+from ..web import policy
+from .session import pages
+
 DIRECTORY = pathlib.Path(__file__).parent / "static"
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -17,3 +23,12 @@ VERSION = hashlib.sha256(b"\0".join(FILES.values())).hexdigest()[:12]
 
 def type_of(name: str) -> str:
     return TYPES[pathlib.PurePath(name).suffix]
+
+
+@pages.get("/static/<version>/<name>")
+@policy.allows("pages:files")
+def show_file(version: str, name: str) -> Response:
+    if name not in FILES:
+        raise NotFound
+    kept = "public, max-age=31536000, immutable" if version == VERSION else "no-cache"
+    return Response(FILES[name], content_type=type_of(name), headers={"Cache-Control": kept})

@@ -9,10 +9,11 @@ import datetime
 import functools
 import re
 import time
-import typing as t
 
 from flask import Flask, g
 from markupsafe import Markup
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
 
 from ..web import policy
 from ..web.context import Caller
@@ -60,7 +61,7 @@ def register(app: Flask) -> None:
     app.context_processor(_context)
 
 
-def _context() -> dict[str, t.Any]:
+def _context() -> JsonObject:
     caller = g.get("caller")
     known = isinstance(caller, Caller)
     return {
@@ -113,7 +114,7 @@ def size(mebibytes: int) -> str:
     return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
 
 
-def number(value: t.Any) -> str:
+def number(value: Json) -> str:
     if isinstance(value, (list, tuple)):
         return " / ".join(number(part) for part in value)
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
@@ -130,7 +131,7 @@ def fullness(share: int) -> str:
     return "bad" if share >= 90 else "busy" if share >= 75 else "good"
 
 
-def tone(word: t.Any) -> str:
+def tone(word: Json) -> str:
     return TONES.get(str(word), "plain")
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import render_template
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
@@ -71,6 +69,6 @@ def show_network(uuid: str) -> str:
 
 @pages.get("/quotas")
 @policy.allows("compute:quotas:read")
-def show_quotas() -> t.Any:
+def show_quotas() -> str:
     with reading_ledger() as connection:
         return render_template("pages/quotas.html", quotas=status.usage(connection, current().project))

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
@@ -58,12 +58,27 @@ def list_instances() -> str:
 @pages.get("/instances/<uuid>")
 @policy.allows("compute:servers:show")
 def show_instance(uuid: str) -> str:
-    return _page(uuid)
+    caller = current()
+    with reading_ledger() as connection:
+        records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
+        if not records:
+            raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+        veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
+        instance = named(connection, records[0])
+        history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+        jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+    return render_template(
+        "pages/instance.html",
+        instance=instance,
+        offered=[(name, LABELS[name]) for name in offered(instance)],
+        history=history,
+        jobs=jobs,
+    )
 
 
 @pages.post("/instances/<uuid>/<action>")
 @policy.allows("compute:servers:action")
-def act(uuid: str, action: str) -> t.Any:
+def act(uuid: str, action: str) -> ResponseReturnValue:
     if action not in ACTIONS:
         raise NotFound
     kind, variables = ACTIONS[action]
@@ -83,7 +98,7 @@ def confirm_delete(uuid: str) -> str:
 
 @pages.post("/instances/<uuid>/delete")
 @policy.allows("compute:servers:delete")
-def delete(uuid: str) -> t.Any:
+def delete(uuid: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
         job = acting.delete(connection, current(), uuid, request_id())
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
@@ -112,7 +127,7 @@ def show_console(uuid: str) -> str:
 
 @pages.post("/instances/<uuid>/console")
 @policy.allows("compute:servers:console_output")
-def ask_console(uuid: str) -> t.Any:
+def ask_console(uuid: str) -> ResponseReturnValue:
     caller = current()
     with writing_ledger() as connection:
         (record,) = acting.own(connection, caller, [uuid])
@@ -137,37 +152,18 @@ def show_placement(uuid: str) -> str:
         )
 
 
-def _page(uuid: str) -> str:
-    caller = current()
-    with reading_ledger() as connection:
-        records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
-        if not records:
-            raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
-        veil_faults(connection, caller.reach, t.cast("list[dict[str, t.Any]]", records))
-        instance = named(connection, records[0])
-        history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
-        jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
-    return render_template(
-        "pages/instance.html",
-        instance=instance,
-        offered=[(name, LABELS[name]) for name in offered(instance)],
-        history=history,
-        jobs=jobs,
-    )
-
-
-def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
+def offered(instance: JsonMapping) -> list[str]:
     """The actions that the instance's state allows now."""
     if instance["task_state"] is not None or instance["locked"] or instance["host"] is None:
         return []
-    names = []
-    for name, (kind, details) in ACTIONS.items():
-        if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed:
-            names.append(name)
-    return names
+    return [
+        name
+        for name, (kind, details) in ACTIONS.items()
+        if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed
+    ]
 
 
-def named(connection: Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def named(connection: Connection, instance: JsonMapping) -> JsonObject:
     """The instance with what the page says of it beside what every view has."""
     row = labels_of(connection, instance["uuid"])
     return {
@@ -179,7 +175,7 @@ def named(connection: Connection, instance: t.Mapping[str, t.Any]) -> dict[str, 
     }
 
 
-def _console_of(job: t.Mapping[str, t.Any], uuid: str) -> str | None:
+def _console_of(job: JsonMapping, uuid: str) -> str | None:
     texts = (job["result"] or {}).get("console")
     text = texts.get(uuid) if isinstance(texts, dict) else None
     return text if isinstance(text, str) else None

@@ -8,12 +8,14 @@ from __future__ import annotations
 import typing as t
 
 from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ..jobs import queue
-from ..v1 import streams
-from ..v1.routes_jobs import may_touch, seen_before
+from ..v1 import acting, streams
+from ..v1.routes_jobs import seen_before
 from ..web import policy
 from ..web.context import current, request_id
 from ..web.errors import BadRequestError
@@ -26,10 +28,10 @@ PAGE = 50
 EVENTS = 1000  # shown at once
 
 
-def veiled(connection: Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def veiled(connection: Connection, jobs: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
     hidden = veil(connection, current().reach)
-    return [{**event, "message": hidden.over(event["message"])} for event in found]
+    return [{**event, "message": hidden.over(event["message"])} for event in jobs]
 
 
 @pages.get("/jobs")
@@ -39,13 +41,11 @@ def list_jobs() -> str:
     everywhere = caller.is_admin and request.args.get("all_projects") == "true"
     marker = request.args.get("after") or None
     with reading_ledger() as connection:
-        found = queue.list_jobs(
-            connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
-        )
-        found = veiled(connection, found)
-    following = found[-1]["id"] if len(found) == PAGE else None
+        jobs = queue.list_jobs(connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker)
+        jobs = veiled(connection, jobs)
+    following = jobs[-1]["id"] if len(jobs) == PAGE else None
     return render_template(
-        "pages/jobs.html", jobs=found, following=following, everywhere=everywhere, later=marker is not None
+        "pages/jobs.html", jobs=jobs, following=following, everywhere=everywhere, later=marker is not None
     )
 
 
@@ -56,17 +56,17 @@ def show_job(job_id: str) -> str:
     with reading_ledger() as connection:
         job = queue.get(connection, job_id, caller.reach)
         events = queue.events(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
-        (told,) = veiled(connection, [job])
+        (body,) = veiled(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
     shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
-    return render_template("pages/job.html", job=told, events=shown, last=last, final=final)
+    return render_template("pages/job.html", job=body, events=shown, last=last, final=final)
 
 
 @pages.get("/jobs/<job_id>/stream")
 @policy.allows("jobs:read")
-def stream_job(job_id: str) -> t.Any:
+def stream_job(job_id: str) -> ResponseReturnValue:
     caller = current()
     after = request.args.get("after", "0")
     if not after.isascii() or not after.isdigit() or len(after) > 15:
@@ -79,21 +79,10 @@ def stream_job(job_id: str) -> t.Any:
 
 @pages.post("/jobs/<job_id>/<action>")
 @policy.allows("jobs:change")
-def act_on_job(job_id: str, action: str) -> t.Any:
-    caller = current()
+def act_on_job(job_id: str, action: str) -> ResponseReturnValue:
+    act = {"cancel": acting.cancel, "retry": acting.retry}.get(action)
+    if act is None:
+        raise BadRequestError("A job can be cancelled, or tried again.")
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, caller.reach))
-        if action == "cancel":
-            job = queue.cancel(connection, job_id, caller.reach)
-        elif action == "retry":
-            job = queue.retry(
-                connection,
-                job_id,
-                project_id=caller.reach,
-                user_id=caller.user_id,
-                request_id=request_id(),
-                keep_timeout=caller.is_admin,
-            )
-        else:
-            raise BadRequestError("A job can be cancelled, or tried again.")
+        job = act(connection, current(), job_id, request_id())
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import typing as t
 
 from flask import redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
@@ -26,13 +26,13 @@ REFUSED = "Wrong user, password or project."
 
 @pages.get("/login")
 @policy.allows("pages:login")
-def show_login() -> t.Any:
+def show_login() -> ResponseReturnValue:
     return _form(request.args, None), 200
 
 
 @pages.post("/login")
 @policy.allows("pages:login")
-def log_in() -> t.Any:
+def log_in() -> ResponseReturnValue:
     project = field("project").strip()
     asked = {"methods": ["password"], "password": {"user": {"name": field("user"), "password": field("password")}}}
     try:
@@ -56,7 +56,7 @@ def log_in() -> t.Any:
 
 @pages.post("/logout")
 @policy.allows("pages:logout")
-def log_out() -> t.Any:
+def log_out() -> ResponseReturnValue:
     with writing_ledger() as connection:
         revoke_token(connection, session.token())
     response = redirect(url_for(session.LOGIN), 303)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import typing as t
 import urllib.parse
 
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as BaseResponse
 
 from ..web import policy, rates
@@ -70,7 +70,7 @@ def _end(response: Response) -> Response:
 
 
 @pages.errorhandler(Exception)
-def _failed(error: Exception) -> t.Any:
+def _failed(error: Exception) -> ResponseReturnValue:
     status = status_of(error)
     if status == 401 and request.method == "GET" and request.endpoint != LOGIN:
         return redirect(url_for(LOGIN, next=request.full_path.rstrip("?")), 303)

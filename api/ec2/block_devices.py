@@ -17,14 +17,12 @@ from ..web.context import current
 from . import ids, views_instances, volumes
 from .common import Asked, Body, Tags
 from .faults import Ec2Error, invalid, unsupported
-from .parameters import Boolean, Group, Ignored, Number, Text
+from .parameters import Boolean, Group, Ignored, Number, Text, each
 
 ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
 SHAPE = Group(
     {
-        "DeviceName": Text(32),
-        "VirtualName": Text(32),
-        "NoDevice": Text(32),
+        **each(Text(32), "DeviceName VirtualName NoDevice"),
         "Ebs": Group(
             {
                 "SnapshotId": Text(),

@@ -163,6 +163,11 @@ class Ignored(Shape):
         return None
 
 
+def each(shape: Shape, names: str) -> dict[str, Shape]:
+    """Fields of one shape: `names`, with spaces between them."""
+    return dict.fromkeys(names.split(), shape)
+
+
 TEXTS = ListOf(Text())
 FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"]), 200)
 TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)

@@ -12,7 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import
 from . import ids
 from .common import Asked, Body, Record
 from .faults import Ec2Error, as_codes, invalid, missing
-from .parameters import Group, ListOf, Number, Shape, Text
+from .parameters import Group, ListOf, Number, Shape, Text, each
 
 Rule = Record
 FindGroup = t.Callable[[str | None, str | None], str]  # (id, name) -> UUID
@@ -24,11 +24,7 @@ NUMBERS = {name: number for number, name in PROTOCOLS.items() if number.isdecima
 _PORT = Number(-1, 65535)
 _DESCRIPTION = Text(255)
 _PAIR = Group(
-    {
-        **{name: Text() for name in ("UserId", "GroupName", "GroupId", "VpcId")},
-        **{name: Text() for name in ("VpcPeeringConnectionId", "PeeringStatus")},
-        "Description": _DESCRIPTION,
-    }
+    {**each(Text(), "UserId GroupName GroupId VpcId VpcPeeringConnectionId PeeringStatus"), "Description": _DESCRIPTION}
 )
 _PERMISSION = Group(
     {

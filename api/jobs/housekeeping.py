@@ -1,8 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is thrown away after a while: outputs and events of old runs, old jobs, locks, DBOS's records of workflows that
-ended, uploads of images that died, and files of images that nothing needs any more."""
+"""What workers do that nobody asks for: every so often, ledger and hypervisors are brought together again, and what is
+old is thrown away: outputs and events of runs, jobs, locks, DBOS's records of workflows that ended, uploads of images
+that died, and files of images that nothing needs any more."""
 
 from __future__ import annotations
 
@@ -14,15 +15,38 @@ import time
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
+    Engine,
+    reading,
+    take_turns,
+    transaction,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import forgetting, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_due
 
-from . import durable, workers
+from . import durable, queue, workers
 from .options import Options
 
 log = logging.getLogger(__name__)
 
 DAY = 24 * 3600.0
+RECONCILE = "reconcile"
+LOCK = 0x6E6F7672  # PostgreSQL advisory lock
+
+
+def reconcile_when_due(engine: Engine, seconds: int) -> str | None:
+    """Enqueue a `reconcile` of everything when the last one was asked for `seconds` ago, or never; returns its id.
+
+    Any number of workers may ask: only one of them does it.
+    """
+    with reading(engine) as connection:
+        if not is_due(connection, RECONCILE, seconds):
+            return None
+    with transaction(engine) as connection:
+        take_turns(connection, LOCK)
+        if not is_due(connection, RECONCILE, seconds):
+            return None
+        return str(queue.enqueue(connection, RECONCILE, variables={"output": "json"})["id"])
 
 
 def keep_house(engine: Engine, options: Options) -> None:

@@ -30,7 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import ring
 
-from . import durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
+from . import durable, events, housekeeping, progress, runs, supervisor, wake, workers
 from .children import Child, Nursery
 from .kinds import KINDS
 from .options import Options
@@ -114,7 +114,7 @@ class Worker:
             housekeeping.keep_house(self._engine, self._options)
         if self._options.reconcile_seconds and now - self._last_schedule > SCHEDULE_INTERVAL:
             self._last_schedule = now
-            if job_id := schedule.reconcile_when_due(self._engine, self._options.reconcile_seconds):
+            if job_id := housekeeping.reconcile_when_due(self._engine, self._options.reconcile_seconds):
                 log.info("job %s: it is time to compare ledger and hosts", job_id)
 
     def _start_some(self) -> None:

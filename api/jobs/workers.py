@@ -40,7 +40,7 @@ class Registration:
     def __init__(self, options: Options) -> None:
         self.id = str(uuid.uuid4())
         self._path = os.path.join(options.directory, "workers", self.id)
-        self._lock = open(self._path, "w")  # noqa: SIM115
+        self._lock = open(self._path, "w")  # noqa: SIM115  # open for as long as the worker lives
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def write(self, connection: Connection) -> None:

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.metadata imp
     openstack_meta_data,
     openstack_network_data,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 LATEST = "latest"
@@ -84,7 +85,7 @@ def _ec2(guest: Guest, words: list[str]) -> Document | None:
         return _text("meta-data/" if guest.user_data is None else "meta-data/\nuser-data")
     if words[1] != "meta-data":
         return None
-    node: t.Any = ec2_meta_data(guest.instance)
+    node: Json = ec2_meta_data(guest.instance)
     for word in words[2:]:
         # what begins with an underscore is said about a directory, and is not in it
         node = node.get(word) if isinstance(node, dict) and not word.startswith("_") else None
@@ -115,5 +116,5 @@ def _text(text: str) -> Document:
     return Document(text.encode(), TEXT)
 
 
-def _json(value: t.Mapping[str, t.Any]) -> Document:
+def _json(value: JsonMapping) -> Document:
     return Document(json.dumps(value).encode(), JSON)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     anew_requests,
     recorded,
@@ -27,7 +28,7 @@ from ..web.errors import ForbiddenError, as_bad_request
 
 
 def trigger(
-    connection: Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
+    connection: Connection, caller: Caller, asked: JsonMapping, request_id: str, key: str | None = None
 ) -> queue.Job:
     """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
@@ -94,6 +95,33 @@ def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -
         user_id=caller.user_id,
         request_id=request_id,
     )
+
+
+def cancel(connection: Connection, caller: Caller, job_id: str, _request_id: str) -> queue.Job:
+    """End a job. Raises as queue.cancel(), and ForbiddenError."""
+    _refuse_others(queue.get(connection, job_id, caller.reach), caller)
+    return queue.cancel(connection, job_id, caller.reach)
+
+
+def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) -> queue.Job:
+    """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
+    _refuse_others(queue.get(connection, job_id, caller.reach), caller)
+    return queue.retry(
+        connection,
+        job_id,
+        project_id=caller.reach,
+        user_id=caller.user_id,
+        request_id=request_id,
+        keep_timeout=caller.is_admin,
+    )
+
+
+def _refuse_others(job: queue.Job, caller: Caller) -> None:
+    """Who may not ask for a kind of job may not end or repeat one. Raises ForbiddenError."""
+    if job["kind"] in kinds.KINDS:
+        policy.check(kinds.KINDS[job["kind"]].operation)
+    elif not caller.is_admin:
+        raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
 
 
 def own(connection: Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:

@@ -8,18 +8,22 @@ from __future__ import annotations
 import functools
 import typing as t
 
+from flask.typing import ResponseReturnValue
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from ..web import policy
 from . import problems, streams
-from .operations import OPERATIONS, Operation, operation
+from .operations import OPERATIONS, Operation
 from .schemas import SCHEMAS, reference
 
-Document = dict[str, t.Any]
+Document = JsonObject
 
 SECURITY = "token"
 
 
-@operation("GET", "/openapi.json", "v1:openapi", "This document", {200: "Document"})
-def show_document() -> t.Any:
+@Operation("GET", "/openapi.json", "v1:openapi", "This document", {200: "Document"})
+def show_document() -> ResponseReturnValue:
     return document()
 
 

@@ -11,6 +11,9 @@ import re
 import typing as t
 
 from flask import Blueprint, request
+from flask.typing import ResponseReturnValue
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 from ..web import policy
 from ..web.errors import BadRequestError
@@ -19,22 +22,28 @@ from ..web.validation import Schema, body, check
 native = Blueprint("native", __name__, url_prefix="/v1")
 native.before_request(policy.guard)
 
-View = t.Callable[..., t.Any]
+View = t.Callable[..., ResponseReturnValue]
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _TRUTH = {"true": True, "false": False}
 
 
+OPERATIONS: list[Operation] = []
+
+
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """A route: what it takes and what it answers. Schemas of answers are names in schemas.SCHEMAS."""
+    """A route: what it takes and what it answers. Schemas of answers are names in schemas.SCHEMAS.
 
-    name: str
+    It decorates the view, which gets the path's parameters, and `query` and `body` where there are schemas for them.
+    """
+
     method: str
     path: str  # as OpenAPI writes it
     action: str
     summary: str
     answers: t.Mapping[int, str]
+    name: str = ""  # the view's
     description: str = ""
     query: Schema | None = None
     body: Schema | None = None
@@ -48,42 +57,30 @@ class Operation:
     def parameters(self) -> list[str]:
         return re.findall(r"\{(\w+)\}", self.path)
 
-
-OPERATIONS: list[Operation] = []
-
-
-def operation(
-    method: str, path: str, action: str, summary: str, answers: t.Mapping[int, str], **more: t.Any
-) -> t.Callable[[View], View]:
-    """Declare a route. The view gets the path's parameters, and `query` and `body` where it has schemas for them."""
-
-    def decorate(view: View) -> View:
-        endpoint = Operation(view.__name__, method, path, action, summary, answers, **more)
-        OPERATIONS.append(endpoint)
+    def __call__(self, view: View) -> View:
+        OPERATIONS.append(dataclasses.replace(self, name=view.__name__))
 
         @functools.wraps(view)
-        def validated(**parameters: str) -> t.Any:
-            if endpoint.query is not None:
-                parameters["query"] = query(endpoint.query)  # type: ignore[assignment]
+        def validated(**parameters: object) -> ResponseReturnValue:
+            if self.query is not None:
+                parameters["query"] = query(self.query)
             elif request.args:
                 query({"type": "object", "properties": {}, "additionalProperties": False})
-            if endpoint.body is not None:
-                parameters["body"] = body(endpoint.body)  # type: ignore[assignment]
+            if self.body is not None:
+                parameters["body"] = body(self.body)
             return view(**parameters)
 
-        rule = path.replace("{", "<").replace("}", ">")
-        native.add_url_rule(rule, view.__name__, policy.allows(action)(validated), methods=[method])
+        rule = self.path.replace("{", "<").replace("}", ">")
+        native.add_url_rule(rule, view.__name__, policy.allows(self.action)(validated), methods=[self.method])
         return view
 
-    return decorate
 
-
-def query(schema: Schema) -> dict[str, t.Any]:
+def query(schema: Schema) -> JsonObject:
     """The query's parameters, as what `schema` has them: whole numbers and truths are written as in JSON.
 
     Raises BadRequestError for what the schema does not allow, and for a parameter that is given twice.
     """
-    arguments: dict[str, t.Any] = {}
+    arguments: JsonObject = {}
     for name, values in request.args.lists():
         if len(values) > 1:
             raise BadRequestError(f"the query parameter {name[:70]!r} is given {len(values)} times")

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import Response, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 
 from ..web.context import request_id
 from ..web.dialects import title
 
 CONTENT_TYPE = "application/problem+json"
 
-PROBLEM: dict[str, t.Any] = {
+PROBLEM: JsonObject = {
     "type": "object",
     "description": "What went wrong (RFC 9457)",
     "properties": {
@@ -29,7 +29,7 @@ PROBLEM: dict[str, t.Any] = {
 }
 
 
-def problem(status: int, message: str, error: Exception | None = None) -> dict[str, t.Any]:
+def problem(status: int, message: str, error: Exception | None = None) -> JsonObject:
     return {
         "type": "about:blank",
         "title": title(status),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import typing as t
+from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
@@ -13,32 +13,32 @@ from ..web.context import current
 from ..web.host_names import veil
 from ..web.ledger import reading_ledger
 from . import views
-from .operations import operation
+from .operations import Operation
 
 
-@operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
-def list_hosts() -> t.Any:
+@Operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
+def list_hosts() -> ResponseReturnValue:
     with reading_ledger() as connection:
         hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
         return veil(connection, current().reach).over({"hosts": hosts})
 
 
-@operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
-def show_host(name: str) -> t.Any:
+@Operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
+def show_host(name: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         hidden = veil(connection, current().reach)
         host = status.host(connection, hidden.lift(name))
         return hidden.over({"host": views.host(host, current().is_admin)})
 
 
-@operation(
+@Operation(
     "GET",
     "/instances/{uuid}/placement",
     "compute:servers:placement",
     "Why an instance is where it is",
     {200: "Placement"},
 )
-def show_placement(uuid: str) -> t.Any:
+def show_placement(uuid: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         placement = status.placement(connection, uuid, current().reach)
         return veil(connection, current().reach).over({"placement": views.placement(placement)})

@@ -6,28 +6,29 @@
 from __future__ import annotations
 
 import re
-import typing as t
 import urllib.parse
 
 from flask import request
+from flask.typing import ResponseReturnValue
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ..jobs import kinds, queue
 from ..web import policy
 from ..web.context import current, request_id
-from ..web.errors import BadRequestError, ForbiddenError
+from ..web.errors import BadRequestError
 from ..web.host_names import Veil, veil
 from ..web.ledger import reading_ledger, writing_ledger
 from ..web.validation import check
 from . import acting, schemas, streams, views
-from .operations import operation
+from .operations import Operation
 
 KEY_HEADER, SEEN_HEADER = "Idempotency-Key", "Last-Event-ID"
 
 
-@operation("GET", "/jobs/kinds", "jobs:read", "Which jobs there are, and what variables each takes", {200: "Kinds"})
-def list_kinds() -> t.Any:
+@Operation("GET", "/jobs/kinds", "jobs:read", "Which jobs there are, and what variables each takes", {200: "Kinds"})
+def list_kinds() -> ResponseReturnValue:
     return {
         "kinds": [
             {
@@ -42,7 +43,7 @@ def list_kinds() -> t.Any:
     }
 
 
-@operation(
+@Operation(
     "POST",
     "/jobs",
     "jobs:create",
@@ -58,7 +59,7 @@ def list_kinds() -> t.Any:
     answer_headers={"Location": "path of the job"},
     conflicts=True,
 )
-def create_job(body: dict[str, t.Any]) -> t.Any:
+def create_job(body: JsonObject) -> ResponseReturnValue:
     key = request.headers.get(KEY_HEADER)
     if key is not None and (len(key) > queue.MAX_KEY or not re.fullmatch(schemas.KEY["pattern"], key)):
         raise BadRequestError(f"{KEY_HEADER}: give 1 to {queue.MAX_KEY} printable ASCII characters without spaces")
@@ -68,8 +69,8 @@ def create_job(body: dict[str, t.Any]) -> t.Any:
         return _accepted(connection, acting.trigger(connection, current(), body, request_id(), key))
 
 
-@operation("GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY)
-def list_jobs(query: dict[str, t.Any]) -> t.Any:
+@Operation("GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY)
+def list_jobs(query: JsonObject) -> ResponseReturnValue:
     caller = current()
     everywhere = query.get("all_projects", False)
     if everywhere:
@@ -89,19 +90,19 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
         shown = [_shown(job, hidden) for job in jobs]
     following = None
     if len(jobs) == limit:
-        asked = {name: value for name, value in request.args.items() if name != "marker"}
-        following = "/v1/jobs?" + urllib.parse.urlencode({**asked, "marker": jobs[-1]["id"]})
+        query_string = urllib.parse.urlencode({**request.args.to_dict(), "marker": jobs[-1]["id"]})
+        following = f"/v1/jobs?{query_string}"
     return {"jobs": shown, "next": following}
 
 
-@operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
-def show_job(job_id: str) -> t.Any:
+@Operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
+def show_job(job_id: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         job = queue.get(connection, job_id, current().reach)
         return {"job": _shown(job, veil(connection, current().reach))}
 
 
-@operation(
+@Operation(
     "GET",
     "/jobs/{job_id}/events",
     "jobs:read",
@@ -116,7 +117,7 @@ def show_job(job_id: str) -> t.Any:
     headers={SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
     stream=True,
 )
-def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
+def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     caller = current()
     seen = seen_before()
     after = query.get("after", 0) if seen is None else seen
@@ -138,7 +139,7 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
     return {"events": shown, "next": following}
 
 
-@operation(
+@Operation(
     "POST",
     "/jobs/{job_id}/cancel",
     "jobs:change",
@@ -148,13 +149,12 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
     answer_headers={"Location": "path of the job"},
     conflicts=True,
 )
-def cancel_job(job_id: str) -> t.Any:
+def cancel_job(job_id: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, current().reach))
-        return _accepted(connection, queue.cancel(connection, job_id, current().reach))
+        return _accepted(connection, acting.cancel(connection, current(), job_id, request_id()))
 
 
-@operation(
+@Operation(
     "POST",
     "/jobs/{job_id}/retry",
     "jobs:change",
@@ -163,19 +163,9 @@ def cancel_job(job_id: str) -> t.Any:
     answer_headers={"Location": "path of the new job"},
     conflicts=True,
 )
-def retry_job(job_id: str) -> t.Any:
-    caller = current()
+def retry_job(job_id: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, caller.reach))
-        job = queue.retry(
-            connection,
-            job_id,
-            project_id=caller.reach,
-            user_id=caller.user_id,
-            request_id=request_id(),
-            keep_timeout=caller.is_admin,
-        )
-        return _accepted(connection, job)
+        return _accepted(connection, acting.retry(connection, current(), job_id, request_id()))
 
 
 def seen_before() -> int | None:
@@ -188,17 +178,9 @@ def seen_before() -> int | None:
     return int(seen)
 
 
-def may_touch(job: t.Mapping[str, t.Any]) -> None:
-    """Who may not ask for a kind of job may not end or repeat one. Raises ForbiddenError."""
-    if job["kind"] in kinds.KINDS:
-        policy.check(kinds.KINDS[job["kind"]].operation)
-    elif not current().is_admin:
-        raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
-
-
-def _shown(job: t.Mapping[str, t.Any], hidden: Veil) -> dict[str, t.Any]:
+def _shown(job: queue.Job, hidden: Veil) -> JsonObject:
     return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
 
 
-def _accepted(connection: Connection, job: t.Mapping[str, t.Any]) -> t.Any:
+def _accepted(connection: Connection, job: queue.Job) -> ResponseReturnValue:
     return {"job": _shown(job, veil(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

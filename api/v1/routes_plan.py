@@ -8,11 +8,11 @@ It runs what a launch's tasks run, the operations `server` and `scheduler` thems
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import current_app
+from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
@@ -25,12 +25,12 @@ from ..web.errors import BadRequestError
 from ..web.host_names import veil
 from ..web.ledger import Ledger
 from . import schemas, views
-from .operations import operation
+from .operations import Operation
 
 MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
 
 
-@operation(
+@Operation(
     "POST",
     "/plan",
     "compute:servers:plan",
@@ -40,7 +40,7 @@ MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
     body=schemas.PLAN_REQUEST,
     conflicts=True,
 )
-def plan(body: dict[str, t.Any]) -> t.Any:
+def plan(body: JsonObject) -> ResponseReturnValue:
     caller = current()
     assert caller.project  # or the token has none, and may not
     ledger: Ledger = current_app.extensions["ledger"]

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from ..jobs import kinds, queue
 from ..web.context import ROLES
 from .problems import PROBLEM
 
-Schema = dict[str, t.Any]
+Schema = JsonObject
 
 PAGE, LARGEST_PAGE = 100, 1000
 UUID: Schema = {"type": "string", "format": "uuid", "pattern": kinds.UUID["pattern"]}

@@ -18,6 +18,7 @@ import typing as t
 from flask import Flask, Response, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, reading
 
 from ..jobs import queue
@@ -88,7 +89,7 @@ class Stream:
             places.release()
 
 
-def message(event: str, data: t.Any, number: int | None = None) -> str:
+def message(event: str, data: Json, number: int | None = None) -> str:
     # JSON holds no line break, so that one line carries it
     named = f"id: {number}\n" if number is not None else ""
     return f"{named}event: {event}\ndata: {json.dumps(data)}\n\n"
@@ -96,7 +97,7 @@ def message(event: str, data: t.Any, number: int | None = None) -> str:
 
 def _events(engine: Engine, job_id: str, who: Reader, after: int) -> t.Generator[str, None, None]:
     started = heard = checked = time.monotonic()
-    state: t.Any = None
+    state: Json = None
     yield f"retry: {RETRY}\n\n"
     while time.monotonic() - started < LONGEST:
         try:

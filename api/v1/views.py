@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import datetime
-import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.lines import lines_of
 
 from ..web.host_names import Veil
 from . import schemas
 
-Body = dict[str, t.Any]
-Record = t.Mapping[str, t.Any]
+Body = JsonObject
+Record = JsonMapping
 
 _HOST_PUBLIC = ("name", "up", "enabled", "zone", "aggregates", "instances", "building", "capacity")
 _HOST_INTERNAL = ("down_reason", "disabled_reason", "failed_builds", "facts")

@@ -21,7 +21,7 @@ from ...web.ledger import reading_ledger
 from ..blueprint import action, writing
 from ..common import Asked, Body, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text
+from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, each
 from ..views_instances import instance, instance_id
 from .groups import find_group
 from .instances import find, find_live
@@ -78,30 +78,20 @@ _CHANGES: t.Mapping[str, Shape] = {
     "InstanceId": Text(),
     "Attribute": Text(choices=NAMES),
     "Value": Text(),
-    "DisableApiTermination": _FLAG,
-    "DisableApiStop": _FLAG,
+    **each(_FLAG, "DisableApiTermination DisableApiStop SourceDestCheck EbsOptimized EnaSupport"),
     "InstanceInitiatedShutdownBehavior": Group({"Value": Text(choices=(STOP,))}),
     "GroupId": TEXTS,
     "InstanceType": _TEXT,
-    "SourceDestCheck": _FLAG,
-    "EbsOptimized": _FLAG,
-    "EnaSupport": _FLAG,
-    "UserData": Ignored(),
+    **each(Ignored(), "UserData Kernel Ramdisk SriovNetSupport EnclaveOptions"),
     "BlockDeviceMapping": ListOf(
         Group(
             {
-                "DeviceName": Text(32),
+                **each(Text(32), "DeviceName VirtualName NoDevice"),
                 "Ebs": Group({"DeleteOnTermination": Boolean(), "VolumeId": Text()}),
-                "VirtualName": Text(32),
-                "NoDevice": Text(32),
             }
         ),
         26,
     ),
-    "Kernel": Ignored(),
-    "Ramdisk": Ignored(),
-    "SriovNetSupport": Ignored(),
-    "EnclaveOptions": Ignored(),
 }
 
 

@@ -27,7 +27,7 @@ from .. import block_devices, filters, ids, images
 from ..blueprint import action, writing
 from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for, tell
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text
+from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, each
 from ..views_instances import ROOT_DEVICE
 from .instances import find_live
 
@@ -59,9 +59,7 @@ ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCo
     "DescribeImages",
     "image:read",
     {
-        "ImageId": TEXTS,
-        "Owner": TEXTS,
-        "ExecutableBy": TEXTS,
+        **each(TEXTS, "ImageId Owner ExecutableBy"),
         "IncludeDeprecated": Boolean(),
         "IncludeDisabled": Boolean(),
         "Filter": FILTERS,
@@ -236,7 +234,7 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
         "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "BootMode": Text(choices=("legacy-bios",)),
         "TagSpecification": TAG_SPECIFICATIONS,
-        **dict.fromkeys(("EnaSupport", "SriovNetSupport", "ImdsSupport"), Ignored()),
+        **each(Ignored(), "EnaSupport SriovNetSupport ImdsSupport"),
     },
     ["Name"],
 )
@@ -272,9 +270,7 @@ def register_image(asked: Asked) -> Body:
     "CreateImage",
     "compute:servers:create_image",
     {
-        "InstanceId": Text(),
-        "Name": Text(),
-        "Description": Text(),
+        **each(Text(), "InstanceId Name Description"),
         "NoReboot": Boolean(),
         "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "TagSpecification": TAG_SPECIFICATIONS,

@@ -82,6 +82,12 @@ class Place(t.NamedTuple):
     def tag_set(self, number: str) -> list[Body] | None:
         return tag_set(self.tags.get(number, {}))
 
+    def only(self, asked: Asked, kind: str, element: str, name: str, paths: filters.Paths, rest: Body) -> Body:
+        """The answer about what a project has one of: `kind` (ids.KINDS), its id as `name`, and `rest` about it."""
+        number = ids.of(kind, self.project)
+        body = {name: number, "ownerId": self.project, **rest, "tagSet": self.tag_set(number)}
+        return filters.listed(asked, element, name, [body], paths, kind)
+
 
 def _place() -> Place:
     project = current().project
@@ -99,34 +105,30 @@ def _place() -> Place:
 def describe_vpcs(asked: Asked) -> Body:
     place = _place()
     blocks = [row.cidr for row in place.subnets.values() if row.cidr] or ["0.0.0.0/32"]
-    v6 = [row.cidr_v6 for row in place.subnets.values() if row.cidr_v6]
+    v6 = [row.cidr_v6 for row in place.subnets.values()]
     body: Body = {
-        "vpcId": place.vpc,
-        "ownerId": place.project,
         "state": "available",
         "cidrBlock": blocks[0],
         "dhcpOptionsId": ids.of("dopt", place.project),
         "instanceTenancy": "default",
         "isDefault": True,
-        "cidrBlockAssociationSet": [
-            {
-                "associationId": ids.named("vpc-cidr-assoc", place.project, block),
-                "cidrBlock": block,
-                "cidrBlockState": {"state": "associated"},
-            }
-            for block in blocks
-        ],
-        "ipv6CidrBlockAssociationSet": [
-            {
-                "associationId": ids.named("vpc-cidr-assoc", place.project, block),
-                "ipv6CidrBlock": block,
-                "ipv6CidrBlockState": {"state": "associated"},
-            }
-            for block in v6
-        ],
-        "tagSet": place.tag_set(place.vpc),
+        "cidrBlockAssociationSet": _associations("vpc", place.project, "cidrBlock", blocks),
+        "ipv6CidrBlockAssociationSet": _associations("vpc", place.project, "ipv6CidrBlock", v6),
     }
-    return filters.listed(asked, "vpcSet", "vpcId", [body], VPC_FILTERS, "vpc")
+    return place.only(asked, "vpc", "vpcSet", "vpcId", VPC_FILTERS, body)
+
+
+def _associations(kind: str, owner: str, element: str, blocks: t.Iterable[str | None]) -> list[Body]:
+    """The `element` that each of these blocks of addresses is of its owner, a VPC or subnet; None is no block."""
+    return [
+        {
+            "associationId": ids.named(f"{kind}-cidr-assoc", owner, block),
+            element: block,
+            f"{element}State": {"state": "associated"},
+        }
+        for block in blocks
+        if block
+    ]
 
 
 @action(
@@ -167,15 +169,7 @@ def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
         "mapPublicIpOnLaunch": False,
         "assignIpv6AddressOnCreation": row.cidr_v6 is not None,
         "mapCustomerOwnedIpOnLaunch": False,
-        "ipv6CidrBlockAssociationSet": [
-            {
-                "associationId": ids.named("subnet-cidr-assoc", row.uuid, row.cidr_v6),
-                "ipv6CidrBlock": row.cidr_v6,
-                "ipv6CidrBlockState": {"state": "associated"},
-            }
-        ]
-        if row.cidr_v6
-        else [],
+        "ipv6CidrBlockAssociationSet": _associations("subnet", row.uuid, "ipv6CidrBlock", [row.cidr_v6]),
         "enableDns64": False,
         "ipv6Native": False,
         "tagSet": tag_set({"Name": row.name, **place.tags.get(number, {})}),
@@ -188,9 +182,7 @@ def describe_route_tables(asked: Asked) -> Body:
     number = ids.of("rtb", place.project)
     own = {"destinationCidrBlock": None, "gatewayId": "local", "state": "active", "origin": "CreateRouteTable"}
     body: Body = {
-        "routeTableId": number,
         "vpcId": place.vpc,
-        "ownerId": place.project,
         "propagatingVgwSet": [],
         "routeSet": [
             *({**own, "destinationCidrBlock": row.cidr} for row in place.subnets.values()),
@@ -209,22 +201,15 @@ def describe_route_tables(asked: Asked) -> Body:
                 "associationState": {"state": "associated"},
             }
         ],
-        "tagSet": place.tag_set(number),
     }
-    return filters.listed(asked, "routeTableSet", "routeTableId", [body], TABLE_FILTERS, "rtb")
+    return place.only(asked, "rtb", "routeTableSet", "routeTableId", TABLE_FILTERS, body)
 
 
 @action("DescribeInternetGateways", "network:routers:read", {"InternetGatewayId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_internet_gateways(asked: Asked) -> Body:
     place = _place()
-    number = ids.of("igw", place.project)
-    body: Body = {
-        "internetGatewayId": number,
-        "ownerId": place.project,
-        "attachmentSet": [{"vpcId": place.vpc, "state": "available"}],
-        "tagSet": place.tag_set(number),
-    }
-    return filters.listed(asked, "internetGatewaySet", "internetGatewayId", [body], GATEWAY_FILTERS, "igw")
+    body: Body = {"attachmentSet": [{"vpcId": place.vpc, "state": "available"}]}
+    return place.only(asked, "igw", "internetGatewaySet", "internetGatewayId", GATEWAY_FILTERS, body)
 
 
 @action("DescribeNetworkAcls", "network:read", {"NetworkAclId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -232,9 +217,7 @@ def describe_network_acls(asked: Asked) -> Body:
     place = _place()
     number = ids.of("acl", place.project)
     body: Body = {
-        "networkAclId": number,
         "vpcId": place.vpc,
-        "ownerId": place.project,
         "default": True,
         "entrySet": [
             {"ruleNumber": 100, "protocol": "-1", "ruleAction": "allow", "egress": egress, "cidrBlock": "0.0.0.0/0"}
@@ -248,32 +231,27 @@ def describe_network_acls(asked: Asked) -> Body:
             }
             for subnet in place.subnets
         ],
-        "tagSet": place.tag_set(number),
     }
-    return filters.listed(asked, "networkAclSet", "networkAclId", [body], ACL_FILTERS, "acl")
+    return place.only(asked, "acl", "networkAclSet", "networkAclId", ACL_FILTERS, body)
 
 
 @action("DescribeDhcpOptions", "network:read", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_dhcp_options(asked: Asked) -> Body:
     place = _place()
     first = next(iter(place.subnets.values()), None)
-    number = ids.of("dopt", place.project)
     configured = {
         "domain-name": [first.domain if first else "novalocal"],
         "domain-name-servers": (first.dns if first else []) or ["AmazonProvidedDNS"],
         "ntp-servers": first.ntp if first else [],
     }
     body: Body = {
-        "dhcpOptionsId": number,
-        "ownerId": place.project,
         "dhcpConfigurationSet": [
             {"key": key, "valueSet": [{"value": value} for value in values]}
             for key, values in configured.items()
             if values
-        ],
-        "tagSet": place.tag_set(number),
+        ]
     }
-    return filters.listed(asked, "dhcpOptionsSet", "dhcpOptionsId", [body], DHCP_FILTERS, "dopt")
+    return place.only(asked, "dopt", "dhcpOptionsSet", "dhcpOptionsId", DHCP_FILTERS, body)
 
 
 @action("DescribeNetworkInterfaces", "network:ports:read", {"NetworkInterfaceId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -310,14 +288,14 @@ def describe_network_interfaces(asked: Asked) -> Body:
 )
 def describe_network_interface_attribute(asked: Asked) -> Body:
     shown = describe_network_interfaces({"NetworkInterfaceId": [asked["NetworkInterfaceId"]]})
-    (found,) = shown["networkInterfaceSet"]
+    (interface,) = shown["networkInterfaceSet"]
     attributes = {
-        "description": {"description": {"value": found["description"]}},
-        "groupSet": {"groupSet": found["groupSet"]},
+        "description": {"description": {"value": interface["description"]}},
+        "groupSet": {"groupSet": interface["groupSet"]},
         "sourceDestCheck": {"sourceDestCheck": {"value": True}},
-        "attachment": {"attachment": found["attachment"]},
+        "attachment": {"attachment": interface["attachment"]},
     }
     name = asked.get("Attribute", "description")
     if name not in attributes:
         raise invalid("attribute", name)
-    return {"networkInterfaceId": found["networkInterfaceId"], **attributes[name]}
+    return {"networkInterfaceId": interface["networkInterfaceId"], **attributes[name]}

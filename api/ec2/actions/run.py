@@ -37,8 +37,8 @@ from ..parameters import (
     Ignored,
     ListOf,
     Number,
-    Shape,
     Text,
+    each,
 )
 from .groups import find_group
 
@@ -53,28 +53,22 @@ REFUSED: t.Mapping[type[Exception], str] = {
 _INTERFACE = Group(
     {
         "DeviceIndex": Number(0, 31),
-        "NetworkInterfaceId": Text(),
-        "SubnetId": Text(),
+        **each(Text(), "NetworkInterfaceId SubnetId Description InterfaceType"),
         "PrivateIpAddress": Text(64),
         "PrivateIpAddresses": ListOf(Group({"PrivateIpAddress": Text(64), "Primary": Boolean()}), 10),
         "SecurityGroupId": TEXTS,
         "AssociatePublicIpAddress": Boolean(),
         "DeleteOnTermination": Boolean(),
-        "Description": Text(),
-        "InterfaceType": Text(),
         "Ipv6AddressCount": Number(),
         "NetworkCardIndex": Number(),
     }
 )
 # What has one value here, or none: taken, and nothing comes of it
-_TAKEN: t.Mapping[str, Shape] = dict.fromkeys(
-    (
-        *("Monitoring", "EbsOptimized", "CreditSpecification", "CpuOptions", "MaintenanceOptions"),
-        *("PrivateDnsNameOptions", "CapacityReservationSpecification", "HibernationOptions", "EnclaveOptions"),
-        *("NetworkPerformanceOptions", "Ipv6AddressCount", "AdditionalInfo", "KernelId", "RamdiskId"),
-        *("EnablePrimaryIpv6", "AddressingType"),
-    ),
+_TAKEN = each(
     Ignored(),
+    "Monitoring EbsOptimized CreditSpecification CpuOptions MaintenanceOptions PrivateDnsNameOptions "
+    "CapacityReservationSpecification HibernationOptions EnclaveOptions NetworkPerformanceOptions Ipv6AddressCount "
+    "AdditionalInfo KernelId RamdiskId EnablePrimaryIpv6 AddressingType",
 )
 # What changes what a client gets so much that it is told when there is no such thing
 _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "LicenseSpecification")
@@ -84,24 +78,19 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
     "RunInstances",
     "compute:servers:create",
     {
-        "ImageId": Text(),
-        "InstanceType": Text(),
+        **each(Text(), "ImageId InstanceType KeyName SubnetId"),
         "MinCount": Number(1, 1000),
         "MaxCount": Number(1, 1000),
-        "KeyName": Text(),
         "SecurityGroup": TEXTS,
         "SecurityGroupId": TEXTS,
         "UserData": Base64(MAX_USER_DATA),
         "Placement": Group(
             {
-                "AvailabilityZone": Text(),
-                "GroupName": Text(),
+                **each(Text(), "AvailabilityZone GroupName AvailabilityZoneId"),
                 "Tenancy": Text(choices=("default",)),
                 "Affinity": Ignored(),
-                "AvailabilityZoneId": Text(),
             }
         ),
-        "SubnetId": Text(),
         "PrivateIpAddress": Text(64),
         "NetworkInterface": ListOf(_INTERFACE, 10),
         "MetadataOptions": Group(METADATA_OPTIONS),

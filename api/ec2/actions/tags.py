@@ -10,7 +10,7 @@ from ...web.ledger import reading_ledger
 from .. import filters, resources
 from ..blueprint import action, writing
 from ..common import Asked, Body, Tags, tags_in
-from ..parameters import FILTERS, PAGING, TAGS, TEXTS, Group, ListOf, Text
+from ..parameters import FILTERS, PAGING, TAGS, TEXTS
 
 TAG_FILTERS = filters.like("key value resource-id resource-type")
 
@@ -52,7 +52,7 @@ def create_tags(asked: Asked) -> Body:
     "DeleteTags",
     "compute:server-metadata:write",
     # a tag whose value is said is deleted only if it has that value
-    {"ResourceId": TEXTS, "Tag": ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)},
+    {"ResourceId": TEXTS, "Tag": TAGS},
     ["ResourceId"],
 )
 def delete_tags(asked: Asked) -> Body:

@@ -16,7 +16,7 @@ from .. import filters, ids, volumes
 from ..blueprint import action, once, writing
 from ..common import Asked, Body, Record, tags_for, tell, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text
+from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text, each
 from .instances import find as find_instances
 from .instances import find_live
 
@@ -83,16 +83,13 @@ def describe_volume_attribute(asked: Asked) -> Body:
     "CreateVolume",
     "volume:write",
     {
-        "AvailabilityZone": Text(),
-        "AvailabilityZoneId": Text(),
+        **each(Text(), "AvailabilityZone AvailabilityZoneId SnapshotId VolumeType"),
         "Size": Number(1, volumes.LARGEST),
-        "SnapshotId": Text(),
-        "VolumeType": Text(),
         "Encrypted": Boolean(),
         "MultiAttachEnabled": Boolean(),
         "TagSpecification": TAG_SPECIFICATIONS,
         "ClientToken": TOKEN,
-        **dict.fromkeys(("Iops", "Throughput", "KmsKeyId", "VolumeInitializationRate"), Ignored()),
+        **each(Ignored(), "Iops Throughput KmsKeyId VolumeInitializationRate"),
     },
 )
 def create_volume(asked: Asked) -> Body:

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
     run,
     run_job,
 )
-from api.jobs import durable, housekeeping, queue, schedule
+from api.jobs import durable, housekeeping, queue
 from api.jobs.options import Options
 from tests.api.jobs.clouds import JobCloud
 
@@ -30,21 +30,21 @@ def set_job(cloud: JobCloud, job_id: str | None, **values: object) -> None:
 
 
 def test_a_reconcile_is_asked_for_when_the_last_one_is_long_ago(jobs: JobCloud) -> None:
-    first = schedule.reconcile_when_due(jobs.engine, 60)
+    first = housekeeping.reconcile_when_due(jobs.engine, 60)
     assert jobs.job(str(first))["kind"] == "reconcile"
     set_job(jobs, first, created_at=time.time() - 100)
-    assert schedule.reconcile_when_due(jobs.engine, 60) is None  # it waits still
+    assert housekeeping.reconcile_when_due(jobs.engine, 60) is None  # it waits still
     set_job(jobs, first, state="succeeded")
-    assert schedule.reconcile_when_due(jobs.engine, 200) is None
-    assert schedule.reconcile_when_due(jobs.engine, 60) is not None
-    assert schedule.reconcile_when_due(jobs.engine, 60) is None
+    assert housekeeping.reconcile_when_due(jobs.engine, 200) is None
+    assert housekeeping.reconcile_when_due(jobs.engine, 60) is not None
+    assert housekeeping.reconcile_when_due(jobs.engine, 60) is None
 
 
 def test_a_job_for_one_host_counts_for_nothing(jobs: JobCloud) -> None:
     with transaction(jobs.engine) as connection:
         queue.enqueue(connection, "reconcile", variables={"limit": "hv1"})
         queue.enqueue(connection, "reconcile", check_mode=True)
-    assert schedule.reconcile_when_due(jobs.engine, 60) is not None
+    assert housekeeping.reconcile_when_due(jobs.engine, 60) is not None
 
 
 def test_it_is_off_unless_asked_for() -> None:
