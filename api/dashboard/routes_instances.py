@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
