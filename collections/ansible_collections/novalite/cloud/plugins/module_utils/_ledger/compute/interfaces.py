@@ -30,6 +30,7 @@ from ..queries import actions, adopted
 from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
 from ..queries.views import instances_by
+from . import server_actions
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}
@@ -109,12 +110,7 @@ def begin_detach(
 
 def check(connection: sa.Connection, action: str, row: InstanceRow) -> None:
     """Raise ConflictError, in Nova's words, unless the server's interfaces may change now."""
-    if row.task_state is not None:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
-    if row.vm_state not in ALLOWED:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
-    if row.host is None:
-        raise ConflictError(f"Instance {row.uuid} is not ready")
+    server_actions.refuse_wrong_state(action, ALLOWED, row)
     adopted.refuse(connection, [row.uuid], action)
     busy = sa.select(vif.c.id).where(vif.c.instance_uuid == row.uuid, vif.c.status.is_not(None))
     other = connection.execute(busy).scalar()
@@ -183,15 +179,9 @@ def _bring_groups(connection: sa.Connection, row: InstanceRow, number: str) -> N
 def _record(
     connection: sa.Connection, status: str, row: InstanceRow, number: str, request_id: str, user_id: str | None
 ) -> None:
+    whose = row.project_id if user_id is not None else None
     details = {row.uuid: {"port": number}}
-    actions.start(
-        connection,
-        ACTIONS[status],
-        details,
-        request_id,
-        user_id=user_id,
-        project_id=row.project_id if user_id is not None else None,
-    )
+    actions.start(connection, ACTIONS[status], details, request_id, user_id=user_id, project_id=whose)
 
 
 def network_named(

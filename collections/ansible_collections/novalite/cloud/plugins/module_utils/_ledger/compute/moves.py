@@ -16,6 +16,7 @@ import uuid as uuids
 
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..._model.instance import Flavor
 from ..._model.rows import InstanceRow, MoveRow
 from ..db.tables import instance, vif
@@ -83,7 +84,7 @@ def open_moves(connection: sa.Connection, uuids: t.Iterable[str] | None = None) 
 
 
 def set_status(connection: sa.Connection, ids: t.Iterable[int], status: str, message: str | None = None) -> None:
-    values: dict[str, t.Any] = {"status": status, "updated_at": now_()}
+    values: JsonObject = {"status": status, "updated_at": now_()}
     if message is not None:
         values["message"] = actions.one_line(message)
     connection.execute(sa.update(migration).where(migration.c.id.in_(sorted(ids))).values(**values))
@@ -153,32 +154,26 @@ def undo(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str)
 
 def commit(connection: sa.Connection, move: MoveRow, task_state: str) -> bool:
     """From now on the instance is on the move's destination, in its new size. False when somebody else has it."""
-    done = connection.execute(
-        sa.update(instance)
-        .where(
-            instance.c.uuid == move.instance_uuid,
-            instance.c.deleted == 0,
-            instance.c.task_state == task_state,
-            instance.c.host == move.source_host,
-        )
-        .values(host=move.dest_host, flavor=move.new_flavor, updated_at=now_())
-    ).rowcount
+    after = {"host": move.dest_host, "flavor": move.new_flavor}
+    done = _swap(connection, move, task_state, move.source_host, after)
     if done:
         set_status(connection, [move.id], POST)
-    return bool(done)
+    return done
 
 
 def take_back(connection: sa.Connection, move: MoveRow, task_state: str | None) -> bool:
     """From now on the instance is on the move's source again, in its old size. False when somebody else has it."""
-    same_task = instance.c.task_state.is_not_distinct_from(task_state)
-    done = connection.execute(
-        sa.update(instance)
-        .where(
-            instance.c.uuid == move.instance_uuid, instance.c.deleted == 0, same_task, instance.c.host == move.dest_host
-        )
-        .values(host=move.source_host, flavor=move.old_flavor, vm_state=move.old_vm_state, updated_at=now_())
-    ).rowcount
-    return bool(done)
+    after = {"host": move.source_host, "flavor": move.old_flavor, "vm_state": move.old_vm_state}
+    return _swap(connection, move, task_state, move.dest_host, after)
+
+
+def _swap(
+    connection: sa.Connection, move: MoveRow, task_state: str | None, host: str | None, after: JsonObject
+) -> bool:
+    columns = instance.c
+    same = sa.and_(columns.task_state.is_not_distinct_from(task_state), columns.host == host)
+    mine = sa.and_(columns.uuid == move.instance_uuid, columns.deleted == 0)
+    return bool(connection.execute(sa.update(instance).where(mine, same).values(**after, updated_at=now_())).rowcount)
 
 
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
@@ -189,7 +184,7 @@ def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: st
         give_up(connection, move, move.source_host, now)
         return
     set_status(connection, [move.id], FINISHED, error)
-    values: dict[str, t.Any] = {"vm_state": "resized", "updated_at": now}
+    values: JsonObject = {"vm_state": "resized", "updated_at": now}
     connection.execute(sa.update(instance).where(instance.c.id == row.id, instance.c.deleted == 0).values(**values))
     if move.source_host != move.dest_host:  # which keeps disks, and a claim
         _leave_networks(connection, move, move.source_host, now)
@@ -197,20 +192,20 @@ def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: st
 
 def settle_confirm(connection: sa.Connection, move: MoveRow) -> None:
     """The source has nothing of it any more."""
-    set_status(connection, [move.id], CONFIRMED)
-    if move.source_host == move.dest_host:
-        change_claim(connection, move.instance_uuid, move.source_host, move.new_flavor)
-    else:
-        give_up(connection, move, move.source_host)
+    _settle(connection, move, CONFIRMED, move.source_host, move.new_flavor)
 
 
 def settle_revert(connection: sa.Connection, move: MoveRow) -> None:
     """The instance is what it was before, where it was before."""
-    set_status(connection, [move.id], REVERTED)
+    _settle(connection, move, REVERTED, move.dest_host, move.old_flavor)
+
+
+def _settle(connection: sa.Connection, move: MoveRow, status: str, left: str | None, flavor: Flavor) -> None:
+    set_status(connection, [move.id], status)
     if move.source_host == move.dest_host:
-        change_claim(connection, move.instance_uuid, move.source_host, move.old_flavor)
+        change_claim(connection, move.instance_uuid, move.source_host, flavor)
     else:
-        give_up(connection, move, move.dest_host)
+        give_up(connection, move, left)
 
 
 def end_with(connection: sa.Connection, uuids: t.Collection[str]) -> None:

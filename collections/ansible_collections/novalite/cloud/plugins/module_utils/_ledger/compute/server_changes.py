@@ -11,6 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, QuotaError
+from ..._json import JsonMapping
 from ..._model.rows import InstanceRow
 from ..db.tables import instance, instance_security_group, security_group, server_group_member
 from ..db.tables_jobs import job, job_instance
@@ -28,7 +29,7 @@ def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
         raise ConflictError(f"Instance {row.uuid} is locked")
 
 
-def change(connection: sa.Connection, row: InstanceRow, values: t.Mapping[str, t.Any]) -> None:
+def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
     """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
     changed = connection.execute(
         sa.update(instance)
@@ -126,9 +127,7 @@ def leave_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> b
     return bool(gone.rowcount)
 
 
-def open_job(
-    connection: sa.Connection, uuid: str, kind: str, variables: t.Mapping[str, t.Any] | None = None
-) -> str | None:
+def open_job(connection: sa.Connection, uuid: str, kind: str, variables: JsonMapping | None = None) -> str | None:
     """The id of a job of this kind (and with these variables) about the instance that waits or runs."""
     query = (
         sa.select(job.c.id, job.c.variables)

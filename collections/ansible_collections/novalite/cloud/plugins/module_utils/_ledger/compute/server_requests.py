@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
+from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import Flavor, Image, Instance
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
@@ -51,12 +52,12 @@ class ServerRequest:
     security_groups: tuple[str, ...]
     availability_zone: str | None
     metadata: dict[str, str]
-    hints: dict[str, t.Any]  # for the scheduler, with requirements and rank
+    hints: JsonObject  # for the scheduler, with requirements and rank
     guest: GuestRequest
     volumes: tuple[VolumeRequest, ...] = ()
 
 
-def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
+def expand(entries: t.Sequence[JsonMapping]) -> list[ServerRequest]:
     """Every server that `entries` ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as Nova does.
 
     Raises NovaliteError naming the first value that cannot be, before anything was looked up or written.
@@ -75,7 +76,7 @@ def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
     return requests
 
 
-def expand_names(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+def expand_names(entries: t.Sequence[JsonMapping]) -> list[str]:
     """The names that the same `entries` would make with state=present; nothing but name and count is looked at."""
     names: list[str] = []
     for entry in entries:
@@ -86,7 +87,7 @@ def expand_names(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def check_label(value: t.Any, what: str) -> str:
+def check_label(value: object, what: str) -> str:
     """`value`, if it is one RFC 1123 host name label (1 to 63 letters, digits, inner hyphens); else NovaliteError."""
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         raise NovaliteError(
@@ -171,7 +172,7 @@ def asks_otherwise(request: ServerRequest, stored: Instance) -> bool:
     )
 
 
-def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterator[ServerRequest]:
+def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerRequest]:
     hostname = entry.get("hostname")
     if hostname is not None:
         check_label(hostname, f"hostname of '{name}'")
@@ -207,11 +208,11 @@ def _numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
-def _name_of(entry: t.Mapping[str, t.Any]) -> str:
+def _name_of(entry: JsonMapping) -> str:
     return check_label(entry.get("name"), "server name")
 
 
-def _count_of(entry: t.Mapping[str, t.Any]) -> int:
+def _count_of(entry: JsonMapping) -> int:
     value = entry.get("count")
     if value is None:
         return 1
@@ -224,7 +225,7 @@ def _count_of(entry: t.Mapping[str, t.Any]) -> int:
     return count
 
 
-def _networks_of(name: str, count: int, value: t.Any) -> tuple[NetworkRequest, ...] | None:
+def _networks_of(name: str, count: int, value: Json) -> tuple[NetworkRequest, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not value or len(value) > MAX_NICS:
@@ -237,7 +238,7 @@ def _networks_of(name: str, count: int, value: t.Any) -> tuple[NetworkRequest, .
     return networks
 
 
-def _network_of(name: str, item: t.Any) -> NetworkRequest:
+def _network_of(name: str, item: Json) -> NetworkRequest:
     if isinstance(item, str) and item:
         return NetworkRequest(_text(name, "network", item) or "")
     if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
@@ -256,7 +257,7 @@ def _network_of(name: str, item: t.Any) -> NetworkRequest:
     return NetworkRequest(_text(name, "network", item["name"]) or "", str(parsed))
 
 
-def _groups_of(name: str, value: t.Any) -> tuple[str, ...]:
+def _groups_of(name: str, value: Json) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MAX_GROUPS:
         raise NovaliteError(f"security_groups of '{name}': give a list of at most {MAX_GROUPS} names")
     groups = [_text(name, "security group", item) for item in value]
@@ -265,7 +266,7 @@ def _groups_of(name: str, value: t.Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(group for group in groups if group))
 
 
-def _metadata_of(name: str, value: t.Any) -> dict[str, str]:
+def _metadata_of(name: str, value: Json) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -283,7 +284,7 @@ def _metadata_of(name: str, value: t.Any) -> dict[str, str]:
     return items
 
 
-def _text(name: str, what: str, value: t.Any) -> str | None:
+def _text(name: str, what: str, value: Json) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
@@ -299,7 +300,7 @@ def _refuse_twice(what: str, values: t.Sequence[str]) -> None:
         seen.add(value)
 
 
-def _shown(value: t.Any, quote: bool = True) -> str:
+def _shown(value: object, quote: bool = True) -> str:
     """`value` for an error of one line: escaped, and cut, for it may be anything of any length."""
     text = value if isinstance(value, str) else repr(value)
     text = text.encode("unicode_escape").decode("ascii")
@@ -307,5 +308,5 @@ def _shown(value: t.Any, quote: bool = True) -> str:
     return f"'{text}'" if quote else text
 
 
-def _listed(values: t.Iterable[t.Any]) -> str:
+def _listed(values: t.Iterable[object]) -> str:
     return ", ".join(str(value) for value in values)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
-from ..._json import JsonMapping
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
@@ -40,7 +40,15 @@ STATES = ("active", "error", "retry", "deleted")
 # a server whose deletion was asked for does not come back because its build ends just then
 _BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
 
-Outcome = t.Mapping[str, t.Any]
+
+class Outcome(t.TypedDict, total=False):
+    """What became of a server, or (`uuids`) of several; `state` is one of STATES."""
+
+    state: str
+    uuids: list[str]
+    host: str | None
+    reason: str | None
+    power_state: int | None
 
 
 @dataclass
@@ -57,7 +65,7 @@ class _Report:
 
 def record_outcomes(
     connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`.
 
     Returns what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an
@@ -84,7 +92,7 @@ def record_outcomes(
 
     after = instances_by(connection, uuids=outcomes, deleted=True)
     waiting = set(report.retry)
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(report.changed),
         "instances": after,
         "retry": [server for server in after if server["uuid"] in waiting],
@@ -158,7 +166,7 @@ def _retry(
         attempts = [*row.attempts, host]
         message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
         if len(attempts) >= max_attempts:
-            last = {
+            last: Outcome = {
                 "state": "error",
                 "host": host,
                 "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
@@ -198,7 +206,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
         if (row.vm_state == "error" and not deleting) or (deleting and _fault_of(row) == message):
             report.error(row, _fault_of(row))  # said before; the first reason stays
             continue
-        values: dict[str, t.Any] = {"fault": fault, "updated_at": now}
+        values: JsonObject = {"fault": fault, "updated_at": now}
         guard: sa.ColumnElement[bool]
         if deleting:
             # The guest may still run there: it keeps host, claim and address until a deletion succeeds.
@@ -215,8 +223,8 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
                 "attempts": attempts,
             }
             built.append((row.uuid, host, message))
-            if outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
-                blamed.append((row.uuid, outcome["host"]))
+            if named := outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
+                blamed.append((row.uuid, named))
         if _swap(connection, row, (guard,), values):
             report.changed.add(row.uuid)
             report.error(row, message)
@@ -298,18 +306,20 @@ def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) 
     )
 
 
-def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[t.Any]:
-    return list(
-        connection.execute(sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids))))
-    )
+def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[tuple[str, int]]:
+    query = sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids)))
+    return [(row.instance_uuid, row.network_id) for row in connection.execute(query)]
 
 
 def _leave_hosts(
-    connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int, networks: list[t.Any] | None = None
+    connection: sa.Connection,
+    hosts: t.Mapping[str, str | None],
+    now: int,
+    networks: list[tuple[str, int]] | None = None,
 ) -> None:
     """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
     found = _networks_of(connection, hosts) if networks is None else networks
-    for network_id, host in sorted({(nic.network_id, hosts[nic.instance_uuid] or "") for nic in found}):
+    for network_id, host in sorted({(network_id, hosts[uuid] or "") for uuid, network_id in found}):
         if host:
             release_host_address(connection, network_id, host, now)
 
@@ -367,7 +377,7 @@ def _too_late(row: InstanceRow, wanted: str, host: str | None) -> str:
     return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
 
 
-def _summary(one: Instance) -> dict[str, t.Any]:
+def _summary(one: Instance) -> JsonObject:
     return {
         **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
         "fault": None if one["fault"] is None else one["fault"]["message"],

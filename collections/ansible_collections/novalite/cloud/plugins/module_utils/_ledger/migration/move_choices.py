@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping
 from ..._model.instance import Instance
 from ..._model.move import Move
 from ..._model.rows import MoveRow
@@ -19,15 +20,13 @@ from ..placement import move_claims
 from ..queries.views import instances_by
 from .move_begin import local_volume
 
-Params = t.Mapping[str, t.Any]
-
 
 def away_from(connection: sa.Connection, host: str) -> list[Instance]:
     """Those that left `host` for its maintenance, and have not moved since."""
-    last: dict[str, t.Any] = {}
+    last: dict[str, MoveRow] = {}
     for row in connection.execute(sa.select(migration).order_by(migration.c.id)):
         if row.status not in (moves.ERROR, moves.REVERTED, "cancelled"):
-            last[row.instance_uuid] = row
+            last[row.instance_uuid] = t.cast(MoveRow, row)
     gone = {
         uuid: row.dest_host
         for uuid, row in last.items()
@@ -57,7 +56,7 @@ def is_settled(connection: sa.Connection, action: str, one: Instance, flavor: st
     return not waits and last == (moves.CONFIRMED if action == "confirmResize" else moves.REVERTED)
 
 
-def place(connection: sa.Connection, one: Instance, move: MoveRow, params: Params) -> move_claims.Place:
+def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping) -> move_claims.Place:
     """Find a host for it and claim it there; its reasons where there is none."""
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
     if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:

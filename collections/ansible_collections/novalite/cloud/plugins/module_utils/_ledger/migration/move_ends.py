@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
@@ -20,15 +19,14 @@ from .move_outcomes import error_of
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
-Params = t.Mapping[str, t.Any]
 
 
-def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def resolve(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
     said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
     found = {uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING}
     instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
-    result: dict[str, t.Any] = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
+    result: JsonObject = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":
         for server in instances:
             for host in (found[server["uuid"]].source_host, found[server["uuid"]].dest_host):

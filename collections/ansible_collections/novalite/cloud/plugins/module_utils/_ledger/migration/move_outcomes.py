@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.move import Error, Move
 from ..._model.rows import InstanceRow, MoveRow
@@ -18,10 +17,8 @@ from ..db.tables import instance
 from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 
-Params = t.Mapping[str, t.Any]
 
-
-def record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Record the step `commit` or `end` of the moves; `params["before"]` is the result of the step before."""
     before = params.get("before") or {}
     going = _knowing(params, before.get("moves") or params.get("moves") or [])
@@ -29,7 +26,7 @@ def record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return _so_far(before, step(connection, params, going))
 
 
-def _commit(connection: sa.Connection, params: Params, going: list[Move]) -> dict[str, t.Any]:
+def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
     """Those whose disks have arrived belong to their new hosts; for the others it is over."""
     action = params["action"]
     said = _said(params, going)
@@ -56,7 +53,7 @@ def _commit(connection: sa.Connection, params: Params, going: list[Move]) -> dic
     return _result(connection, going, done, errors)
 
 
-def _end(connection: sa.Connection, params: Params, going: list[Move]) -> dict[str, t.Any]:
+def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
     """How it went. A guest that did not come up on its destination goes back to where its disks are whole."""
     action = params["action"]
     said = _said(params, going)
@@ -115,11 +112,11 @@ def _power(one: Move) -> int:
     return server_actions.RUNNING if one["starts"] else server_actions.SHUTDOWN
 
 
-def _write(connection: sa.Connection, uuid: str, values: dict[str, t.Any]) -> None:
+def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
     connection.execute(sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0).values(**values))
 
 
-def _said(params: Params, going: list[Move]) -> dict[str, str | None]:
+def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
     """What was said of each move: None when each host that has a part in it did its part. Silence is no success."""
     outcomes = {one["host"]: one for one in params.get("outcomes") or []}
     ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
@@ -140,7 +137,7 @@ def _said(params: Params, going: list[Move]) -> dict[str, str | None]:
     return said
 
 
-def _knowing(params: Params, going: list[Move]) -> list[Move]:
+def _knowing(params: JsonMapping, going: list[Move]) -> list[Move]:
     """The moves, each with `known`: whether its guest is where it was, should it not have moved."""
     outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
     return [
@@ -153,7 +150,7 @@ def _knowing(params: Params, going: list[Move]) -> list[Move]:
     ]
 
 
-def _result(connection: sa.Connection, going: list[Move], done: list[str], errors: list[Error]) -> dict[str, t.Any]:
+def _result(connection: sa.Connection, going: list[Move], done: list[str], errors: list[Error]) -> JsonObject:
     failed = {error["uuid"] for error in errors}
     return {
         "changed": bool(done or errors),
@@ -165,7 +162,7 @@ def _result(connection: sa.Connection, going: list[Move], done: list[str], error
     }
 
 
-def _so_far(before: t.Mapping[str, t.Any], result: dict[str, t.Any]) -> dict[str, t.Any]:
+def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
     """The `result` of a step, with what went wrong in it and in those before it, and who is to undo that."""
     lost = [*(before.get("lost") or ()), *result["lost"]]
     return {

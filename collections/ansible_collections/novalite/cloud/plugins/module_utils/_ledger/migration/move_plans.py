@@ -13,11 +13,10 @@ from ..._json import JsonMapping
 from ..._model.instance import Instance
 from ..._model.move import Move
 from ..._plan import move_plan
+from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-
-Plan = dict[str, t.Any]
 
 
 def plans(

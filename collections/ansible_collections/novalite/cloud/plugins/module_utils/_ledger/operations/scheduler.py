@@ -11,6 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
 from ..._scheduling.explain import Decision
@@ -24,14 +25,14 @@ from ..placement.placements import Outcome, StaleChoiceError, result_of, write_o
 from ..queries.groups import groups_of, lock_groups, violated
 
 
-def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `scheduler`: a host and a claim for each instance, with the reasons.
 
     An instance that has a claim keeps it. Returns `instances` (those with a host, in the order given), `unplaced`
     (instance and message), `explanations`, `msg`, `changed`. To find no host is a result, not an error: it has to be
     recorded. Raises ConflictError when other runs changed the hosts under ten choices in a row.
     """
-    instances = params["instances"]
+    instances: list[Instance] = params["instances"]
     now = int(time.time())
     options = Options.of(params.get("options"))
     lock_groups(connection, instances)
@@ -50,7 +51,7 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
 def _place(
     connection: sa.Connection,
     instances: t.Sequence[Instance],
-    params: t.Mapping[str, t.Any],
+    params: JsonMapping,
     options: Options,
     now: int,
     lock: bool,
@@ -111,7 +112,7 @@ def _place(
     return outcome
 
 
-def _together(instances: t.Sequence[Instance], params: t.Mapping[str, t.Any]) -> dict[str, str]:
+def _together(instances: t.Sequence[Instance], params: JsonMapping) -> dict[str, str]:
     """Which instances are launched together or not at all: UUID -> a name that they have in common."""
     apart = not params.get("all_or_nothing", True)
     named = params.get("reservations") or {}

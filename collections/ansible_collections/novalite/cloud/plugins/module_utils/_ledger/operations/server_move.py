@@ -15,11 +15,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import moves, server_actions, server_requests
-from ..compute.named_servers import servers_named, take_over
+from ..compute.named_servers import servers_named, states_of, take_over, with_names
 from ..migration import move_ends, move_outcomes, move_plans
 from ..migration.move_begin import begin_move
 from ..migration.move_choices import away_from, is_settled, move_of, place
@@ -28,10 +29,8 @@ from ..placement.compute_hosts import record
 from ..queries import actions, lookups
 from ..queries.views import flavor_of, instances_by
 
-Params = t.Mapping[str, t.Any]
 
-
-def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def server_move(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server_move`: see the module's documentation for `params` and what is returned."""
     if params["state"] == "begin":
         return _begin(connection, params)
@@ -40,14 +39,14 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return move_outcomes.record(connection, params)
 
 
-def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     action = params["action"]
     now = moves.now_()
     seen = params.get("compute_hosts") or []
     if seen:
         record(connection, seen, now)
     alive = {one["name"] for one in seen if one["up"]} if action == "evacuate" else set()
-    result: dict[str, t.Any] = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
+    result: JsonObject = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
         going = _begun_before(connection, params, result)
     else:
@@ -72,7 +71,7 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     result["secret"] = any(plan.get("build", {}).get("secret") for plan in result["hosts"].values())
     result["changed"] = bool(going)
     if going:
-        after = {**_states(instances_by(connection, uuids=[one["uuid"] for one in going]))}
+        after = _states(instances_by(connection, uuids=[one["uuid"] for one in going]))
         for move in result["moves"]:
             after[move["name"]] |= {"destination": move["to_host"], "flavor": move["to_flavor"]["name"]}
             after[move["name"]] |= {"why": move["why"]} if move["why"] else {}
@@ -80,7 +79,7 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return result
 
 
-def _begun_before(connection: sa.Connection, params: Params, result: dict[str, t.Any]) -> list[Instance]:
+def _begun_before(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
     """Those on which the API began it; the others are skipped."""
     states = server_actions.task_states(params["action"])
     found = {server["uuid"]: server for server in instances_by(connection, uuids=params["uuids"])}
@@ -97,7 +96,7 @@ def _begun_before(connection: sa.Connection, params: Params, result: dict[str, t
     return going
 
 
-def _begun_here(connection: sa.Connection, params: Params, result: dict[str, t.Any]) -> list[Instance]:
+def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
     """Those that are named, but for what is already as it shall be."""
     action = params["action"]
     asked = _asked(params)
@@ -128,17 +127,16 @@ def _begun_here(connection: sa.Connection, params: Params, result: dict[str, t.A
                 reason=params.get("reason"),
             )
         except (ConflictError, NotFoundError) as error:
-            named = str(error).replace(one["uuid"], f"{one['uuid']} ('{one['name']}')")
-            raise type(error)(named) from None
+            raise type(error)(with_names(str(error), [one])) from None
     return going
 
 
-def _named(params: Params) -> bool:
+def _named(params: JsonMapping) -> bool:
     """Whether a person names the servers, and hears at once of what cannot be: nothing was begun then."""
     return all(params.get(one) is None for one in ("uuids", "from_host", "returning_to", "begin_uuids"))
 
 
-def _chosen(connection: sa.Connection, params: Params) -> list[Instance]:
+def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     """Those of any project that meet the call's conditions, and with which the action can begin at all."""
     if params.get("begin_uuids") is not None:
         return instances_by(connection, uuids=params["begin_uuids"])
@@ -150,21 +148,18 @@ def _chosen(connection: sa.Connection, params: Params) -> list[Instance]:
     return [one for one in found if one["vm_state"] in allowed]
 
 
-def _asked(params: Params) -> dict[str, dict[str, t.Any]]:
+def _asked(params: JsonMapping) -> dict[str, JsonObject]:
     """Name -> what was said of it, for all that are named."""
     entries = [server if isinstance(server, dict) else {"name": server} for server in params.get("servers") or []]
     return {name: entry for entry in entries for name in server_requests.expand_names([entry])}
 
 
-def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
-    return {
-        server["name"]: {field: server[field] for field in ("vm_state", "task_state", "power_state", "host")}
-        | {"flavor": server["flavor"]["name"]}
-        for server in instances
-    }
+def _states(instances: t.Sequence[Instance]) -> dict[str, JsonObject]:
+    states = states_of(instances)
+    return {server["name"]: states[server["name"]] | {"flavor": server["flavor"]["name"]} for server in instances}
 
 
-def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: Params, result: dict[str, t.Any]) -> bool:
+def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping, result: JsonObject) -> bool:
     """Whether it has a host to go to. If there is none, it is over."""
     if move.status != moves.QUEUED:
         return True  # placed before

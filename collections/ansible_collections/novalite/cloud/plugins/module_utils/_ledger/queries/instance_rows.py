@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._model.rows import InstanceRow
+from ..._model.rows import InstanceRow, StateRow
 from ..db.tables import instance
 
 
@@ -30,3 +30,12 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     """The row of an instance that there is."""
     (row,) = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0)
     return row
+
+
+def whereabouts(row: StateRow, name: str) -> str:
+    """Where the instance is that is called `name`, for a person who finds something of it elsewhere."""
+    if row.deleted:
+        return f"{name} is deleted"
+    if row.host is None:
+        return f"{name} is {row.vm_state}, on no host"
+    return f"{name} is on {row.host}"
