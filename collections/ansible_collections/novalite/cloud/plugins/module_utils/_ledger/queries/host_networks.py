@@ -10,12 +10,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._json import JsonObject
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_moves import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
-Guests = dict[int, dict[str, list["tuple[str, dict[str, t.Any]]"]]]
+Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -47,7 +48,7 @@ def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Itera
     return query if hosts is None else query.where(column.in_(sorted(hosts)))
 
 
-def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, dict[str, t.Any]]:
+def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, JsonObject]:
     """The networks' rows, by id."""
     rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
     return {row["id"]: dict(row) for row in rows}
@@ -106,6 +107,6 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     return found
 
 
-def named(hostname: str, ip: str, ipv6: str | None) -> dict[str, t.Any]:
+def named(hostname: str, ip: str, ipv6: str | None) -> JsonObject:
     """A guest as the module `dhcp` takes it for its name alone."""
     return {"hostname": hostname, "addresses": [ip, ipv6] if ipv6 else [ip]}
