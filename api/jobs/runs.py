@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows, settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows, settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
@@ -53,7 +53,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
     if run is None or not jobs:
         raise NotFoundError(f"there is no run {run_id} with jobs")
     kind = kind_of(run.kind)
-    instances = run_rows.instances_of(connection, jobs)
+    instances = job_rows.instances_of(connection, [row.id for row in jobs])
     variables = dict(jobs[0].variables)
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
@@ -112,7 +112,7 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     if not run_rows.end(connection, run_id, outcome.how, now):
         return False
     jobs = run_rows.jobs_of(connection, run_id)
-    instances = run_rows.instances_of(connection, jobs)
+    instances = job_rows.instances_of(connection, [row.id for row in jobs])
     dirty: set[str] = set()
     for row in jobs:
         uuids = instances[row.id]
@@ -139,7 +139,7 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
     jobs = run_rows.jobs_of(connection, run_id)
     doomed = [row for row in jobs if row.cancel_requested]
     if doomed and len(doomed) < len(jobs):
-        instances = run_rows.instances_of(connection, doomed)
+        instances = job_rows.instances_of(connection, [row.id for row in doomed])
         for row in doomed:
             if row.kind == settling.LAUNCH:
                 settling.settle(connection, row.kind, instances[row.id], "the job was cancelled")
@@ -176,19 +176,8 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
 
 
-class _Job(t.Protocol):
-    """What is read of a job's row here."""
-
-    kind: str
-    request_id: str | None
-    variables: JsonObject
-    check_mode: bool
-    cancel_requested: bool
-    timeout_seconds: int
-
-
 def _end_of(
-    connection: Connection, row: _Job, uuids: list[str], outcome: Outcome, merged: bool
+    connection: Connection, row: job_rows.JobRow, uuids: list[str], outcome: Outcome, merged: bool
 ) -> tuple[str, str | None, bool]:
     """The state and the message of one job of a run that ended, and whether its instances were given an end here."""
     kind = KINDS[row.kind]
