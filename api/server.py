@@ -58,7 +58,7 @@ class Server(BaseApplication):
             "bind": bind,
             "workers": workers,
             "threads": threads,
-            "worker_class": f"{__package__}.arrivals.Worker",
+            "worker_class": f"{__package__}.web.arrivals.Worker",
             "timeout": TIMEOUT,
             "graceful_timeout": GRACE,
             "keepalive": KEEPALIVE,
