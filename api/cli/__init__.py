@@ -194,29 +194,18 @@ def delete(
 # - Serving
 
 
-def _serve(words: t.Sequence[str]) -> t.NoReturn:
-    from ..__main__ import main as application
+def _serving(name: str, verb: str, text: str) -> None:
+    """Add the command `name`, which hands its words on to the application's command `verb`."""
 
-    gc.enable()
-    raise SystemExit(application(words))
+    @main.command(name, context_settings=PASSED_ON, help=text)
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def serve(words: tuple[str, ...]) -> t.NoReturn:
+        from ..__main__ import main as application
 
-
-@main.command(context_settings=PASSED_ON)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def api(words: tuple[str, ...]) -> None:
-    """Serve the REST API, with a worker for its jobs."""
-    _serve(["serve", *words])
+        gc.enable()
+        raise SystemExit(application([verb, *words]))
 
 
-@main.command(context_settings=PASSED_ON)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def worker(words: tuple[str, ...]) -> None:
-    """Carry out the API's jobs."""
-    _serve(["work", *words])
-
-
-@main.command(context_settings=PASSED_ON)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def metadata(words: tuple[str, ...]) -> None:
-    """Serve what guests are told about them."""
-    _serve(["serve-metadata", *words])
+_serving("api", "serve", "Serve the REST API, with a worker for its jobs.")
+_serving("worker", "work", "Carry out the API's jobs.")
+_serving("metadata", "serve-metadata", "Serve what guests are told about them.")

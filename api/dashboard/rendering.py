@@ -9,6 +9,7 @@ import datetime
 import functools
 import re
 import time
+import typing as t
 
 from flask import Flask, g
 from markupsafe import Markup
@@ -31,33 +32,15 @@ _OTHER_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONSOLE_CHARACTERS = 128 * 1024
 
 TONES = {  # of words that say how something is
-    "active": "good",
-    "succeeded": "good",
-    "up": "good",
-    "ok": "good",
-    "error": "bad",
-    "failed": "bad",
-    "down": "bad",
-    "unreachable": "bad",
-    "building": "busy",
-    "running": "busy",
-    "queued": "busy",
-    "changed": "busy",
+    **dict.fromkeys(("active", "succeeded", "up", "ok"), "good"),
+    **dict.fromkeys(("error", "failed", "down", "unreachable"), "bad"),
+    **dict.fromkeys(("building", "running", "queued", "changed"), "busy"),
 }
 
 
 def register(app: Flask) -> None:
-    app.jinja_env.filters.update(
-        moment=moment,
-        ago=ago,
-        duration=duration,
-        size=size,
-        number=number,
-        percent=percent,
-        fullness=fullness,
-        tone=tone,
-        console=console_text,
-    )
+    filters: tuple[t.Callable[..., str | int], ...] = (moment, ago, duration, size, number, percent, fullness, tone)
+    app.jinja_env.filters.update({function.__name__: function for function in filters}, console=console_text)
     app.context_processor(_context)
 
 

@@ -101,20 +101,8 @@ def _check_time(claim: signing.Claim) -> None:
 def _request() -> signing.Request:
     body = request.get_data(cache=True, parse_form_data=False)
     try:
-        query = urllib.parse.parse_qsl(
-            request.query_string.decode("ascii", "surrogateescape"),
-            keep_blank_values=True,
-            errors="surrogateescape",
-            max_num_fields=MOST_PARAMETERS,
-        )
-        form = []
-        if request.method == "POST" and request.mimetype in (FORM, ""):
-            form = urllib.parse.parse_qsl(
-                body.decode("ascii", "surrogateescape"),
-                keep_blank_values=True,
-                errors="surrogateescape",
-                max_num_fields=MOST_PARAMETERS,
-            )
+        query = _pairs(request.query_string)
+        form = _pairs(body) if request.method == "POST" and request.mimetype in (FORM, "") else []
     except ValueError:
         raise RequestEntityTooLarge from None
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -126,4 +114,14 @@ def _request() -> signing.Request:
         form=form,
         body=body,
         headers=headers,
+    )
+
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    """Names and values of a query or a form. Raises ValueError for more than MOST_PARAMETERS."""
+    return urllib.parse.parse_qsl(
+        text.decode("ascii", "surrogateescape"),
+        keep_blank_values=True,
+        errors="surrogateescape",
+        max_num_fields=MOST_PARAMETERS,
     )

@@ -17,8 +17,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonOb
 
 from . import supervisor
 
-Message = JsonObject
-
 # What the supervisor itself needs; the playbook's environment is handed over with the run
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PGPASSFILE", "PGSSLROOTCERT")
 
@@ -35,18 +33,18 @@ class Child:
             start_new_session=True,  # a Ctrl-C in the terminal is the worker's to act on
             env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         )
-        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[JsonObject | None] = queue.SimpleQueue()
         self._sending = threading.Lock()
         threading.Thread(target=self._listen, daemon=True, name="supervisor").start()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: JsonObject) -> None:
         """Nothing happens when it is gone: that is noticed by who listens."""
         with self._sending, contextlib.suppress(OSError, ValueError):
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
 
-    def receive(self, timeout: float) -> Message | None:
+    def receive(self, timeout: float) -> JsonObject | None:
         """The next message; None when there is none within `timeout` seconds. Raises EOFError when it is gone."""
         try:
             message = self._messages.get(timeout=timeout)

@@ -40,7 +40,7 @@ from ..views_instances import (
 )
 
 # What is to be done to an instance: an action of the Compute API and its value, None for nothing
-Decide = t.Callable[[Record], "tuple[str, JsonObject | None] | None"]
+Decide = t.Callable[[Record], "tuple[str, JsonObject] | None"]
 
 _OF_INSTANCE = {
     **filters.like(
@@ -190,13 +190,13 @@ def start_instances(asked: Asked) -> Body:
     """One that was hibernated (suspended) goes on where it was."""
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
-    def start(record: Record) -> tuple[str, None] | None:
+    def start(record: Record) -> tuple[str, JsonObject] | None:
         if state(record) in (RUNNING, PENDING):
             return None
         name = actions.get(record["vm_state"])
         if name is None or record["task_state"] is not None:
             raise _wrong(record, "started")
-        return name, None
+        return name, {}
 
     return _changes(_act(asked, start, "started"))
 
@@ -210,14 +210,14 @@ def start_instances(asked: Asked) -> Body:
 def stop_instances(asked: Asked) -> Body:
     name = "suspend" if asked.get("Hibernate") else "os-stop"
 
-    def stop(record: Record) -> tuple[str, None] | None:
+    def stop(record: Record) -> tuple[str, JsonObject] | None:
         if state(record) in (STOPPED, STOPPING):
             return None
         if state(record) is not RUNNING:
             raise _wrong(record, "stopped")
         if record["ec2"]["disable_api_stop"]:
             raise _protected(record, "disableApiStop")
-        return name, None
+        return name, {}
 
     return _changes(_act(asked, stop, "stopped"))
 
@@ -242,10 +242,10 @@ def reboot_instances(asked: Asked) -> Body:
 def terminate_instances(asked: Asked) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
-    def terminate(record: Record) -> tuple[str, None]:
+    def terminate(record: Record) -> tuple[str, JsonObject]:
         if record["ec2"]["disable_api_termination"]:
             raise _protected(record, "disableApiTermination")
-        return DELETE, None
+        return DELETE, {}
 
     return _changes(_act(asked, terminate))
 
