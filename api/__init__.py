@@ -10,7 +10,6 @@ not.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import typing as t
 
 if t.TYPE_CHECKING:
@@ -24,8 +23,8 @@ Register = t.Callable[["Flask", "Settings"], None]
 
 # A service is a package with a function register(app, settings) that puts its blueprints into the application, under
 # its own path. What guests ask has no path of its own, and comes in at another door.
-API = ("identity", "compute", "image", "network", "volume", "ec2", "native", "pages")
-SERVICES = (*API, "metadata")
+OPENSTACK = ("identity", "compute", "image", "network", "volume")
+API = (*(f"openstack.{name}" for name in OPENSTACK), "ec2", "v1", "dashboard")
 
 
 def create_app(settings: Settings | None = None, services: t.Collection[str] = API) -> Flask:
@@ -35,9 +34,9 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     """
     from flask import Flask
 
-    from . import errors, health, logs, metrics, policy, rates, shell
-    from .ledger import Ledger
     from .settings import Settings
+    from .web import errors, health, logs, metrics, policy, rates, shell
+    from .web.ledger import Ledger
 
     settings = settings or Settings.from_environment()
     app = Flask(__name__, static_folder=None)
@@ -54,18 +53,8 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
         metrics.register(app, settings)
         rates.register(app, settings)
     for name in services:
-        register = _service(name)
-        if register is not None:
-            register(app, settings)
+        register: Register = importlib.import_module(f"{__name__}.{name}").register
+        register(app, settings)
     if "metadata" not in services:  # nor rules
         policy.override(settings.api_policy)
     return app
-
-
-def _service(name: str) -> Register | None:
-    if name not in SERVICES:
-        raise ValueError(f"{name!r} is no service: there are {', '.join(SERVICES)}")
-    package = f"{__name__}.{name}"
-    if importlib.util.find_spec(package) is None:
-        return None
-    return t.cast("Register | None", getattr(importlib.import_module(package), "register", None))

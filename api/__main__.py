@@ -15,8 +15,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 
-from .ledger import Ledger
 from .settings import Settings
+from .web.ledger import Ledger
 
 
 def main(argv: t.Sequence[str] | None = None) -> int:

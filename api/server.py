@@ -16,8 +16,9 @@ import typing as t
 
 from gunicorn.app.base import BaseApplication
 
-from . import create_app, logs, metrics, proxy
+from . import create_app
 from .settings import Settings
+from .web import logs, metrics, proxy
 
 # Who hangs is replaced; who leaks, too.
 TIMEOUT = 30  # seconds without a sign of life from a process

@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier, carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 
-from . import proxy
+from .web import proxy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Settings:
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
+    api_legacy: str = "on"  # "off": without what Nova gave up in 2016 and 2017 (proxies of other services, os-hosts)
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
     image_max_gigabytes: int = 1024  # of one image that is uploaded
     token_seconds: int = 8 * 3600
@@ -72,6 +73,8 @@ class Settings:
         proxy.networks(self.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
         proxy.networks(self.api_metrics_from, "NOVALITE_API_METRICS_FROM")
         carrier(self.tenant_networks)
+        if self.api_legacy not in ("on", "off"):
+            raise NovaliteError(f"NOVALITE_API_LEGACY={self.api_legacy!r}: write on or off")
         if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
             raise NovaliteError(f"NOVALITE_API_PUBLIC_URL={self.api_public_url!r}: write https://host[:port][/path]")
 

@@ -18,11 +18,11 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
 
-from .. import rates
-from ..context import Caller, implied
-from ..errors import BadRequestError
-from ..ledger import credentials_seal, reading_ledger
-from ..shell import unfit
+from ..web import rates
+from ..web.context import Caller, implied
+from ..web.errors import BadRequestError
+from ..web.ledger import credentials_seal, reading_ledger
+from ..web.shell import unfit
 from . import signing
 from .faults import Ec2Error
 from .parameters import MOST_PARAMETERS

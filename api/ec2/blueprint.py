@@ -14,10 +14,10 @@ from flask import Blueprint, Response, g
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from .. import policy
-from ..context import Caller, current, request_id
-from ..errors import with_headers
-from ..ledger import writing_ledger
+from ..web import policy
+from ..web.context import Caller, current, request_id
+from ..web.errors import with_headers
+from ..web.ledger import writing_ledger
 from . import rendering
 from .authentication import authenticate
 from .faults import Ec2Error, translated

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 
-from ..errors import (
+from ..web.errors import (
     STATUS,
     BadRequestError,
     ForbiddenError,

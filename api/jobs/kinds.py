@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_asks
 
-from ..errors import BadRequestError
+from ..web.errors import BadRequestError
 
 Schema = dict[str, t.Any]
 

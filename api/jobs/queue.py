@@ -34,7 +34,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
-from ..errors import BadRequestError
+from ..web.errors import BadRequestError
 from .kinds import Kind, kind_of
 
 __all__ = [

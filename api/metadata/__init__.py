@@ -20,9 +20,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest import signa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
-from ..errors import status_of
-from ..ledger import reading_ledger
 from ..settings import Settings
+from ..web.errors import status_of
+from ..web.ledger import reading_ledger
 from . import documents, tokens
 from .documents import Guest
 

@@ -12,15 +12,15 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from api import create_app
-from api.compute import microversions
-from api.errors import BadRequestError
+from api.openstack.compute import microversions
 from api.settings import Settings
+from api.web.errors import BadRequestError
 
 
 @pytest.fixture(scope="module")
 def versions_app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
     home: pathlib.Path = tmp_path_factory.mktemp("versions")
-    return create_app(Settings(home=str(home)), ["compute"])
+    return create_app(Settings(home=str(home)), ["openstack.compute"])
 
 
 @pytest.fixture
@@ -102,3 +102,11 @@ def test_every_answer_has_the_ids_of_its_request(asker: FlaskClient) -> None:
     assert answer.headers["X-Compute-Request-Id"] == answer.headers["X-OpenStack-Request-Id"] == mine
     other = asker.get("/compute/v2.1/x", headers={"X-OpenStack-Request-ID": 'mine"><'})
     assert other.headers["X-Compute-Request-Id"].startswith("req-")
+
+
+@pytest.mark.parametrize(("legacy", "status"), [("on", 401), ("off", 404)])
+@pytest.mark.parametrize("path", ["images", "os-networks", "os-floating-ips", "os-volumes", "os-hosts"])
+def test_the_operator_leaves_out_what_nova_gave_up(tmp_path: pathlib.Path, path: str, legacy: str, status: int) -> None:
+    app = create_app(Settings(home=str(tmp_path), api_legacy=legacy), ["openstack.compute"])
+    assert app.test_client().get(f"/compute/v2.1/{path}").status_code == status
+    assert app.test_client().get("/compute/v2.1/servers").status_code == 401

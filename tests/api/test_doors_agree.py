@@ -25,13 +25,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
-from api.compute.routes_actions import ACTIONS
-from api.context import ROLES
+from api.dashboard import session
 from api.ec2 import ids
 from api.ec2.blueprint import ACTIONS as EC2_ACTIONS
 from api.jobs import kinds
-from api.operations import OPERATIONS
-from api.pages import session
+from api.openstack.compute.servers.routes_actions import ACTIONS
+from api.web.context import ROLES
+from api.web.operations import OPERATIONS
 from tests.api import conftest, ec2_door, foreign, scenes
 from tests.api.seeds import PUBLIC_KEY, Api
 

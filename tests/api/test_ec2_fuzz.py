@@ -25,9 +25,9 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
-from api.compute import console
 from api.ec2 import ids, parameters
 from api.ec2.blueprint import ACTIONS
+from api.openstack.compute.servers import console
 from tests.api import foreign, seeds
 from tests.api.test_fuzz_routes import TEXTS
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api.compute import console
+from api.openstack.compute.servers import console
 from tests.api import ec2_door
 from tests.api.ec2_door import Client, Door, refused
 from tests.api.seeds import IMAGE_ID, Api

@@ -28,9 +28,9 @@ import uuid
 import pytest
 from flask.testing import FlaskClient
 
-from api.compute import console
-from api.native import streams
-from api.pages import session
+from api.dashboard import session
+from api.openstack.compute.servers import console
+from api.v1 import streams
 from tests.api import conftest, foreign, scenes, seeds
 
 EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "2"))

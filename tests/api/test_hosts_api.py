@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api import policy
+from api.web import policy
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
-from api.identity import views
+from api.openstack.identity import views
 from tests.api.seeds import Api, password
 from tests.api.test_identity_tokens import ask, by_password, in_project
 

@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api import policy
-from api.host_names import Veil, host_id
+from api.web import policy
+from api.web.host_names import Veil, host_id
 from tests.api import scenes, seeds
 
 FACTS = {"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"}

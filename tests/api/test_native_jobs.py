@@ -21,10 +21,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import run
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
-from api.host_names import host_id
 from api.jobs import kinds
-from api.native import streams
-from api.operations import OPERATIONS
+from api.v1 import streams
+from api.web.host_names import host_id
+from api.web.operations import OPERATIONS
 from tests.api import scenes, seeds
 
 LAUNCH = {"kind": "launch", "variables": {"servers": [{"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}]}}

@@ -22,8 +22,8 @@ import jsonschema
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from api import policy
-from api.native import openapi, streams
+from api.v1 import openapi, streams
+from api.web import policy
 from tests.api import scenes, seeds
 
 EXAMPLES = os.environ.get("NOVALITE_FUZZ_EXAMPLES", "3")

@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
-from api.pages import files, rendering, session
+from api.dashboard import files, rendering, session
 from tests.api import scenes, seeds
 
 VOID = {"meta", "link", "input", "img", "br", "hr", "col"}  # and <rect/>, which is closed as XML is

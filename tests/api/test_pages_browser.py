@@ -23,7 +23,7 @@ from werkzeug.serving import make_server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
-from api.native import streams
+from api.v1 import streams
 from tests.api import scenes, seeds
 
 CHROMIUM = "/usr/bin/chromium"

@@ -12,10 +12,11 @@ import botocore.exceptions
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from api import create_app, policy
-from api.compute import console
+from api import create_app
 from api.ec2 import ids
+from api.openstack.compute.servers import console
 from api.settings import Settings
+from api.web import policy
 from tests.api import conftest, ec2_door
 
 

@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
-from api.policy import POLICY
+from api.web.policy import POLICY
 from tests.api import conftest, foreign
 from tests.api.seeds import Api
 
@@ -186,7 +186,7 @@ def send(
 
 def _send_form(api: Api, client: FlaskClient, token: str | None, route: Route, path: str) -> TestResponse:
     """As a browser does: the token in a cookie, and in a form what shows that the form came from here."""
-    session = importlib.import_module("api.pages.session")
+    session = importlib.import_module("api.dashboard.session")
     if token is None:
         return client.open(path, method=route.method)
     client.set_cookie(session.COOKIE, token)

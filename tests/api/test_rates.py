@@ -11,7 +11,7 @@ import typing as t
 import pytest
 from werkzeug.test import TestResponse
 
-from api.rates import Buckets
+from api.web.rates import Buckets
 from tests.api import seeds
 from tests.api.conftest import application
 

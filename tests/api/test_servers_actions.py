@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api.compute import console, routes_actions
+from api.openstack.compute.servers import console, routes_actions
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
-from api.compute import query_servers, routes_actions, schemas_servers
+from api.openstack.compute.servers import queries as query_servers
+from api.openstack.compute.servers import routes_actions
+from api.openstack.compute.servers import schemas as schemas_servers
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"

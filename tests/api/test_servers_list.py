@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_status
-from api.compute import views_servers
+from api.openstack.compute.servers import views as views_servers
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"

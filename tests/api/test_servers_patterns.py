@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.compute.patterns import MAX_PATTERN, Matcher
-from api.errors import BadRequestError
+from api.openstack.compute.servers.patterns import MAX_PATTERN, Matcher
+from api.web.errors import BadRequestError
 
 CHARACTERS = st.sampled_from("ab1-. ")
 ATOMS = st.one_of(

@@ -13,7 +13,7 @@ import typing as t
 import pytest
 from flask.testing import FlaskClient
 
-from api import logs
+from api.web import logs
 from tests.api.seeds import Api
 
 ClientAs = t.Callable[..., FlaskClient]

@@ -61,9 +61,6 @@ FLOORS = (
 # Folders that hold more, and may not grow: each is to become two.
 MOST_FILES = 25
 LARGER = {
-    "api/compute": 36,
-    "api/ec2": 29,
-    "collections/ansible_collections/novalite/cloud/plugins/module_utils/_disk": 26,
     # a file for each: filters plug in by being there, and Ansible finds modules and their actions here only
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/operations": 60,
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_scheduling/filters": 40,
@@ -73,7 +70,17 @@ LARGER = {
 
 # A loop variable says what it holds, and these words do not. Folders in which some still have such a name:
 SAYS_NOTHING = {"one", "found", "wanted", "given", "told", "asked"}
-NOT_YET_NAMED = ("api/jobs/", "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/")
+_LEDGER = "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger"
+NOT_YET_NAMED = (
+    "api/jobs/",
+    f"{_LEDGER}/adoption/",
+    f"{_LEDGER}/compute/",
+    f"{_LEDGER}/drift/",
+    f"{_LEDGER}/migration/",
+    f"{_LEDGER}/operations/",
+    f"{_LEDGER}/queries/views.py",
+    f"{_LEDGER}/stack/",
+)
 
 
 def room_of(parts: t.Sequence[str]) -> str:
@@ -139,7 +146,7 @@ def test_the_api_works_below_the_modules() -> None:
         for path in sorted((REPOSITORY / "api").rglob("*.py"))
         if "_ledger.operations" in path.read_text()
     ]
-    assert above == ["api/native/routes_plan.py"]  # what a launch would do is what its modules would do
+    assert above == ["api/v1/routes_plan.py"]  # what a launch would do is what its modules would do
 
 
 def test_only_the_ledger_knows_sql() -> None:

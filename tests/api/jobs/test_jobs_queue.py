@@ -20,10 +20,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, event_rows
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
-from api.errors import BadRequestError
 from api.jobs import events, queue, runs, supervisor
 from api.jobs.kinds import KINDS
 from api.jobs.options import Options
+from api.web.errors import BadRequestError
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tokens: random, kept as a hash, for a time. api/context.py finds out whose one is."""
+"""Tokens: random, kept as a hash, for a time. api/web/context.py finds out whose one is."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Network
 from ..._model.look import FoundDomain, Look
 from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
@@ -21,6 +22,7 @@ from ..._plan.networks import bridge, routed, router
 from ..compute import moves
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_addresses import OF_HOST
 from ..db.tables_moves import migration
 from ..network.addresses import release_host_address
 
@@ -136,7 +138,7 @@ def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.Col
 
 def _unused_bridges(
     connection: sa.Connection, found: Look, served: set[int], mark: Mark, others: bool
-) -> list[JsonObject]:
+) -> list[Network]:
     """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
 
     A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
@@ -152,7 +154,7 @@ def _unused_bridges(
         # made before there were marks; the module looks closer
         return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
 
-    return [dict(row) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
+    return [t.cast(Network, dict(row)) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
 
 
 def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:
@@ -160,7 +162,7 @@ def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str
     query = (
         sa.select(network.c.id, network.c.name)
         .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
-        .where(fixed_ip.c.owner == f"dhcp:{host}", network.c.id.not_in(served))
+        .where(fixed_ip.c.owner == OF_HOST + host, network.c.id.not_in(served))
         .order_by(network.c.id)
     )
     return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
-from ..._firewall import reach
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
+from ..._plan import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
 from ..queries.views import instances_by

@@ -1,0 +1,140 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What templates need beside the data. Pure functions; whatever they return is escaped like everything else."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+import time
+import typing as t
+
+from flask import Flask, g
+from markupsafe import Markup
+
+from ..web import policy
+from ..web.context import Caller
+from . import files, session
+
+# A terminal would obey these; here they are noise
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles
+    r"|\x1b[PX^_].*?(?:\x1b\\|$)"  # strings of other kinds
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+_OTHER_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONSOLE_CHARACTERS = 128 * 1024
+
+TONES = {  # of words that say how something is
+    "active": "good",
+    "succeeded": "good",
+    "up": "good",
+    "ok": "good",
+    "error": "bad",
+    "failed": "bad",
+    "down": "bad",
+    "unreachable": "bad",
+    "building": "busy",
+    "running": "busy",
+    "queued": "busy",
+    "changed": "busy",
+}
+
+
+def register(app: Flask) -> None:
+    app.jinja_env.filters.update(
+        moment=moment,
+        ago=ago,
+        duration=duration,
+        size=size,
+        number=number,
+        percent=percent,
+        fullness=fullness,
+        tone=tone,
+        console=console_text,
+    )
+    app.context_processor(_context)
+
+
+def _context() -> dict[str, t.Any]:
+    caller = g.get("caller")
+    known = isinstance(caller, Caller)
+    return {
+        "me": caller if known else None,
+        "is_member": known and "member" in caller.roles,
+        "may": functools.partial(policy.may, caller) if known else None,
+        "csrf": session.csrf() if known else "",
+        "version": files.VERSION,
+    }
+
+
+def moment(seconds: float | None) -> Markup | str:
+    if seconds is None:
+        return "never"
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return Markup('<time datetime="{0}Z">{1} UTC</time>').format(
+        when.strftime("%Y-%m-%dT%H:%M:%S"), when.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def ago(seconds: float | None, now: float | None = None) -> Markup | str:
+    """How long ago that was, with the time itself as a tool tip."""
+    if seconds is None:
+        return "never"
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    passed = (time.time() if now is None else now) - seconds
+    said = "just now" if passed < 10 else f"{duration(passed)} ago"
+    stamp = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(stamp, said)
+
+
+def duration(seconds: float | None) -> str:
+    """The two largest units: 42 s, 3 min, 2 h 5 min, 4 d 3 h."""
+    if seconds is None:
+        return ""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 and seconds != whole else f"{whole} s"
+    for unit, inner, length, part in (("min", "s", 60, 1), ("h", "min", 3600, 60), ("d", "h", 86400, 3600)):
+        if whole < length * (24 if unit == "h" else 60) or unit == "d":
+            rest = whole % length // part
+            return f"{whole // length} {unit} {rest} {inner}" if rest and unit != "min" else f"{whole // length} {unit}"
+    return ""
+
+
+def size(mebibytes: int) -> str:
+    """Memory: 512 MiB, 2 GiB, 1.5 GiB."""
+    if abs(mebibytes) < 1024:
+        return f"{mebibytes} MiB"
+    return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
+
+
+def number(value: t.Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " / ".join(number(part) for part in value)
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def percent(used: float, limit: float) -> int:
+    """How full that is, from 0 to 100. Where there is room for nothing, it is full."""
+    if limit <= 0:
+        return 100 if used > 0 else 0
+    return round(100 * min(max(used, 0), limit) / limit)
+
+
+def fullness(share: int) -> str:
+    return "bad" if share >= 90 else "busy" if share >= 75 else "good"
+
+
+def tone(word: t.Any) -> str:
+    return TONES.get(str(word), "plain")
+
+
+def console_text(raw: str) -> str:
+    """What a guest wrote, as text: without what a terminal would obey, and the end of it if it is long."""
+    text = raw[-CONSOLE_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
+    return _OTHER_CONTROLS.sub("", _ESCAPES.sub("", text))

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cloud as a whole: hosts, networks, quotas, and a bit of everything on the first page."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import render_template
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+
+from ..jobs import queue
+from ..web import policy
+from ..web.context import current
+from ..web.ledger import reading_ledger
+from .routes_jobs import veiled
+from .session import pages
+
+RECENT = 5  # jobs on the first page
+
+
+@pages.get("/")
+@policy.allows("cloud:overview")
+def overview() -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        return render_template(
+            "pages/overview.html",
+            hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
+            states=status.instance_states(connection, caller.project),
+            quotas=status.usage(connection, caller.project),
+            jobs=veiled(connection, queue.list_jobs(connection, project_id=caller.project, limit=RECENT)),
+        )
+
+
+@pages.get("/hosts")
+@policy.allows("compute:hypervisors:read")
+def list_hosts() -> str:
+    with reading_ledger() as connection:
+        return render_template("pages/hosts.html", hosts=status.hosts(connection))
+
+
+@pages.get("/hosts/<name>")
+@policy.allows("compute:hypervisors:read")
+def show_host(name: str) -> str:
+    with reading_ledger() as connection:
+        return render_template(
+            "pages/host.html",
+            host=status.host(connection, name),
+            instances=status.instance_page(connection, current().reach, host=name)[0],
+        )
+
+
+@pages.get("/networks")
+@policy.allows("network:read")
+def list_networks() -> str:
+    with reading_ledger() as connection:
+        return render_template("pages/networks.html", networks=status.networks(connection, current().reach))
+
+
+@pages.get("/networks/<uuid>")
+@policy.allows("network:read")
+def show_network(uuid: str) -> str:
+    with reading_ledger() as connection:
+        cells = status.address_map(connection, uuid, current().reach)
+    names = {owner["address"]: owner for owner in cells["owners"]}
+    return render_template("pages/network.html", network=cells, names=names)
+
+
+@pages.get("/quotas")
+@policy.allows("compute:quotas:read")
+def show_quotas() -> t.Any:
+    with reading_ledger() as connection:
+        return render_template("pages/quotas.html", quotas=status.usage(connection, current().project))

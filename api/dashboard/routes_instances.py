@@ -1,0 +1,185 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Instances: what there is, why it is where it is, what it said, and what can be done to it."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import redirect, render_template, request, url_for
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import labels_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+
+from ..jobs import queue
+from ..v1 import acting, views
+from ..web import policy
+from ..web.context import current, request_id
+from ..web.host_names import veil_faults
+from ..web.ledger import reading_ledger, writing_ledger
+from .routes_jobs import veiled
+from .session import pages
+
+ACTIONS = {  # what the form says -> kind of job, its variables
+    "start": ("start", {}),
+    "stop": ("stop", {}),
+    "reboot": ("reboot", {"type": "SOFT"}),
+    "hard-reboot": ("reboot", {"type": "HARD"}),
+}
+LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "Hard reboot"}
+HISTORY = 20  # actions shown
+
+
+@pages.get("/instances")
+@policy.allows("compute:servers:index")
+def list_instances() -> str:
+    caller = current()
+    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    marker = request.args.get("before", "")
+    before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
+    with reading_ledger() as connection:
+        instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+    return render_template(
+        "pages/instances.html",
+        instances=instances,
+        following=following,
+        everywhere=everywhere,
+        later=before is not None,
+    )
+
+
+@pages.get("/instances/<uuid>")
+@policy.allows("compute:servers:show")
+def show_instance(uuid: str) -> str:
+    return _page(uuid)
+
+
+@pages.post("/instances/<uuid>/<action>")
+@policy.allows("compute:servers:action")
+def act(uuid: str, action: str) -> t.Any:
+    if action not in ACTIONS:
+        raise NotFound
+    kind, variables = ACTIONS[action]
+    asked = {"kind": kind, "instances": [uuid], "variables": variables}
+    with writing_ledger() as connection:
+        acting.trigger(connection, current(), asked, request_id())
+    return redirect(url_for("pages.show_instance", uuid=uuid), 303)
+
+
+@pages.get("/instances/<uuid>/delete")
+@policy.allows("compute:servers:delete")
+def confirm_delete(uuid: str) -> str:
+    with reading_ledger() as connection:
+        (record,) = acting.own(connection, current(), [uuid])
+        return render_template("pages/delete.html", instance=named(connection, record))
+
+
+@pages.post("/instances/<uuid>/delete")
+@policy.allows("compute:servers:delete")
+def delete(uuid: str) -> t.Any:
+    with writing_ledger() as connection:
+        job = acting.delete(connection, current(), uuid, request_id())
+    return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
+
+
+@pages.get("/instances/<uuid>/console")
+@policy.allows("compute:servers:console_output")
+def show_console(uuid: str) -> str:
+    """What the last job that asked for it was told. To ask anew is a member's."""
+    caller = current()
+    with reading_ledger() as connection:
+        (record,) = acting.own(connection, caller, [uuid])
+        asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
+        jobs = veiled(connection, asked)
+        instance = named(connection, record)
+    said = next((job for job in jobs if job["state"] == queue.SUCCEEDED and _console_of(job, uuid) is not None), None)
+    return render_template(
+        "pages/console.html",
+        instance=instance,
+        text=None if said is None else _console_of(said, uuid),
+        at=None if said is None else said["finished_at"],
+        under_way=jobs[0] if jobs and jobs[0]["state"] not in queue.FINAL else None,
+        failed=jobs[0] if jobs and jobs[0]["state"] == queue.FAILED else None,
+    )
+
+
+@pages.post("/instances/<uuid>/console")
+@policy.allows("compute:servers:console_output")
+def ask_console(uuid: str) -> t.Any:
+    caller = current()
+    with writing_ledger() as connection:
+        (record,) = acting.own(connection, caller, [uuid])
+        waiting = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
+        if not waiting or waiting[0]["state"] in queue.FINAL:
+            asked = {"kind": "console", "instances": [record["uuid"]]}
+            acting.trigger(connection, caller, asked, request_id())
+    return redirect(url_for("pages.show_console", uuid=uuid), 303)
+
+
+@pages.get("/instances/<uuid>/placement")
+@policy.allows("compute:servers:placement")
+def show_placement(uuid: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        placement = status.placement(connection, uuid, caller.reach)
+        (instance,) = acting.own(connection, caller, [uuid])
+        return render_template(
+            "pages/placement.html",
+            placement={**placement, "explanation": views.explanation(placement["explanation"])},
+            instance=named(connection, instance),
+        )
+
+
+def _page(uuid: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
+        if not records:
+            raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+        veil_faults(connection, caller.reach, t.cast("list[dict[str, t.Any]]", records))
+        instance = named(connection, records[0])
+        history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+        jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+    return render_template(
+        "pages/instance.html",
+        instance=instance,
+        offered=[(name, LABELS[name]) for name in offered(instance)],
+        history=history,
+        jobs=jobs,
+    )
+
+
+def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
+    """The actions that the instance's state allows now."""
+    if instance["task_state"] is not None or instance["locked"] or instance["host"] is None:
+        return []
+    names = []
+    for name, (kind, details) in ACTIONS.items():
+        if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed:
+            names.append(name)
+    return names
+
+
+def named(connection: Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The instance with what the page says of it beside what every view has."""
+    row = labels_of(connection, instance["uuid"])
+    return {
+        **instance,
+        "shown": row.display_name or instance["name"],
+        "description": row.description,
+        "locked": row.locked,
+        "locked_reason": row.locked_reason,
+    }
+
+
+def _console_of(job: t.Mapping[str, t.Any], uuid: str) -> str | None:
+    texts = (job["result"] or {}).get("console")
+    text = texts.get(uuid) if isinstance(texts, dict) else None
+    return text if isinstance(text, str) else None

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs: what there is, and one as it goes on."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import redirect, render_template, request, url_for
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ..jobs import queue
+from ..v1 import streams
+from ..v1.routes_jobs import may_touch, seen_before
+from ..web import policy
+from ..web.context import current, request_id
+from ..web.errors import BadRequestError
+from ..web.host_names import veil
+from ..web.ledger import reading_ledger, writing_ledger
+from . import session
+from .session import pages
+
+PAGE = 50
+EVENTS = 1000  # shown at once
+
+
+def veiled(connection: Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Jobs or actions, with messages that name hosts to administrators alone."""
+    hidden = veil(connection, current().reach)
+    return [{**event, "message": hidden.over(event["message"])} for event in found]
+
+
+@pages.get("/jobs")
+@policy.allows("jobs:read")
+def list_jobs() -> str:
+    caller = current()
+    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    marker = request.args.get("after") or None
+    with reading_ledger() as connection:
+        found = queue.list_jobs(
+            connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
+        )
+        found = veiled(connection, found)
+    following = found[-1]["id"] if len(found) == PAGE else None
+    return render_template(
+        "pages/jobs.html", jobs=found, following=following, everywhere=everywhere, later=marker is not None
+    )
+
+
+@pages.get("/jobs/<job_id>")
+@policy.allows("jobs:read")
+def show_job(job_id: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        job = queue.get(connection, job_id, caller.reach)
+        events = queue.events(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
+        (told,) = veiled(connection, [job])
+    final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
+    # that a task began is of interest until something came of it
+    under_way = None if final else last
+    shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
+    return render_template("pages/job.html", job=told, events=shown, last=last, final=final)
+
+
+@pages.get("/jobs/<job_id>/stream")
+@policy.allows("jobs:read")
+def stream_job(job_id: str) -> t.Any:
+    caller = current()
+    after = request.args.get("after", "0")
+    if not after.isascii() or not after.isdigit() or len(after) > 15:
+        raise BadRequestError("after: give the number of an event")
+    seen = seen_before()
+    with reading_ledger() as connection:
+        queue.get(connection, job_id, caller.reach)
+    return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)
+
+
+@pages.post("/jobs/<job_id>/<action>")
+@policy.allows("jobs:change")
+def act_on_job(job_id: str, action: str) -> t.Any:
+    caller = current()
+    with writing_ledger() as connection:
+        may_touch(queue.get(connection, job_id, caller.reach))
+        if action == "cancel":
+            job = queue.cancel(connection, job_id, caller.reach)
+        elif action == "retry":
+            job = queue.retry(
+                connection,
+                job_id,
+                project_id=caller.reach,
+                user_id=caller.user_id,
+                request_id=request_id(),
+                keep_timeout=caller.is_admin,
+            )
+        else:
+            raise BadRequestError("A job can be cancelled, or tried again.")
+    return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

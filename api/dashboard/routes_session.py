@@ -1,0 +1,69 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Logging in and out, by the same proof, locks and tokens as the identity service."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+from flask import redirect, render_template, request, url_for
+from werkzeug.datastructures import MultiDict
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
+
+from ..openstack.identity import proof
+from ..web import policy
+from ..web.errors import BadRequestError, TooManyRequestsError, UnauthorizedError
+from ..web.ledger import writing_ledger
+from . import session
+from .session import field, pages
+
+REFUSED = "Wrong user, password or project."
+
+
+@pages.get("/login")
+@policy.allows("pages:login")
+def show_login() -> t.Any:
+    return _form(request.args, None), 200
+
+
+@pages.post("/login")
+@policy.allows("pages:login")
+def log_in() -> t.Any:
+    project = field("project").strip()
+    asked = {"methods": ["password"], "password": {"user": {"name": field("user"), "password": field("password")}}}
+    try:
+        if not field("user") or not field("password"):
+            raise UnauthorizedError(REFUSED)
+        proved = proof.prove(asked)
+        proved = dataclasses.replace(proved, expires_at=time.time() + session.LIFETIME)
+        token, caller, _credential = proof.issue(proved, {"project": {"name": project}} if project else None)
+    except UnauthorizedError:
+        return _form(request.form, REFUSED), 401
+    except TooManyRequestsError as error:
+        return _form(request.form, str(error)), 429, {"Retry-After": str(error.retry_after)}
+    if caller.project_id is None:
+        with writing_ledger() as connection:
+            revoke_token(connection, token.text)
+        raise BadRequestError("This user has no project of its own: name one.")
+    response = redirect(session.local_path(field("next") or "/"), 303)
+    session.keep(response, token.text)
+    return response
+
+
+@pages.post("/logout")
+@policy.allows("pages:logout")
+def log_out() -> t.Any:
+    with writing_ledger() as connection:
+        revoke_token(connection, session.token())
+    response = redirect(url_for(session.LOGIN), 303)
+    session.forget(response)
+    return response
+
+
+def _form(values: MultiDict[str, str], message: str | None) -> str:
+    fields = {name: values.get(name, "")[: session.MAX_FIELD] for name in ("user", "project", "next")}
+    return render_template("pages/login.html", message=message, **fields)

@@ -1,0 +1,223 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Elastic addresses: the project's floating IPs."""
+
+from __future__ import annotations
+
+import contextlib
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    NotFoundError,
+    NovaliteError,
+    QuotaError,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
+
+from ...openstack.network import routes_floating
+from ...openstack.network.blueprint import NeutronError
+from ...openstack.network.changes import project_name
+from ...web.context import current
+from ...web.ledger import reading_ledger
+from .. import filters, ids
+from ..blueprint import action, writing
+from ..common import REGION, Asked, Body, keep_tags, tag_set, tags_for
+from ..faults import Ec2Error, as_codes, missing
+from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
+from .instances import find as find_instances
+
+Record = dict[str, t.Any]
+
+KIND = "elastic-ip"
+ADDRESS_FILTERS = {
+    "allocation-id": "allocationId",
+    "association-id": "associationId",
+    "domain": "domain",
+    "instance-id": "instanceId",
+    "network-interface-id": "networkInterfaceId",
+    "network-interface-owner-id": "networkInterfaceOwnerId",
+    "private-ip-address": "privateIpAddress",
+    "public-ip": "publicIp",
+    "network-border-group": "networkBorderGroup",
+}
+_ONE = {"AllocationId": Text(), "PublicIp": Text(64)}
+
+
+def allocation_id(row: FloatingIp) -> str:
+    return ids.of("eipalloc", row.id)
+
+
+def _association_id(row: FloatingIp) -> str | None:
+    return ids.named("eipassoc", row.id, row.vif_id) if row.vif_id else None
+
+
+@action("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
+def describe_addresses(asked: Asked) -> Body:
+    project = current().project
+    with reading_ledger() as connection:
+        rows = network_records.floating_ips_of(connection, project)
+        tags = ec2_tags.tags_of(connection, project)
+    if "AllocationId" in asked or "PublicIp" in asked:
+        wanted = ids.find_all("eipalloc", asked.get("AllocationId", []), {allocation_id(row): row for row in rows})
+        wanted += [_by_address(rows, address) for address in asked.get("PublicIp", [])]
+        rows = [row for row in rows if row in wanted]
+    bodies = [_address(row, tags) for row in rows]
+    return {"addressesSet": filters.filtered(bodies, asked, ADDRESS_FILTERS)}
+
+
+def _address(row: FloatingIp, tags: t.Mapping[str, t.Any]) -> Body:
+    instance = row.instance_uuid
+    return {
+        "allocationId": allocation_id(row),
+        "publicIp": row.address,
+        "domain": "vpc",
+        "publicIpv4Pool": row.pool,
+        "networkBorderGroup": REGION,
+        "associationId": _association_id(row),
+        "instanceId": ids.of("i", instance) if instance else None,
+        "networkInterfaceId": ids.of("eni", row.vif_id) if row.vif_id else None,
+        "networkInterfaceOwnerId": row.project_id if row.vif_id else None,
+        "privateIpAddress": row.fixed_ip,
+        "tagSet": tag_set(tags.get(allocation_id(row), {})),
+    }
+
+
+def _by_address(rows: t.Iterable[FloatingIp], address: str) -> FloatingIp:
+    for row in rows:
+        if row.address == address:
+            return row
+    raise Ec2Error("InvalidAddress.NotFound", f"Address '{address[:60]}' not found.")
+
+
+def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
+    rows = network_records.floating_ips_of(connection, project)
+    if asked.get("AllocationId"):
+        return ids.find("eipalloc", asked["AllocationId"], {allocation_id(row): row for row in rows})
+    if asked.get("PublicIp"):
+        return _by_address(rows, asked["PublicIp"])
+    raise missing("AllocationId")
+
+
+@action(
+    "AllocateAddress",
+    "network:floating_ips:write",
+    {
+        "Domain": Text(choices=("vpc", "standard")),
+        "Address": Text(64),
+        "PublicIpv4Pool": Text(),
+        "NetworkBorderGroup": Ignored(),
+        "TagSpecification": TAG_SPECIFICATIONS,
+    },
+)
+def allocate_address(asked: Asked) -> Body:
+    tags = tags_for(asked, KIND)[KIND]
+    item = {"address": asked.get("Address"), "pool": asked.get("PublicIpv4Pool"), "server": None, "fixed_ip": None}
+    refused: t.Mapping[type[Exception], str] = {
+        QuotaError: "AddressLimitExceeded",
+        ConflictError: "InvalidAddress.NotFound",
+        NotFoundError: "InvalidAddress.NotFound" if asked.get("Address") else "InsufficientAddressCapacity",
+        NovaliteError: "InsufficientAddressCapacity",
+    }
+    with writing() as (connection, caller):
+        with as_codes(refused):
+            done = floating_ips.write_floating_ips(
+                connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
+            )
+        row = next(
+            floating_ip
+            for floating_ip in network_records.floating_ips_of(connection, caller.project)
+            if floating_ip.id == done["floating_ips"][0]["id"]
+        )
+        keep_tags(connection, caller.project, allocation_id(row), tags)
+    body = _address(row, {allocation_id(row): tags})
+    return {name: body[name] for name in ("publicIp", "domain", "allocationId", "publicIpv4Pool", "networkBorderGroup")}
+
+
+@action("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
+def release_address(asked: Asked) -> Body:
+    with writing() as (connection, caller):
+        row = _find(connection, caller.project, asked)
+        if row.vif_id is not None:
+            raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
+        item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
+        with as_codes({ConflictError: "InvalidAddress.NotFound"}):
+            floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
+        ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
+    return {"return": True}
+
+
+@action(
+    "AssociateAddress",
+    "network:floating_ips:write",
+    {
+        **_ONE,
+        "InstanceId": Text(),
+        "NetworkInterfaceId": Text(),
+        "PrivateIpAddress": Text(64),
+        "AllowReassociation": Boolean(),
+    },
+)
+def associate_address(asked: Asked) -> Body:
+    with writing() as (connection, caller):
+        row = _find(connection, caller.project, asked)
+        port = _port(connection, caller.project, asked)
+        if row.vif_id not in (None, port.id) and not asked.get("AllowReassociation"):
+            raise Ec2Error(
+                "Resource.AlreadyAssociated",
+                f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
+            )
+        with _associating():
+            routes_floating.associate(connection, row.id, port)
+        after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
+    return {"return": True, "associationId": _association_id(after)}
+
+
+def _port(connection: Connection, project: str, asked: Asked) -> Port:
+    """The interface that is meant: by its own id, or the first of the instance that has an address."""
+    ports = network_records.interfaces_of(connection, project)
+    if asked.get("NetworkInterfaceId"):
+        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})]
+    elif asked.get("InstanceId"):
+        (record,) = find_instances(connection, project, [asked["InstanceId"]])
+        matching = [port for port in ports if port.instance_uuid == record["uuid"]]
+    else:
+        raise missing("InstanceId")
+    wanted = asked.get("PrivateIpAddress")
+    for port in matching:
+        if port.ip is not None and wanted in (None, "", port.ip):
+            return port
+    raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
+
+
+@contextlib.contextmanager
+def _associating() -> t.Iterator[None]:
+    try:
+        yield
+    except NeutronError as error:
+        code = "Resource.AlreadyAssociated" if error.status == 409 else "InvalidParameterValue"
+        raise Ec2Error(code, str(error)) from error
+    except NovaliteError as error:
+        raise Ec2Error("InvalidInstanceID", str(error)) from error
+
+
+@action("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
+def disassociate_address(asked: Asked) -> Body:
+    with writing() as (connection, caller):
+        if asked.get("AssociationId"):
+            rows = network_records.floating_ips_of(connection, caller.project)
+            known = {_association_id(row): row for row in rows}
+            row = ids.find(
+                "eipassoc", asked["AssociationId"], {number: address for number, address in known.items() if number}
+            )
+        else:
+            row = _find(connection, caller.project, asked)
+        if row.vif_id is not None:
+            with _associating():
+                routes_floating.associate(connection, row.id, None)
+    return {"return": True}

@@ -1,0 +1,208 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Single attributes of instances, and what of them can be changed."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+
+from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
+from ...web.context import Caller, current
+from ...web.ledger import reading_ledger
+from ..blueprint import action, writing
+from ..common import Asked, Body
+from ..faults import Ec2Error, as_codes, missing, unsupported
+from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text
+from ..views_instances import instance, instance_id
+from .groups import find_group
+from .instances import find
+from .run import STOP
+
+Record = dict[str, t.Any]
+
+# attribute: (column of ec2_instance)
+_FLAGS = {"disableApiTermination": "disable_api_termination", "disableApiStop": "disable_api_stop"}
+NAMES = (
+    *("instanceType", "kernel", "ramdisk", "userData", *_FLAGS, "instanceInitiatedShutdownBehavior"),
+    *("rootDeviceName", "blockDeviceMapping", "productCodes", "sourceDestCheck", "groupSet", "ebsOptimized"),
+    *("sriovNetSupport", "enaSupport", "enclaveOptions"),
+)
+_FLAG = Group({"Value": Boolean()})
+_TEXT = Group({"Value": Text()})
+
+
+@action(
+    "DescribeInstanceAttribute",
+    "compute:servers:show",
+    {"InstanceId": Text(), "Attribute": Text(choices=NAMES)},
+    ["InstanceId", "Attribute"],
+)
+def describe_instance_attribute(asked: Asked) -> Body:
+    name = asked["Attribute"]
+    with reading_ledger() as connection:
+        (record,) = find(connection, current().project, [asked["InstanceId"]])
+        # who may only look is not told it: there may be secrets in it
+        shows = name == "userData" and "member" in current().roles
+        user_data = ec2_records.user_data(connection, record["uuid"]) if shows else None
+    return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
+
+
+def _attribute(record: Record, name: str, user_data: str | None) -> t.Any:
+    shown = instance(record)
+    if name in ("blockDeviceMapping", "productCodes", "groupSet"):
+        return shown[name]
+    if name in _FLAGS:
+        return {"value": record["ec2"][_FLAGS[name]]}
+    if name == "enclaveOptions":
+        return {"enabled": False}
+    values = {
+        "instanceType": shown["instanceType"],
+        "userData": user_data,
+        "instanceInitiatedShutdownBehavior": STOP,
+        "rootDeviceName": shown["rootDeviceName"],
+        "sourceDestCheck": True,
+        "ebsOptimized": False,
+        "enaSupport": False,
+    }
+    return {} if values.get(name) is None else {"value": values[name]}
+
+
+_CHANGES: t.Mapping[str, Shape] = {
+    "InstanceId": Text(),
+    "Attribute": Text(choices=NAMES),
+    "Value": Text(),
+    "DisableApiTermination": _FLAG,
+    "DisableApiStop": _FLAG,
+    "InstanceInitiatedShutdownBehavior": Group({"Value": Text(choices=(STOP,))}),
+    "GroupId": TEXTS,
+    "InstanceType": _TEXT,
+    "SourceDestCheck": _FLAG,
+    "EbsOptimized": _FLAG,
+    "EnaSupport": _FLAG,
+    "UserData": Ignored(),
+    "BlockDeviceMapping": ListOf(
+        Group(
+            {
+                "DeviceName": Text(32),
+                "Ebs": Group({"DeleteOnTermination": Boolean(), "VolumeId": Text()}),
+                "VirtualName": Text(32),
+                "NoDevice": Text(32),
+            }
+        ),
+        26,
+    ),
+    "Kernel": Ignored(),
+    "Ramdisk": Ignored(),
+    "SriovNetSupport": Ignored(),
+    "EnclaveOptions": Ignored(),
+}
+
+
+@action("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
+def modify_instance_attribute(asked: Asked) -> Body:
+    if "Attribute" in asked:
+        asked = {**asked, **_named(asked["Attribute"], asked.get("Value"))}
+    for name in ("UserData", "Kernel", "Ramdisk", "SriovNetSupport"):
+        if name in asked:
+            raise unsupported(f"To change {name} of an instance that is there")
+    with writing() as (connection, caller):
+        (record,) = find(connection, caller.project, [asked["InstanceId"]])
+        if record["deleted"]:
+            raise Ec2Error("IncorrectInstanceState", f"The instance '{asked['InstanceId']}' is terminated.")
+        if asked.get("InstanceType", {}).get("Value", record["flavor"]["name"]) != record["flavor"]["name"]:
+            raise unsupported("To change the type of an instance that is there (the Compute API resizes)")
+        for name in ("EbsOptimized", "EnaSupport"):
+            if asked.get(name, {}).get("Value"):
+                raise unsupported(name)
+        if asked.get("SourceDestCheck", {}).get("Value") is False:
+            raise unsupported("An instance that sends from addresses that are not its own")
+        values = _own_values(asked)
+        if values:
+            ec2_records.write_attributes(connection, record["uuid"], values)
+        if "GroupId" in asked:
+            _change_groups(connection, caller, record, asked["GroupId"])
+        for mapping in asked.get("BlockDeviceMapping", []):
+            _change_device(connection, record, mapping)
+    return {"return": True}
+
+
+def _named(attribute: str, value: str | None) -> Asked:
+    """The older way to say it: an attribute's name, and its value."""
+    if value is None:
+        raise missing("Value")
+    name = attribute[0].upper() + attribute[1:]
+    if attribute in ("disableApiTermination", "disableApiStop", "sourceDestCheck", "ebsOptimized", "enaSupport"):
+        return {name: {"Value": Boolean().parse(value, "Value")}}
+    if attribute in ("instanceType", "instanceInitiatedShutdownBehavior"):
+        return {name: {"Value": Text(choices=() if attribute == "instanceType" else (STOP,)).parse(value, "Value")}}
+    if attribute == "groupSet":
+        return {"GroupId": [value]}
+    raise unsupported(f"To change {attribute} of an instance that is there")
+
+
+def _own_values(asked: Asked) -> dict[str, t.Any]:
+    values: dict[str, t.Any] = {}
+    for name, column in _FLAGS.items():
+        said = asked.get(name[0].upper() + name[1:], {}).get("Value")
+        if said is not None:
+            values[column] = said
+    return values
+
+
+def _change_groups(connection: Connection, caller: Caller, record: Record, wanted: t.Sequence[str]) -> None:
+    """Put the instance into these groups, and out of all others."""
+    if not wanted:
+        raise missing("GroupId")
+    rows = group_rules.groups_of(connection, caller.project)
+    after = {find_group(rows, number, None)["uuid"] for number in wanted}
+    before = {group["uuid"] for group in record["group_records"]}
+    row = server_listing.one(connection, record["uuid"], caller.project)
+    with as_codes({ConflictError: "IncorrectInstanceState"}):
+        for uuid in sorted(after - before):
+            SERVER_ACTIONS["addSecurityGroup"].do(connection, row, {"name": uuid}, caller)
+        for uuid in sorted(before - after):
+            SERVER_ACTIONS["removeSecurityGroup"].do(connection, row, {"name": uuid}, caller)
+
+
+def _change_device(connection: Connection, record: Record, wanted: Body) -> None:
+    goes = wanted.get("Ebs", {}).get("DeleteOnTermination")
+    for volume in record["volumes"]:
+        if volume.device == wanted.get("DeviceName"):
+            if goes is not None:
+                volume_attachments.update_attachment(connection, volume.id, delete_on_termination=goes)
+            return
+    raise Ec2Error(
+        "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(wanted.get('DeviceName'))[:40]}"
+    )
+
+
+@action(
+    "ModifyInstanceMetadataOptions",
+    "compute:servers:update",
+    {"InstanceId": Text(), **METADATA_OPTIONS},
+    ["InstanceId"],
+)
+def modify_instance_metadata_options(asked: Asked) -> Body:
+    """From now on, for whatever asks in the guest: whether it needs a session token."""
+    with writing() as (connection, caller):
+        (record,) = find(connection, caller.project, [asked["InstanceId"]])
+        if "HttpTokens" in asked:
+            ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": asked["HttpTokens"]})
+            (record,) = find(connection, caller.project, [asked["InstanceId"]])
+    return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
+
+
+@action("DescribeInstanceCreditSpecifications", "compute:servers:show", {"InstanceId": TEXTS, "Filter": Ignored()})
+def describe_instance_credit_specifications(asked: Asked) -> Body:
+    """None: no type here has credits."""
+    with reading_ledger() as connection:
+        find(connection, current().project, asked.get("InstanceId"))
+    return {"instanceCreditSpecificationSet": []}

@@ -1,0 +1,347 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images: described, made of instances, registered under another name, deregistered."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
+    ec2_images,
+    image_members,
+    image_records,
+    image_snapshots,
+    image_states,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
+
+from ...jobs.queue import enqueue
+from ...openstack.image import uploads
+from ...web.context import Caller, current, request_id
+from ...web.ledger import reading_ledger
+from .. import block_devices, filters, ids, images
+from ..blueprint import action, writing
+from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
+from ..faults import Ec2Error, as_codes, missing, unsupported
+from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text
+from ..views_instances import ROOT_DEVICE
+from .instances import find as find_instances
+
+Record = dict[str, t.Any]
+
+KIND = "image"
+DESCRIPTION = "description"  # the property that holds it, as in Glance
+GIB = 1024**3
+AMAZONS_OWNERS = ("amazon", "aws-marketplace", "aws-backup-vault", "microsoft")
+IMAGE_FILTERS = {
+    "image-id": "imageId",
+    "name": "name",
+    "description": "description",
+    "state": "imageState",
+    "owner-id": "imageOwnerId",
+    "owner-alias": "imageOwnerAlias",
+    "is-public": "isPublic",
+    "architecture": "architecture",
+    "hypervisor": "hypervisor",
+    "image-type": "imageType",
+    "manifest-location": "imageLocation",
+    "root-device-name": "rootDeviceName",
+    "root-device-type": "rootDeviceType",
+    "virtualization-type": "virtualizationType",
+    "creation-date": "creationDate",
+    "block-device-mapping.device-name": "blockDeviceMapping.deviceName",
+    "block-device-mapping.volume-size": "blockDeviceMapping.ebs.volumeSize",
+    "kernel-id": "kernelId",
+    "ramdisk-id": "ramdiskId",
+}
+_STATES = {
+    "active": "available",
+    "deactivated": "disabled",
+    **dict.fromkeys(("queued", "saving", "uploading", "importing"), "pending"),
+}
+ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCodes", "blockDeviceMapping", "bootMode")
+
+
+@action(
+    "DescribeImages",
+    "image:read",
+    {
+        "ImageId": TEXTS,
+        "Owner": TEXTS,
+        "ExecutableBy": TEXTS,
+        "IncludeDeprecated": Boolean(),
+        "IncludeDisabled": Boolean(),
+        "Filter": FILTERS,
+        **PAGING,
+    },
+)
+def describe_images(asked: Asked) -> Body:
+    project = current().project
+    with reading_ledger() as connection:
+        rows = image_records.images_seen(connection, project)
+        if "ImageId" in asked:
+            wanted = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
+            rows = [row for row in rows if row["id"] in wanted]
+        elif not asked.get("Owner"):
+            # whose names mean nothing to the project is shown to who asks for that owner
+            rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
+        tags = ec2_tags.tags_of(connection, project)
+        asked = images.with_ids(connection, project, asked)
+    rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
+    rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
+    bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
+    page, token = filters.page(filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"]))
+    return {"imagesSet": page, "nextToken": token}
+
+
+def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
+    """Public images are the cloud's own: those that Amazon's tools look for under Amazon's name."""
+    if not owners:
+        return True
+    if row["owner"] == project:
+        return "self" in owners or project in owners
+    return row["owner"] in owners if row["owner"] else bool(set(AMAZONS_OWNERS) & set(owners))
+
+
+def _is_public(row: Record) -> bool:
+    return bool(row["visibility"] == "public")
+
+
+def _is_executable(row: Record, whom: t.Sequence[str], project: str) -> bool:
+    if not whom:
+        return True
+    own = row["owner"] == project or row["member_status"] is not None
+    return ("all" in whom and _is_public(row)) or (bool({"self", project} & set(whom)) and own)
+
+
+def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
+    number = images.image_id(row)
+    made_of = row["properties"].get("instance_uuid")
+    return {
+        "imageId": number,
+        "sourceInstanceId": ids.of("i", made_of) if made_of and row["owner"] else None,
+        "imageLocation": f"{row['owner'] or 'amazon'}/{row['handle']}",
+        "imageState": _STATES.get(row["status"], "failed"),
+        "imageOwnerId": row["owner"] or "amazon",
+        "imageOwnerAlias": None if row["owner"] else "amazon",
+        "isPublic": _is_public(row),
+        "creationDate": moment(row["created_at"]),
+        "architecture": "x86_64",
+        "imageType": "machine",
+        "kernelId": f"aki-{number[4:]}" if row["kernel"] else None,
+        "ramdiskId": f"ari-{number[4:]}" if row["ramdisk"] else None,
+        "name": row["name"] or row["handle"],
+        "description": row["properties"].get(DESCRIPTION, ""),
+        "rootDeviceType": "instance-store",
+        "rootDeviceName": ROOT_DEVICE,
+        "blockDeviceMapping": _devices(row),
+        "virtualizationType": "hvm",
+        "hypervisor": "kvm",
+        "enaSupport": False,
+        "productCodes": [],
+        "platformDetails": "Linux/UNIX",
+        "usageOperation": "RunInstances",
+        "tagSet": tag_set(tags.get(number, {})),
+    }
+
+
+def _devices(row: Record) -> list[Body]:
+    """The root disk, at the least size that it can have."""
+    size = max(-(-(row["virtual_size"] or 0) // GIB), row["min_disk_gb"], 1)
+    ebs = {"volumeSize": size, "deleteOnTermination": True, "volumeType": "standard", "encrypted": False}
+    return [{"deviceName": ROOT_DEVICE, "ebs": ebs}]
+
+
+@action(
+    "DescribeImageAttribute",
+    "image:read",
+    {"ImageId": Text(), "Attribute": Text(choices=ATTRIBUTES)},
+    ["ImageId", "Attribute"],
+)
+def describe_image_attribute(asked: Asked) -> Body:
+    with reading_ledger() as connection:
+        row = images.find(connection, current().project, asked["ImageId"])
+        whose = row["owner"] == current().project or current().is_admin
+        members = image_members.members(connection, row["id"]) if whose else []
+    shown, name = _image(row, {}), asked["Attribute"]
+    values: Body = {
+        "description": {"value": shown["description"]},
+        "kernel": {"value": shown["kernelId"]} if shown["kernelId"] else {},
+        "ramdisk": {"value": shown["ramdiskId"]} if shown["ramdiskId"] else {},
+        "launchPermission": [
+            *([{"group": "all"}] if shown["isPublic"] else []),
+            *({"userId": member["member"]} for member in members),
+        ],
+        "productCodes": [],
+        "blockDeviceMapping": shown["blockDeviceMapping"],
+        "bootMode": {"value": "legacy-bios"},
+    }
+    return {"imageId": shown["imageId"], name: values[name]}
+
+
+_PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
+
+
+@action(
+    "ModifyImageAttribute",
+    "image:write",
+    {
+        "ImageId": Text(),
+        "Attribute": Text(choices=("description", "launchPermission")),
+        "Value": Text(),
+        "Description": Group({"Value": Text()}),
+        "LaunchPermission": Group({"Add": _PERMISSIONS, "Remove": _PERMISSIONS}),
+        "OperationType": Text(choices=("add", "remove")),
+        "UserId": ListOf(Text(64), 100),
+        "UserGroup": ListOf(Text(16), 10),
+    },
+    ["ImageId"],
+)
+def modify_image_attribute(asked: Asked) -> Body:
+    """Its description, and which other projects may launch it. To publish one is the operator's to do."""
+    text = asked.get("Description", {}).get("Value", asked.get("Value"))
+    changes = {way: asked.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
+    changes[asked.get("OperationType", "add").capitalize()] += [
+        *({"UserId": user_id} for user_id in asked.get("UserId", [])),
+        *({"Group": group} for group in asked.get("UserGroup", [])),
+    ]
+    if text is None and not any(changes.values()):
+        raise missing("Description.Value")
+    if any("Group" in permission for change in changes.values() for permission in change):
+        raise unsupported("To let everybody launch an image (the operator makes one public)")
+    with writing() as (connection, caller), as_codes({}):
+        row = _own(connection, caller, asked["ImageId"])
+        if text is not None:
+            row = {**row, "properties": {**row["properties"], DESCRIPTION: text}}
+        if changes["Add"] and row["visibility"] == "private":
+            row["visibility"] = "shared"
+        image_records.update_image(connection, images.find(connection, caller.project, asked["ImageId"]), row)
+        for permission in changes["Remove"]:
+            image_members.remove_member(connection, row["id"], permission.get("UserId", ""))
+        there = {member["member"] for member in image_members.members(connection, row["id"])}
+        for member in dict.fromkeys(permission.get("UserId", "") for permission in changes["Add"]):
+            if member not in there:
+                image_members.add_member(connection, row["id"], member)
+    return {"return": True}
+
+
+def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
+    row = images.find(connection, caller.project, wanted)
+    if row["owner"] != caller.project and not caller.is_admin:
+        raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
+    return row
+
+
+@action(
+    "RegisterImage",
+    "image:write",
+    {
+        "Name": Text(),
+        "ImageLocation": Text(1024),
+        "Description": Text(),
+        "Architecture": Text(choices=("x86_64",)),
+        "VirtualizationType": Text(choices=("hvm",)),
+        "RootDeviceName": Text(32),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BootMode": Text(choices=("legacy-bios",)),
+        "TagSpecification": TAG_SPECIFICATIONS,
+        **dict.fromkeys(("EnaSupport", "SriovNetSupport", "ImdsSupport"), Ignored()),
+    },
+    ["Name"],
+)
+def register_image(asked: Asked) -> Body:
+    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does.
+
+    There is no place like S3 that files are fetched from: they come in by the Image API.
+    """
+    if any(mapping.get("Ebs", {}).get("SnapshotId") for mapping in asked.get("BlockDeviceMapping", [])):
+        raise unsupported("An image of a volume's snapshot")
+    location = asked.get("ImageLocation", "")
+    if not location:
+        raise missing("ImageLocation")
+    tags = tags_for(asked, KIND)[KIND]
+    with writing() as (connection, caller):
+        for owner in ("amazon", caller.project):
+            location = location.removeprefix(f"{owner}/")
+        row = images.find(connection, caller.project, location)
+        refused: t.Mapping[type[Exception], str] = {
+            ConflictError: "InvalidAMIName.Duplicate",
+            QuotaError: "AMIQuotaExceeded",
+        }
+        with as_codes({}, "InvalidAMIName.Malformed"):
+            checked_names("image", [{"name": asked["Name"]}])
+        with as_codes(refused):
+            uuid = ec2_images.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
+        number = images.image_id({"id": uuid})
+        keep_tags(connection, caller.project, number, tags)
+    return {"imageId": number}
+
+
+@action(
+    "CreateImage",
+    "compute:servers:create_image",
+    {
+        "InstanceId": Text(),
+        "Name": Text(),
+        "Description": Text(),
+        "NoReboot": Boolean(),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "TagSpecification": TAG_SPECIFICATIONS,
+        "SnapshotLocation": Ignored(),
+    },
+    ["InstanceId", "Name"],
+)
+def create_image(asked: Asked) -> Body:
+    """Of the root disk, while the guest runs or not: none is rebooted for it."""
+    if asked.get("BlockDeviceMapping"):
+        raise unsupported("Another disk in an image than the root disk")
+    tags = tags_for(asked, KIND, "snapshot")[KIND]
+    description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
+    with writing() as (connection, caller):
+        (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
+        if record["deleted"]:
+            raise Ec2Error("IncorrectInstanceState", f"The instance '{asked['InstanceId']}' is terminated.")
+        own = [row for row in image_records.images_seen(connection, caller.project) if row["owner"] == caller.project]
+        if any(asked["Name"] in (row["name"], row["handle"]) for row in own):
+            raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
+        with as_codes({}, "InvalidAMIName.Malformed"):
+            details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
+        with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
+            server_actions.begin(
+                connection,
+                "createImage",
+                [record["uuid"]],
+                request_id=request_id(),
+                user_id=caller.user_id,
+                details=details,
+                ignore_lock=caller.is_admin,
+            )
+        enqueue(
+            connection,
+            "createImage",
+            instances=[record["uuid"]],
+            project_id=caller.project,
+            user_id=caller.user_id,
+            request_id=request_id(),
+        )
+        number = images.image_id({"id": details["image_id"]})
+        keep_tags(connection, caller.project, number, tags)
+    return {"imageId": number}
+
+
+@action("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
+def deregister_image(asked: Asked) -> Body:
+    """Instances have copies of what they need of it."""
+    with writing() as (connection, caller):
+        row = _own(connection, caller, asked["ImageId"])
+        if row["protected"]:
+            raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
+        image_records.delete_image(connection, row["id"])
+        image_states.remove_file(connection, uploads.home(), row["id"])
+        ec2_tags.remove_tags(connection, caller.project, images.image_id(row))
+    return {"return": True}

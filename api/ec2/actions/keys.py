@@ -1,0 +1,145 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Key pairs. They are the project's, as for the other dialects."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
+    remove_keypairs,
+    write_keypairs,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+
+from ...web import policy
+from ...web.context import Caller, current
+from ...web.ledger import reading_ledger
+from .. import filters, ids, key_material
+from ..blueprint import action, refuse_dry_run, writing
+from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
+from ..faults import Ec2Error, as_codes, invalid, missing
+from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
+
+KIND = "key-pair"
+REFUSED: t.Mapping[type[Exception], str] = {QuotaError: "KeyPairLimitExceeded"}
+KEY_FILTERS = {"key-name": "keyName", "key-pair-id": "keyPairId", "fingerprint": "keyFingerprint"}
+
+
+@action(
+    "DescribeKeyPairs",
+    "compute:keypairs:read",
+    {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
+)
+def describe_key_pairs(asked: Asked) -> Body:
+    project = current().project
+    with reading_ledger() as connection:
+        bodies = _bodies(connection, project, asked.get("IncludePublicKey", False))
+    if "KeyName" in asked or "KeyPairId" in asked:
+        wanted = [_named(bodies, name) for name in asked.get("KeyName", [])]
+        wanted += ids.find_all("key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies})
+        bodies = [body for body in bodies if body in wanted]
+    return {"keySet": filters.filtered(bodies, asked, KEY_FILTERS)}
+
+
+def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
+    made = ec2_records.made_fingerprints(connection, project)
+    tags = ec2_tags.tags_of(connection, project)
+    bodies = []
+    for row in keypairs_of(connection, project):
+        number = ids.named("key", project, row["name"])
+        bodies.append(
+            {
+                "keyPairId": number,
+                "keyName": row["name"],
+                "keyFingerprint": made.get(row["name"]) or key_material.fingerprint(row["public_key"]),
+                "keyType": key_material.kind_of(row["public_key"]),
+                "publicKey": row["public_key"] if with_key else None,
+                "createTime": moment(row["created_at"]),
+                "tagSet": tag_set(tags.get(number, {})),
+            }
+        )
+    return bodies
+
+
+def _named(bodies: list[Body], name: str) -> Body:
+    for body in bodies:
+        if body["keyName"] == name:
+            return body
+    raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{name}' does not exist")
+
+
+@action(
+    "CreateKeyPair",
+    "compute:keypairs:write",
+    {
+        "KeyName": Text(),
+        "KeyType": Text(choices=key_material.KINDS),
+        "KeyFormat": Text(choices=("pem", "ppk")),
+        "TagSpecification": TAG_SPECIFICATIONS,
+    },
+    ["KeyName"],
+)
+def create_key_pair(asked: Asked) -> Body:
+    if asked.get("KeyFormat", "pem") != "pem":
+        raise invalid("KeyFormat", asked["KeyFormat"], "keys are made in PEM: puttygen reads that")
+    refuse_dry_run()
+    # before the transaction: that takes a while
+    made = key_material.make(asked.get("KeyType", "rsa"), "generated-by-novalite")
+    with writing() as (connection, caller):
+        body = _add(connection, caller, asked, made.public)
+        ec2_records.keep_fingerprint(connection, caller.project, asked["KeyName"], made.fingerprint)
+    return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
+
+
+@action(
+    "ImportKeyPair",
+    "compute:keypairs:write",
+    {"KeyName": Text(), "PublicKeyMaterial": Base64(16384), "TagSpecification": TAG_SPECIFICATIONS},
+    ["KeyName", "PublicKeyMaterial"],
+)
+def import_key_pair(asked: Asked) -> Body:
+    with as_codes({}, "InvalidKey.Format"):
+        public = key_material.public_line(asked["PublicKeyMaterial"], "imported")
+    with writing() as (connection, caller):
+        body = _add(connection, caller, asked, public)
+        kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
+    return {**body, "keyFingerprint": key_material.fingerprint(kept["public_key"])}
+
+
+def _add(connection: Connection, caller: Caller, asked: Asked, public: str) -> Body:
+    name, tags = asked["KeyName"], tags_for(asked, KIND)[KIND]
+    if not name.isprintable() or name != name.strip():
+        raise invalid("KeyName", name)
+    with as_codes(REFUSED, "InvalidKey.Format"):
+        if ec2_records.has_keypair(connection, caller.project, name):
+            raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
+        item = {"name": name, "public_key": public}
+        write_keypairs(connection, items=[item], **_asker(caller))
+    number = ids.named("key", caller.project, name)
+    keep_tags(connection, caller.project, number, tags)
+    return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
+
+
+def _asker(caller: Caller) -> Body:
+    by_manager = policy.may(caller, "compute:keypairs:manage")
+    return {"project": caller.project_name, "user_id": caller.user_id, "by_manager": by_manager}
+
+
+@action("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
+def delete_key_pair(asked: Asked) -> Body:
+    """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
+    if not asked.get("KeyName") and not asked.get("KeyPairId"):
+        raise missing("KeyName")
+    with writing() as (connection, caller):
+        names = [row["name"] for row in keypairs_of(connection, caller.project)]
+        by_id = {ids.named("key", caller.project, name): name for name in names}
+        name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
+        if name in names:
+            remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
+            ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
+    return {"return": True}

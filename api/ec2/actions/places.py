@@ -1,0 +1,214 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where instances can be, and in which sizes: regions, zones, instance types, account attributes."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+
+from ...openstack.identity.catalog import base_url
+from ...web.context import current
+from ...web.ledger import reading_ledger
+from .. import filters
+from ..blueprint import action
+from ..common import REGION, Asked, Body, vpc_id, zones
+from ..faults import Ec2Error, invalid
+from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
+
+ZONE_FILTERS = {
+    "zone-name": "zoneName",
+    "zone-id": "zoneId",
+    "region-name": "regionName",
+    "state": "zoneState",
+    "group-name": "groupName",
+    "opt-in-status": "optInStatus",
+    "zone-type": "zoneType",
+}
+REGION_FILTERS = {"region-name": "regionName", "endpoint": "regionEndpoint", "opt-in-status": "optInStatus"}
+TYPE_FILTERS = {
+    "instance-type": "instanceType",
+    "current-generation": "currentGeneration",
+    "bare-metal": "bareMetal",
+    "free-tier-eligible": "freeTierEligible",
+    "hypervisor": "hypervisor",
+    "memory-info.size-in-mib": "memoryInfo.sizeInMiB",
+    "vcpu-info.default-vcpus": "vCpuInfo.defaultVCpus",
+    "vcpu-info.default-cores": "vCpuInfo.defaultCores",
+    "instance-storage-supported": "instanceStorageSupported",
+    "processor-info.supported-architecture": "processorInfo.supportedArchitectures",
+    "supported-root-device-type": "supportedRootDeviceTypes",
+    "supported-virtualization-type": "supportedVirtualizationTypes",
+    "supported-usage-class": "supportedUsageClasses",
+    "supported-boot-mode": "supportedBootModes",
+    "hibernation-supported": "hibernationSupported",
+    "burstable-performance-supported": "burstablePerformanceSupported",
+}
+OFFERING_FILTERS = {"instance-type": "instanceType", "location": "location"}
+ARCHITECTURE = "x86_64"
+GIB = 1024  # MiB
+
+
+@action(
+    "DescribeAvailabilityZones",
+    "compute:zones:read",
+    {"ZoneName": TEXTS, "ZoneId": TEXTS, "AllAvailabilityZones": Boolean(), "Filter": FILTERS},
+)
+def describe_availability_zones(asked: Asked) -> Body:
+    with reading_ledger() as connection:
+        hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
+    bodies: list[Body] = [
+        {
+            "zoneName": name,
+            "zoneState": "available" if any(host["active"] for host in hosts.values()) else "unavailable",
+            "regionName": REGION,
+            "zoneId": name,
+            "groupName": REGION,
+            "networkBorderGroup": REGION,
+            "zoneType": "availability-zone",
+            "optInStatus": "opt-in-not-required",
+            "messageSet": [],
+        }
+        for name, hosts in hosts_by_zone.items()
+    ]
+    bodies = _named(bodies, asked.get("ZoneName", []), "zoneName", "availability zone")
+    bodies = _named(bodies, asked.get("ZoneId", []), "zoneId", "availability zone ID")
+    return {"availabilityZoneInfo": filters.filtered(bodies, asked, ZONE_FILTERS)}
+
+
+@action("DescribeRegions", "compute:zones:read", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
+def describe_regions(asked: Asked) -> Body:
+    bodies: list[Body] = [
+        {
+            "regionName": REGION,
+            "regionEndpoint": base_url().partition("://")[2] + request.path,
+            "optInStatus": "opt-in-not-required",
+        }
+    ]
+    bodies = _named(bodies, asked.get("RegionName", []), "regionName", "region")
+    return {"regionInfo": filters.filtered(bodies, asked, REGION_FILTERS)}
+
+
+def _named(bodies: list[Body], wanted: list[str], element: str, what: str) -> list[Body]:
+    if not wanted:
+        return bodies
+    there = {body[element] for body in bodies}
+    for name in wanted:
+        if name not in there:
+            raise Ec2Error("InvalidParameterValue", f"Invalid {what}: [{name[:60]}]")
+    return [body for body in bodies if body[element] in wanted]
+
+
+@action("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
+def describe_account_attributes(asked: Asked) -> Body:
+    project = current().project
+    with reading_ledger() as connection:
+        limits = quotas.quota_limits(connection, project)
+    attributes = {
+        "supported-platforms": "VPC",
+        "default-vpc": vpc_id(project),
+        "max-instances": limits["instances"],
+        "max-elastic-ips": limits["floating_ips"],
+        "vpc-max-elastic-ips": limits["floating_ips"],
+        "vpc-max-security-groups-per-interface": limits["security_groups"],
+    }
+    wanted = asked.get("AttributeName") or list(attributes)
+    for name in wanted:
+        if name not in attributes:
+            raise invalid("attributeName", name)
+    return {
+        "accountAttributeSet": [
+            {"attributeName": name, "attributeValueSet": [{"attributeValue": attributes[name]}]} for name in wanted
+        ]
+    }
+
+
+@action("DescribeInstanceTypes", "compute:flavors:read", {"InstanceType": TEXTS, "Filter": FILTERS, **PAGING})
+def describe_instance_types(asked: Asked) -> Body:
+    with reading_ledger() as connection:
+        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+    by_name = {flavor["name"]: flavor for flavor in flavors}
+    wanted = asked.get("InstanceType") or list(by_name)
+    unknown = [name for name in wanted if name not in by_name]
+    if unknown:
+        raise Ec2Error(
+            "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)[:200]}]"
+        )
+    bodies = [_type(by_name[name]) for name in sorted(set(wanted))]
+    page, token = filters.page(
+        filters.filtered(bodies, asked, TYPE_FILTERS), asked, lambda body: str(body["instanceType"])
+    )
+    return {"instanceTypeSet": page, "nextToken": token}
+
+
+def _type(flavor: t.Mapping[str, t.Any]) -> Body:
+    storage = flavor["root_gb"] + flavor["ephemeral_gb"] + -(-flavor["swap_mb"] // GIB)
+    cpus = flavor["vcpus"]
+    return {
+        "instanceType": flavor["name"],
+        "currentGeneration": True,
+        "freeTierEligible": False,
+        "supportedUsageClasses": ["on-demand"],
+        "supportedRootDeviceTypes": ["ebs", "instance-store"],
+        "supportedVirtualizationTypes": ["hvm"],
+        "bareMetal": False,
+        "processorInfo": {"supportedArchitectures": [ARCHITECTURE]},
+        "vCpuInfo": {"defaultVCpus": cpus, "defaultCores": cpus, "defaultThreadsPerCore": 1},
+        "memoryInfo": {"sizeInMiB": flavor["memory_mb"]},
+        "instanceStorageSupported": True,
+        "instanceStorageInfo": {
+            "totalSizeInGB": storage,
+            "disks": [{"sizeInGB": flavor["root_gb"], "count": 1, "type": "hdd"}],
+            "nvmeSupport": "unsupported",
+        },
+        "ebsInfo": {"ebsOptimizedSupport": "unsupported", "encryptionSupport": "unsupported"},
+        "networkInfo": {
+            "networkPerformance": "Moderate",
+            "maximumNetworkInterfaces": 10,
+            "ipv4AddressesPerInterface": 1,
+            "ipv6AddressesPerInterface": 1,
+            "ipv6Supported": True,
+            "enaSupport": "unsupported",
+        },
+        "placementGroupInfo": {"supportedStrategies": ["cluster", "spread"]},
+        "hibernationSupported": True,
+        "burstablePerformanceSupported": False,
+        "dedicatedHostsSupported": False,
+        "autoRecoverySupported": False,
+        "supportedBootModes": ["legacy-bios"],
+    }
+
+
+@action(
+    "DescribeInstanceTypeOfferings",
+    "compute:flavors:read",
+    {
+        "LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")),
+        "Filter": FILTERS,
+        **PAGING,
+    },
+)
+def describe_instance_type_offerings(asked: Asked) -> Body:
+    """Every type everywhere: which host takes it is the scheduler's to say."""
+    kind = asked.get("LocationType", "region")
+    with reading_ledger() as connection:
+        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+        places = [REGION] if kind == "region" else zones(connection)
+    bodies: list[Body] = [
+        {"instanceType": name, "locationType": kind, "location": place}
+        for name in sorted(flavor["name"] for flavor in flavors)
+        for place in sorted(places)
+    ]
+    page, token = filters.page(
+        filters.filtered(bodies, asked, OFFERING_FILTERS),
+        asked,
+        lambda body: f"{body['instanceType']} {body['location']}",
+    )
+    return {"instanceTypeOfferingSet": page, "nextToken": token}

@@ -1,0 +1,276 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""RunInstances: what is asked for in EC2's words, recorded and handed on as every other launch is."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+
+from ...jobs.queue import enqueue
+from ...web import policy
+from ...web.context import Caller, request_id
+from .. import block_devices, ids, images, views_instances, volumes
+from ..blueprint import action, what_was_asked, writing
+from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
+from ..faults import Ec2Error, as_codes, invalid, unsupported
+from ..parameters import (
+    METADATA_OPTIONS,
+    TAG_SPECIFICATIONS,
+    TEXTS,
+    TOKEN,
+    Base64,
+    Boolean,
+    Group,
+    Ignored,
+    ListOf,
+    Number,
+    Shape,
+    Text,
+)
+from .groups import find_group
+
+DEFAULT_TYPE = "m1.small"  # Amazon's, when no type is named
+MAX_USER_DATA = guest_requests.MAX_USER_DATA * 3 // 4 - 3  # bytes before they are encoded
+STOP = "stop"  # what becomes of an instance that its guest shuts down
+REFUSED: t.Mapping[type[Exception], str] = {
+    **volumes.LIMITS,
+    QuotaError: "InstanceLimitExceeded",
+    AddressInUseError: "InvalidIPAddress.InUse",
+}
+_INTERFACE = Group(
+    {
+        "DeviceIndex": Number(0, 31),
+        "NetworkInterfaceId": Text(),
+        "SubnetId": Text(),
+        "PrivateIpAddress": Text(64),
+        "PrivateIpAddresses": ListOf(Group({"PrivateIpAddress": Text(64), "Primary": Boolean()}), 10),
+        "SecurityGroupId": TEXTS,
+        "AssociatePublicIpAddress": Boolean(),
+        "DeleteOnTermination": Boolean(),
+        "Description": Text(),
+        "InterfaceType": Text(),
+        "Ipv6AddressCount": Number(),
+        "NetworkCardIndex": Number(),
+    }
+)
+# What has one value here, or none: taken, and nothing comes of it
+_TAKEN: t.Mapping[str, Shape] = dict.fromkeys(
+    (
+        *("Monitoring", "EbsOptimized", "CreditSpecification", "CpuOptions", "MaintenanceOptions"),
+        *("PrivateDnsNameOptions", "CapacityReservationSpecification", "HibernationOptions", "EnclaveOptions"),
+        *("NetworkPerformanceOptions", "Ipv6AddressCount", "AdditionalInfo", "KernelId", "RamdiskId"),
+        *("EnablePrimaryIpv6", "AddressingType"),
+    ),
+    Ignored(),
+)
+# What changes what a client gets so much that it is told when there is no such thing
+_REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "LicenseSpecification")
+
+
+@action(
+    "RunInstances",
+    "compute:servers:create",
+    {
+        "ImageId": Text(),
+        "InstanceType": Text(),
+        "MinCount": Number(1, 1000),
+        "MaxCount": Number(1, 1000),
+        "KeyName": Text(),
+        "SecurityGroup": TEXTS,
+        "SecurityGroupId": TEXTS,
+        "UserData": Base64(MAX_USER_DATA),
+        "Placement": Group(
+            {
+                "AvailabilityZone": Text(),
+                "GroupName": Text(),
+                "Tenancy": Text(choices=("default",)),
+                "Affinity": Ignored(),
+                "AvailabilityZoneId": Text(),
+            }
+        ),
+        "SubnetId": Text(),
+        "PrivateIpAddress": Text(64),
+        "NetworkInterface": ListOf(_INTERFACE, 10),
+        "MetadataOptions": Group(METADATA_OPTIONS),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "TagSpecification": TAG_SPECIFICATIONS,
+        "ClientToken": TOKEN,
+        "DisableApiTermination": Boolean(),
+        "DisableApiStop": Boolean(),
+        "InstanceInitiatedShutdownBehavior": Text(choices=(STOP,)),
+        **_TAKEN,
+        **dict.fromkeys(_REFUSED, Ignored()),
+    },
+    ["ImageId", "MinCount", "MaxCount"],
+)
+def run_instances(asked: Asked) -> Body:
+    for name in _REFUSED:
+        if name in asked:
+            raise unsupported(name)
+    if asked["MinCount"] > asked["MaxCount"]:
+        raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
+    token = asked.get("ClientToken", "")
+    with writing() as (connection, caller):
+        made = _repeated(connection, caller, token)
+        if made is None:
+            made = _run(connection, caller, asked)
+            if token:
+                ec2_requests.remember(connection, caller.project, "RunInstances", token, made)
+        numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
+        records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
+    if not records:
+        raise Ec2Error("IncorrectState", "The instances that this client token stands for are gone.")
+    return views_instances.grouped(map(views_instances.reservation, records))[0]
+
+
+def _repeated(connection: Connection, caller: Caller, token: str) -> list[str] | None:
+    if not token:
+        return None
+    with as_codes({ConflictError: "IdempotentParameterMismatch"}):
+        return ec2_requests.repeated(connection, caller.project, "RunInstances", token, what_was_asked())
+
+
+def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
+    """Record what is asked for, and its job. Returns the UUIDs."""
+    tags = tags_for(asked, "instance", "volume", "network-interface")
+    wanted = _wanted(connection, caller, asked, tags["instance"])
+    with as_codes(REFUSED):
+        made = new_servers.create(
+            connection, caller.project, wanted, request_id=request_id(), user_id=caller.user_id, private=caller.is_admin
+        )
+    for index, uuid in enumerate(made.uuids):
+        ec2_records.write_attributes(
+            connection,
+            uuid,
+            {
+                "launch_index": index,
+                "client_token": asked.get("ClientToken", ""),
+                "disable_api_termination": asked.get("DisableApiTermination", False),
+                "disable_api_stop": asked.get("DisableApiStop", False),
+                "http_tokens": asked.get("MetadataOptions", {}).get("HttpTokens", "optional"),
+            },
+        )
+    block_devices.tag(connection, made.uuids, tags["volume"])
+    enqueue(
+        connection,
+        "launch",
+        instances=made.uuids,
+        project_id=caller.project,
+        user_id=caller.user_id,
+        request_id=request_id(),
+    )
+    return made.uuids
+
+
+def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.Wanted:
+    project = caller.project
+    placement = asked.get("Placement", {})
+    zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
+    hints: dict[str, t.Any] = {}
+    if host:
+        policy.check("compute:servers:create:forced_host")
+        hints["host"] = host
+    if placement.get("GroupName"):
+        hints["group"] = placement["GroupName"]
+    networks, own_groups = _interfaces(connection, project, asked)
+    if asked.get("KeyName") and not ec2_records.has_keypair(connection, project, asked["KeyName"]):
+        raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{asked['KeyName']}' does not exist")
+    image = images.find(connection, project, asked["ImageId"])
+    flavor = flavor_of(connection, caller, asked.get("InstanceType", DEFAULT_TYPE))
+    name = tags.get("Name", "").strip()
+    user_data = asked.get("UserData")
+    with as_codes({}):
+        guest = guest_requests.checked(
+            "instance", {"user_data": base64.b64encode(user_data).decode() if user_data else None}
+        )
+    return new_servers.Wanted(
+        name=name if name and name.isprintable() else f"ec2-{secrets.token_hex(4)}",
+        min_count=asked["MinCount"],
+        max_count=asked["MaxCount"],
+        flavor=flavor["flavorid"],
+        image=image["id"],
+        key=asked.get("KeyName") or None,
+        networks=networks,
+        security_groups=_groups(connection, project, asked, own_groups),
+        availability_zone=zone or None,
+        metadata=tags,
+        hints=hints,
+        guest=guest,
+        volumes=block_devices.wanted(connection, project, asked, flavor),
+    )
+
+
+def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
+    """The flavor that an instance type is. Raises Ec2Error."""
+    for flavor in flavor_records.flavors_seen(connection, caller.is_admin, caller.project):
+        if name == flavor["name"]:
+            return flavor
+    raise invalid("InstanceType", name)
+
+
+def _groups(connection: Connection, project: str, asked: Asked, of_interface: list[str]) -> tuple[str, ...]:
+    names = [name for name in asked.get("SecurityGroup", []) if name != "default"]
+    numbers = [*asked.get("SecurityGroupId", []), *of_interface]
+    if not names and not numbers:
+        return ()
+    rows = group_rules.groups_of(connection, project)
+    uuids = [find_group(rows, None, name)["uuid"] for name in names]
+    uuids += [find_group(rows, number, None)["uuid"] for number in numbers]
+    if "default" in asked.get("SecurityGroup", []):
+        uuids.append("default")
+    return tuple(dict.fromkeys(uuids))
+
+
+def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tuple[NetworkRequest, ...], list[str]]:
+    """The networks, with addresses, and the groups that are named with the first of them."""
+    interfaces = asked.get("NetworkInterface", [])
+    if interfaces and any(
+        name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")
+    ):
+        raise Ec2Error(
+            "InvalidParameterCombination",
+            "Network interfaces and an instance-level subnet ID, address or security groups may not be specified on "
+            "the same request",
+        )
+    interfaces = interfaces or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
+    known = subnets(connection, project)
+    requests: list[NetworkRequest] = []
+    for interface in sorted(interfaces, key=lambda interface: interface.get("DeviceIndex", 0)):
+        if interface.get("NetworkInterfaceId"):
+            raise unsupported("An interface that is there already")
+        if interface.get("AssociatePublicIpAddress"):
+            raise unsupported("A public address at launch (AllocateAddress and AssociateAddress give one)")
+        listed = [other.get("PrivateIpAddress") for other in interface.get("PrivateIpAddresses", [])]
+        if len(listed) > 1:
+            raise unsupported("More than one address of an interface")
+        address = interface.get("PrivateIpAddress") or next(iter(listed), None)
+        row = (
+            ids.find("subnet", interface["SubnetId"], known)
+            if interface.get("SubnetId")
+            else first_subnet(connection, project)
+        )
+        requests.append(NetworkRequest(row.uuid, None if address is None else _address(address)))
+    if len({group.name for group in requests}) != len(requests):
+        raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
+    return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]
+
+
+def _address(text: str) -> str:
+    try:
+        return str(parse_address(text, 4))
+    except ValueError:
+        raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Snapshots of volumes."""
+
+from __future__ import annotations
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
+
+from ...web.context import current
+from ...web.host_names import veil
+from ...web.ledger import reading_ledger
+from .. import filters, ids, volumes
+from ..blueprint import action, writing
+from ..common import Asked, Body, tags_for
+from ..faults import as_codes
+from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Ignored, Text
+
+KIND = "snapshot"
+SNAPSHOT_FILTERS = {
+    "snapshot-id": "snapshotId",
+    "volume-id": "volumeId",
+    "volume-size": "volumeSize",
+    "status": "status",
+    "progress": "progress",
+    "owner-id": "ownerId",
+    "description": "description",
+    "encrypted": "encrypted",
+    "start-time": "startTime",
+    "storage-tier": "storageTier",
+}
+
+
+@action(
+    "DescribeSnapshots",
+    "volume:read",
+    {"SnapshotId": TEXTS, "Owner": TEXTS, "RestorableBy": TEXTS, "Filter": FILTERS, **PAGING},
+)
+def describe_snapshots(asked: Asked) -> Body:
+    project = current().project
+    with reading_ledger() as connection:
+        known = volumes.snapshots_of_project(connection, project)
+        # the names are read where there is something to hide
+        hidden = veil(connection, current().reach if any(row.fault for row in known.values()) else None)
+    rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
+    owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
+    if owners and not {"self", "all", project} & set(owners):
+        rows = []  # of others none is seen
+    bodies = sorted((volumes.snapshot(row, hidden) for row in rows), key=lambda body: str(body["snapshotId"]))
+    page, token = filters.page(
+        filters.filtered(bodies, asked, SNAPSHOT_FILTERS), asked, lambda body: str(body["snapshotId"])
+    )
+    return {"snapshotSet": page, "nextToken": token}
+
+
+@action(
+    "CreateSnapshot",
+    "volume:write",
+    {"VolumeId": Text(), "Description": Text(), "TagSpecification": TAG_SPECIFICATIONS, "Location": Ignored()},
+    ["VolumeId"],
+)
+def create_snapshot(asked: Asked) -> Body:
+    """Also while an instance has the volume: as if its power had failed, which is Amazon's promise, too."""
+    tags = tags_for(asked, KIND)[KIND]
+    with writing() as (connection, caller):
+        row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+        with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):
+            made = volume_snapshots.create_snapshot(
+                connection,
+                caller.project,
+                {
+                    "volume_id": row.id,
+                    "name": tags.get("Name"),
+                    "description": asked.get("Description"),
+                    "metadata": tags,
+                    "user_id": caller.user_id,
+                    "force": True,
+                },
+            )
+        volumes.tell(connection, caller, "volume_snapshot_create", "snapshots", made.id, volumes.holders(row))
+    return volumes.snapshot(made)
+
+
+@action("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
+def delete_snapshot(asked: Asked) -> Body:
+    with writing() as (connection, caller):
+        row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))
+        if row.status != "deleting":
+            with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
+                volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
+            held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
+            instances = volumes.holders(held) if held else []
+            volumes.tell(connection, caller, "volume_snapshot_delete", "snapshots", row.id, instances)
+    return {"return": True}

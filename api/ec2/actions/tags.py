@@ -1,0 +1,70 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tags of everything that can have some."""
+
+from __future__ import annotations
+
+from ...web.context import current
+from ...web.ledger import reading_ledger
+from .. import filters, resources
+from ..blueprint import action, writing
+from ..common import Asked, Body, Tags, tags_in
+from ..parameters import FILTERS, PAGING, TAGS, TEXTS, Group, ListOf, Text
+
+TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "resource-type": "resourceType"}
+
+
+@action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
+def describe_tags(asked: Asked) -> Body:
+    with reading_ledger() as connection:
+        tags_of_all = resources.tags_of_all(connection, current().project)
+    bodies: list[Body] = [
+        {
+            "resourceId": number,
+            "resourceType": kind,
+            "key": key,
+            "value": value,
+            "tagSet": [{"key": key, "value": value}],  # where the filter tag:<key> looks
+        }
+        for number, kind, tags in tags_of_all
+        for key, value in tags.items()
+    ]
+    bodies.sort(key=_key)
+    shown, token = filters.page(filters.filtered(bodies, asked, TAG_FILTERS), asked, _key)
+    return {"tagSet": [{**body, "tagSet": None} for body in shown], "nextToken": token}
+
+
+def _key(body: Body) -> str:
+    return f"{body['resourceId']} {body['key']}"
+
+
+@action("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
+def create_tags(asked: Asked) -> Body:
+    tags = tags_in(asked["Tag"])
+    with writing() as (connection, caller):
+        for resource_id in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, resource_id, lambda before: {**before, **tags})
+    return {"return": True}
+
+
+@action(
+    "DeleteTags",
+    "compute:server-metadata:write",
+    # a tag whose value is said is deleted only if it has that value
+    {"ResourceId": TEXTS, "Tag": ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)},
+    ["ResourceId"],
+)
+def delete_tags(asked: Asked) -> Body:
+    wanted = asked.get("Tag", [])
+
+    def without(before: Tags) -> Tags:
+        if not wanted:
+            return {}
+        doomed = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
+        return {key: value for key, value in before.items() if key not in doomed}
+
+    with writing() as (connection, caller):
+        for resource_id in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, resource_id, without)
+    return {"return": True}

@@ -1,0 +1,158 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Floating IPs as Compute had them: until microversion 2.35, and the two actions of a server until 2.43."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
+
+from ....web import policy, validation
+from ....web.context import Caller, current
+from ....web.errors import BadRequestError, as_bad_request
+from ....web.ledger import reading_ledger, writing_ledger
+from ...network.blueprint import NeutronError
+from ...network.routes_floating import allocate, associate, release
+from ..blueprint import Answer, compute_legacy
+from ..microversions import microversion, since
+from .routes_networks import LAST
+
+Record = dict[str, t.Any]
+
+LAST_ACTION = (2, 43)
+ADDRESS = {"type": "string", "format": "ipv4", "minLength": 1, "maxLength": 64}
+POOL = {
+    "type": ["object", "null"],
+    "properties": {"pool": {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+ADD: Record = {
+    "type": "object",
+    "properties": {"address": ADDRESS, "fixed_address": ADDRESS},
+    "required": ["address"],
+    "additionalProperties": False,
+}
+REMOVE: Record = {
+    "type": "object",
+    "properties": {"address": ADDRESS},
+    "required": ["address"],
+    "additionalProperties": False,
+}
+
+
+@compute_legacy.get("/os-floating-ip-pools")
+@policy.allows("network:floating_ips:read")
+@since("2.1", LAST)
+def list_floating_ip_pools_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.pools_seen(connection)
+    return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
+
+
+@compute_legacy.get("/os-floating-ips")
+@policy.allows("network:floating_ips:read")
+@since("2.1", LAST)
+def list_floating_ips_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.floating_ips_of(connection, current().project)
+    return {"floating_ips": [_floating(row) for row in rows]}, 200
+
+
+@compute_legacy.get("/os-floating-ips/<number>")
+@policy.allows("network:floating_ips:read")
+@since("2.1", LAST)
+def show_floating_ip_here(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"floating_ip": _floating(_found(connection, number))}, 200
+
+
+@compute_legacy.post("/os-floating-ips")
+@policy.allows("network:floating_ips:write")
+@since("2.1", LAST)
+def create_floating_ip_here() -> Answer:
+    pool = (validation.body(POOL) or {}).get("pool")
+    with writing_ledger() as connection, as_bad_request():
+        if pool is not None:
+            pool = _pool(connection, pool)
+        row = _found(connection, allocate(connection, pool))
+    return {"floating_ip": _floating(row)}, 200
+
+
+@compute_legacy.delete("/os-floating-ips/<number>")
+@policy.allows("network:floating_ips:write")
+@since("2.1", LAST)
+def delete_floating_ip_here(number: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        release(connection, _found(connection, number))
+    return "", 202
+
+
+def add(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+    """The action addFloatingIp."""
+    _check_action()
+    floating = _of_address(connection, value["address"])
+    ports = network_records.interfaces_of(connection, caller.project, server.uuid)
+    ports = [port for port in ports if port.ip is not None]
+    if not ports:
+        raise BadRequestError("No fixed IPs associated to instance")
+    if "fixed_address" in value:
+        ports = [port for port in ports if port.ip == value["fixed_address"]]
+        if not ports:
+            raise BadRequestError("Specified fixed address not assigned to instance")
+    with as_bad_request():
+        try:
+            associate(connection, floating.id, ports[0])
+        except (ConflictError, NeutronError) as error:
+            raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
+
+
+def remove(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+    """The action removeFloatingIp."""
+    _check_action()
+    floating = _of_address(connection, value["address"])
+    if floating.instance_uuid != server.uuid:
+        raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
+    with as_bad_request():
+        associate(connection, floating.id, None)
+
+
+def _check_action() -> None:
+    if microversion() > LAST_ACTION:
+        raise BadRequestError("There is no such action: use the Network service for floating IPs.")
+
+
+def _of_address(connection: Connection, address: str) -> FloatingIp:
+    for row in network_records.floating_ips_of(connection, current().reach):
+        if row.address == address:
+            return row
+    raise NotFoundError(f"floating IP {address} not found")
+
+
+def _pool(connection: Connection, wanted: str) -> str:
+    """The pool's name; clients give that of its network, or the network's id."""
+    for row in network_records.pools_seen(connection):
+        if wanted in (row.name, network_records.pool_network_id(row.name)):
+            return row.name
+    raise NotFoundError("Floating IP pool not found.")
+
+
+def _found(connection: Connection, number: str) -> FloatingIp:
+    found = network_records.floating_ips_of(connection, current().reach, number)
+    if not found:
+        raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
+    return found[0]
+
+
+def _floating(row: FloatingIp) -> Record:
+    return {
+        "id": row.id,
+        "ip": row.address,
+        "pool": row.pool,
+        "fixed_ip": row.fixed_ip,
+        "instance_id": row.instance_uuid,
+    }

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hosts as old clients ask for them (until 2.42), and what Neutron's agents would tell Nova of ports: nothing, here."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+
+from ....web import policy, validation
+from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
+from ....web.ledger import reading_ledger, writing_ledger
+from ..blueprint import Answer, compute_legacy
+from ..microversions import since
+
+Record = dict[str, t.Any]
+
+
+NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
+
+
+@compute_legacy.get("/os-hosts")
+@policy.allows("compute:old-hosts:read")
+@since("2.1", "2.42")
+def list_hosts() -> Answer:
+    zone = request.args.get("zone")
+    with reading_ledger() as connection:
+        rows = hypervisor_records.hosts(connection, int(time.time()))
+    hosts = [{"host_name": row.name, "service": "compute", "zone": row.state.zone} for row in rows]
+    return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
+
+
+@compute_legacy.get("/os-hosts/<name>")
+@policy.allows("compute:old-hosts:read")
+@since("2.1", "2.42")
+def show_host(name: str) -> Answer:
+    with reading_ledger() as connection:
+        state = _host(connection, name).state
+        servers = instances_by(connection, hosts=[name])
+    resources = [
+        _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
+        _resource(
+            name,
+            "(used_now)",
+            state.vcpus_used,
+            state.memory_mb_used + state.reserved_memory_mb,
+            state.disk_gb_used + state.reserved_disk_gb,
+        ),
+    ]
+    of_projects: dict[str, list[int]] = {}
+    for server in servers:
+        of_project = of_projects.setdefault(server["project"]["id"], [0, 0, 0])
+        for place, key in enumerate(NUMBERS.values()):
+            of_project[place] += t.cast("dict[str, int]", server["flavor"])[key]
+    most = [sum(numbers[place] for numbers in of_projects.values()) for place in range(3)]
+    resources.append(_resource(name, "(used_max)", *most))
+    resources += [_resource(name, project, *numbers) for project, numbers in sorted(of_projects.items())]
+    return {"host": resources}, 200
+
+
+@compute_legacy.put("/os-hosts/<name>")
+@policy.allows("compute:old-hosts:write")
+@since("2.1", "2.42")
+def update_host(name: str) -> Answer:
+    switch = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
+    wanted = validation.body(
+        {
+            "type": "object",
+            "properties": {"status": switch, "maintenance_mode": switch},
+            "minProperties": 1,
+            "additionalProperties": False,
+        }
+    )
+    with writing_ledger() as connection:
+        _host(connection, name)
+        if "maintenance_mode" in wanted:
+            raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
+        enabled = wanted["status"].lower() == "enable"
+        with as_bad_request():
+            switch_hosts(connection, [name], enabled)
+    return {"host": name, "status": "enabled" if enabled else "disabled"}, 200
+
+
+@compute_legacy.get("/os-hosts/<name>/<any(startup, shutdown, reboot):action>")
+@policy.allows("compute:old-hosts:write")
+@since("2.1", "2.42")
+def act_on_host(name: str, action: str) -> Answer:
+    with reading_ledger() as connection:
+        _host(connection, name)
+    raise BadRequestError(f"'{action}' of a host is its administrator's, and not done here")
+
+
+@compute_legacy.post("/os-server-external-events")
+@policy.allows("compute:old-hosts:write")
+def create_events() -> Answer:
+    raise ForbiddenError("nothing outside is waited for here: no events of servers are taken")
+
+
+def _host(connection: Connection, name: str) -> Host:
+    for row in hypervisor_records.hosts(connection, int(time.time())):
+        if row.name == name:
+            return row
+    raise NotFoundError(f"Compute host {name[:255]} could not be found.")
+
+
+def _resource(host: str, project: str, cpu: int, memory_mb: int, disk_gb: int) -> Record:
+    return {"resource": {"host": host, "project": project, "cpu": cpu, "memory_mb": memory_mb, "disk_gb": disk_gb}}

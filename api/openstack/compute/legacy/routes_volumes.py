@@ -1,0 +1,162 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Volumes and their snapshots as Compute showed them until microversion 2.35."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Snapshot,
+    Volume,
+    snapshots_by,
+    volumes_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
+
+from ....web import policy, validation
+from ....web.context import current
+from ....web.ledger import reading_ledger
+from ...volume import listing, routes_snapshots, routes_volumes, schemas
+from ...volume import views as cinders
+from ...volume.blueprint import whose
+from ..blueprint import Answer, compute_legacy
+from ..microversions import since
+
+Record = dict[str, t.Any]
+
+
+LAST = "2.35"
+_NAMES = {"display_name": schemas.NAME, "display_description": schemas.NAME}
+VOLUME = schemas.wrapped(
+    "volume",
+    {
+        **_NAMES,
+        "size": schemas.SIZE,
+        "volume_type": schemas.OPTIONAL,
+        "metadata": schemas.METADATA,
+        "snapshot_id": schemas.OPTIONAL,
+        "availability_zone": schemas.OPTIONAL,
+    },
+    ["size"],
+    additionalProperties=False,
+)
+SNAPSHOT = schemas.wrapped(
+    "snapshot",
+    {**_NAMES, "volume_id": schemas.UUID, "force": schemas.BOOLEAN},
+    ["volume_id"],
+    additionalProperties=False,
+)
+
+
+# "/os-volumes/" is a volume without an id, which there is none of
+@compute_legacy.get("/os-volumes", strict_slashes=True)
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def list_volumes_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = volumes_by(connection, project_id=current().project)
+    return {"volumes": listing.page("volumes", rows, cinders.volume, _volume)["volumes"]}, 200
+
+
+@compute_legacy.get("/os-volumes/detail")
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def list_volumes_in_detail_here() -> Answer:
+    return list_volumes_here()
+
+
+@compute_legacy.get("/os-volumes/<volume_id>")
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def show_volume_here(volume_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+
+
+@compute_legacy.post("/os-volumes", strict_slashes=True)
+@policy.allows("volume:write")
+@since("2.1", LAST)
+def create_volume_here() -> Answer:
+    return {"volume": _volume(routes_volumes.create(validation.body(VOLUME)["volume"]))}, 200
+
+
+@compute_legacy.delete("/os-volumes/<volume_id>")
+@policy.allows("volume:write")
+@since("2.1", LAST)
+def delete_volume_here(volume_id: str) -> Answer:
+    routes_volumes.remove(volume_id, force=False)
+    return "", 202
+
+
+@compute_legacy.get("/os-snapshots", strict_slashes=True)
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def list_snapshots_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = snapshots_by(connection, project_id=current().project)
+    return {"snapshots": listing.page("snapshots", rows, cinders.snapshot, _snapshot)["snapshots"]}, 200
+
+
+@compute_legacy.get("/os-snapshots/detail")
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def list_snapshots_in_detail_here() -> Answer:
+    return list_snapshots_here()
+
+
+@compute_legacy.get("/os-snapshots/<snapshot_id>")
+@policy.allows("volume:read")
+@since("2.1", LAST)
+def show_snapshot_here(snapshot_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+
+
+@compute_legacy.post("/os-snapshots", strict_slashes=True)
+@policy.allows("volume:write")
+@since("2.1", LAST)
+def create_snapshot_here() -> Answer:
+    return {"snapshot": _snapshot(routes_snapshots.create(validation.body(SNAPSHOT)["snapshot"]))}, 200
+
+
+@compute_legacy.delete("/os-snapshots/<snapshot_id>")
+@policy.allows("volume:write")
+@since("2.1", LAST)
+def delete_snapshot_here(snapshot_id: str) -> Answer:
+    routes_snapshots.remove(snapshot_id, force=False)
+    return "", 202
+
+
+def _volume(row: Volume) -> Record:
+    attached = [
+        {"id": row.id, "volumeId": row.id, "serverId": attachment.instance_uuid, "device": cinders.device(attachment)}
+        for attachment in row.attachments
+        if attachment.attached_at
+    ]
+    return {
+        "id": row.id,
+        "status": row.status,
+        "size": row.size_gb,
+        "availabilityZone": row.availability_zone or "nova",
+        "createdAt": cinders.time(row.created_at),
+        "attachments": attached or [{}],  # as Nova
+        "displayName": cinders.name(row),
+        "displayDescription": row.description,
+        "volumeType": row.type,
+        "snapshotId": row.snapshot_id,
+        "metadata": row.metadata,
+    }
+
+
+def _snapshot(row: Snapshot) -> Record:
+    return {
+        "id": row.id,
+        "status": row.status,
+        "size": row.size_gb,
+        "createdAt": cinders.time(row.created_at),
+        "displayName": cinders.name(row),
+        "displayDescription": row.description,
+        "volumeId": row.volume_id,
+    }

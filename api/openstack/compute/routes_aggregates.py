@@ -1,0 +1,185 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Host aggregates, for administrators."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import (
+    remove_aggregates,
+    write_aggregates,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
+
+from ...web import policy, validation
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from .blueprint import Answer, compute
+from .microversions import microversion
+from .servers.views import precise
+
+Record = dict[str, t.Any]
+Schema = dict[str, t.Any]
+
+
+NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}
+ZONE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": r"^[^:\s]([^:]*[^:\s])?$"}
+METADATA: Schema = {
+    "type": "object",
+    "propertyNames": {"pattern": "^[a-zA-Z0-9-_:. ]{1,255}$"},
+    "additionalProperties": {"type": ["string", "null"], "maxLength": 255},
+    "maxProperties": 128,
+}
+HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+
+
+def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = (), least: int = 0) -> Schema:
+    inner = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "minProperties": least,
+        "additionalProperties": False,
+    }
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+
+
+ACTIONS: dict[str, Schema] = {
+    "add_host": _wrapped("add_host", {"host": HOST}, ["host"]),
+    "remove_host": _wrapped("remove_host", {"host": HOST}, ["host"]),
+    "set_metadata": _wrapped("set_metadata", {"metadata": METADATA}, ["metadata"]),
+}
+
+
+@compute.get("/os-aggregates")
+@policy.allows("compute:aggregates:read")
+def list_aggregates() -> Answer:
+    with reading_ledger() as connection:
+        return {"aggregates": [_shown(row) for row in hypervisor_records.aggregates(connection)]}, 200
+
+
+@compute.get("/os-aggregates/<aggregate_id>")
+@policy.allows("compute:aggregates:read")
+def show_aggregate(aggregate_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+
+
+@compute.post("/os-aggregates")
+@policy.allows("compute:aggregates:write")
+def create_aggregate() -> Answer:
+    wanted = validation.body(_wrapped("aggregate", {"name": NAME, "availability_zone": ZONE}, ["name"]))["aggregate"]
+    with writing_ledger() as connection:
+        _check_free(connection, wanted["name"])
+        _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
+        body = _shown(_named(connection, wanted["name"]))
+    return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
+
+
+@compute.put("/os-aggregates/<aggregate_id>")
+@policy.allows("compute:aggregates:write")
+def update_aggregate(aggregate_id: str) -> Answer:
+    wanted = validation.body(_wrapped("aggregate", {"name": NAME, "availability_zone": ZONE}, least=1))["aggregate"]
+    with writing_ledger() as connection:
+        row = _row(connection, aggregate_id)
+        if wanted.get("name", row.name) != row.name:
+            _check_free(connection, wanted["name"])
+            hypervisor_records.rename_aggregate(connection, row.id, wanted["name"])
+        if "availability_zone" in wanted:
+            _write(connection, wanted.get("name", row.name), zone=wanted["availability_zone"] or "")
+        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+
+
+@compute.delete("/os-aggregates/<aggregate_id>")
+@policy.allows("compute:aggregates:write")
+def delete_aggregate(aggregate_id: str) -> Answer:
+    with writing_ledger() as connection:
+        row = _row(connection, aggregate_id)
+        if row.hosts:
+            raise BadRequestError(
+                f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
+            )
+        remove_aggregates(connection, [{"name": row.name}])
+    return "", 200
+
+
+@compute.post("/os-aggregates/<aggregate_id>/action")
+@policy.allows("compute:aggregates:write")
+def act_on_aggregate(aggregate_id: str) -> Answer:
+    body = validation.body({"type": "object", "minProperties": 1, "maxProperties": 1})
+    (action,) = body
+    if action not in ACTIONS:
+        raise BadRequestError(f"There is no such action: {action[:60]}")
+    validation.check(body, ACTIONS[action])
+    with writing_ledger() as connection:
+        row = _row(connection, aggregate_id)
+        if action == "set_metadata":
+            _set_metadata(connection, row, body[action]["metadata"])
+        else:
+            _move_host(connection, row, body[action]["host"], joins=action == "add_host")
+        return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
+
+
+def _set_metadata(connection: Connection, row: Aggregate, wanted: Record) -> None:
+    """A null takes a key away. The zone is one of the keys in Nova."""
+    merged = {key: value for key, value in {**row.metadata, **wanted}.items() if value is not None}
+    merged.pop("availability_zone", None)
+    zone = None
+    if "availability_zone" in wanted:
+        zone = wanted["availability_zone"] or ""
+        validation.check(zone or None, ZONE)
+    _write(connection, row.name, zone=zone, metadata=merged)
+
+
+def _move_host(connection: Connection, row: Aggregate, host: str, joins: bool) -> None:
+    if joins and host in row.hosts:
+        raise ConflictError(f"Aggregate {row.id} already has host {host}.")
+    if not joins and host not in row.hosts:
+        raise NotFoundError(f"Aggregate {row.id} has no host {host[:60]}.")
+    hosts = [*row.hosts, host] if joins else [hypervisor for hypervisor in row.hosts if hypervisor != host]
+    _write(connection, row.name, hosts=hosts)
+
+
+def _write(connection: Connection, name: str, **values: t.Any) -> None:
+    item = {"name": name, "zone": None, "metadata": None, "hosts": None, **values}
+    with as_bad_request():
+        write_aggregates(connection, [item])
+
+
+def _check_free(connection: Connection, name: str) -> None:
+    if any(row.name == name for row in hypervisor_records.aggregates(connection)):
+        raise ConflictError(f"Aggregate {name} already exists.")
+
+
+def _named(connection: Connection, name: str) -> Aggregate:
+    return next(row for row in hypervisor_records.aggregates(connection) if row.name == name)
+
+
+def _row(connection: Connection, aggregate_id: str) -> Aggregate:
+    for row in hypervisor_records.aggregates(connection):
+        if str(row.id) == aggregate_id:
+            return row
+    raise NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
+
+
+def _shown(row: Aggregate) -> Record:
+    zone = {"availability_zone": row.zone} if row.zone else {}
+    body = {
+        "id": row.id,
+        "name": row.name,
+        "availability_zone": row.zone,
+        "hosts": row.hosts,
+        "metadata": {**row.metadata, **zone},
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at or None),
+        "deleted": False,
+        "deleted_at": None,
+    }
+    if microversion() >= (2, 41):
+        body["uuid"] = row.uuid
+    return body

@@ -1,0 +1,400 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Zones, hypervisors and compute services: the hosts, as users and administrators see them."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
+    HostInUseError,
+    remove,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
+    Availability,
+    Host,
+)
+
+from ...web import policy, validation
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import paging
+from .blueprint import Answer, compute
+from .microversions import microversion, since
+from .servers.schemas import TRUE
+from .servers.views import precise
+
+Record = dict[str, t.Any]
+
+
+BINARY = "nova-compute"
+
+
+# --- Zones ----------------------------------------------------------------------------------------------------------
+
+
+@compute.get("/os-availability-zone")
+@policy.allows("compute:zones:read")
+def list_zones() -> Answer:
+    return {"availabilityZoneInfo": [_zone(name, hosts, None) for name, hosts in _zones().items()]}, 200
+
+
+@compute.get("/os-availability-zone/detail")
+@policy.allows("compute:hosts:read")
+def list_zones_in_detail() -> Answer:
+    shown = []
+    for name, hosts in _zones().items():
+        services = {
+            host: {
+                BINARY: {
+                    "available": hypervisor["available"],
+                    "active": hypervisor["active"],
+                    "updated_at": precise(hypervisor["last_seen_at"] or None),
+                }
+            }
+            for host, hypervisor in hosts.items()
+        }
+        shown.append(_zone(name, hosts, services))
+    return {"availabilityZoneInfo": shown}, 200
+
+
+def _zones() -> dict[str, dict[str, Availability]]:
+    with reading_ledger() as connection:
+        return hypervisor_records.zones(connection, int(time.time()))
+
+
+def _zone(name: str, hosts: dict[str, Availability], shown: Record | None) -> Record:
+    available = any(host["active"] for host in hosts.values())
+    return {"zoneName": name, "zoneState": {"available": available}, "hosts": shown}
+
+
+# --- Hypervisors ----------------------------------------------------------------------------------------------------
+
+
+@compute.get("/os-hypervisors")
+@policy.allows("compute:hypervisors:read")
+def list_hypervisors() -> Answer:
+    return _list(_brief)
+
+
+@compute.get("/os-hypervisors/detail")
+@policy.allows("compute:hypervisors:read")
+def list_hypervisors_in_detail() -> Answer:
+    return _list(_detail)
+
+
+def _list(view: t.Callable[[Host], Record]) -> Answer:
+    version, args = microversion(), request.args
+    with reading_ledger() as connection:
+        rows = hypervisor_records.hosts(connection, int(time.time()))
+        if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
+            if "limit" in args or "marker" in args:
+                raise BadRequestError(
+                    "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
+                )
+            rows = _matching(rows, args["hypervisor_hostname_pattern"])
+        links: list[Record] = []
+        if version >= (2, 33):
+            rows, links = paging.page(rows, _id, "hypervisor")
+        bodies = [view(row) for row in rows]
+        if version >= (2, 53) and _with_servers():
+            _add_servers(connection, rows, bodies)
+    body: Record = {"hypervisors": bodies}
+    if links:
+        body["hypervisors_links"] = links
+    return body, 200
+
+
+def _with_servers() -> bool:
+    """Whether servers were asked for as well; they are of all projects."""
+    asked = request.args.get("with_servers", "").lower() in ("true", "1", "t", "yes", "on")
+    if asked:
+        policy.check("compute:hosts:read")
+    return asked
+
+
+@compute.get("/os-hypervisors/statistics")
+@policy.allows("compute:hypervisors:read")
+@since("2.1", "2.87")
+def show_statistics() -> Answer:
+    with reading_ledger() as connection:
+        rows = hypervisor_records.hosts(connection, int(time.time()))
+    # as in Nova, of hosts that may be chosen
+    numbers = [_numbers(row) for row in rows if row.state.enabled]
+    names = _NUMBERS
+    return {
+        "hypervisor_statistics": {
+            "count": len(numbers),
+            **{name: sum(figures[name] for figures in numbers) for name in names},
+        }
+    }, 200
+
+
+@compute.get("/os-hypervisors/<hypervisor_id>")
+@policy.allows("compute:hypervisors:read")
+def show_hypervisor(hypervisor_id: str) -> Answer:
+    with reading_ledger() as connection:
+        row = _host(connection, hypervisor_id)
+        body = _detail(row)
+        if microversion() >= (2, 53) and _with_servers():
+            _add_servers(connection, [row], [body])
+    return {"hypervisor": body}, 200
+
+
+@compute.get("/os-hypervisors/<hypervisor_id>/uptime")
+@policy.allows("compute:hosts:read")
+@since("2.1", "2.87")
+def show_uptime(hypervisor_id: str) -> Answer:
+    with reading_ledger() as connection:
+        _host(connection, hypervisor_id)
+    raise BadRequestError("The hypervisors do not report since when they run.")
+
+
+@compute.get("/os-hypervisors/<pattern>/search")
+@policy.allows("compute:hosts:read")
+@since("2.1", "2.52")
+def search_hypervisors(pattern: str) -> Answer:
+    with reading_ledger() as connection:
+        rows = _matching(hypervisor_records.hosts(connection, int(time.time())), pattern)
+    return {"hypervisors": [_brief(row) for row in rows]}, 200
+
+
+@compute.get("/os-hypervisors/<pattern>/servers")
+@policy.allows("compute:hosts:read")
+@since("2.1", "2.52")
+def list_hypervisor_servers(pattern: str) -> Answer:
+    with reading_ledger() as connection:
+        rows = _matching(hypervisor_records.hosts(connection, int(time.time())), pattern)
+        bodies = [_brief(row) for row in rows]
+        _add_servers(connection, rows, bodies)
+    return {"hypervisors": bodies}, 200
+
+
+def _matching(rows: list[Host], pattern: str) -> list[Host]:
+    matching = [row for row in rows if pattern in row.name]
+    if not matching:
+        raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
+    return matching
+
+
+def _add_servers(connection: Connection, rows: list[Host], bodies: list[Record]) -> None:
+    servers = hypervisor_records.servers_on(connection, [row.name for row in rows])
+    for row, body in zip(rows, bodies):
+        if servers[row.name] or microversion() >= (2, 75):
+            body["servers"] = servers[row.name]
+
+
+def _id(row: Host) -> str | int:
+    return row.uuid if microversion() >= (2, 53) else row.id
+
+
+def _host(connection: Connection, number: str) -> Host:
+    for row in hypervisor_records.hosts(connection, int(time.time())):
+        if str(_id(row)) == number:
+            return row
+    raise NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
+
+
+def _brief(row: Host) -> Record:
+    state = row.state
+    return {
+        "id": _id(row),
+        "hypervisor_hostname": row.name,
+        "state": "up" if state.up else "down",
+        "status": "enabled" if state.enabled else "disabled",
+    }
+
+
+def _detail(row: Host) -> Record:
+    version, state = microversion(), row.state
+    facts = state.facts
+    service: Record = {
+        "id": row.service_uuid if version >= (2, 53) else row.id,
+        "host": row.name,
+        "disabled_reason": state.disabled_reason,
+    }
+    body = {
+        **_brief(row),
+        "hypervisor_type": facts.get("hypervisor_type") or "QEMU",
+        "hypervisor_version": facts.get("hypervisor_version") or 0,
+        "host_ip": facts.get("address") or "",
+        "service": service,
+    }
+    if version >= (2, 88):
+        body["uptime"] = None
+        return body
+    cpu: Record = {
+        "arch": facts.get("arch") or "x86_64",
+        "model": facts.get("cpu_model") or "",
+        "vendor": facts.get("cpu_vendor") or "",
+        "features": [],
+        "topology": {"sockets": 1, "cores": state.vcpus, "threads": 1},
+    }
+    return {**body, **_numbers(row), "cpu_info": cpu if version >= (2, 28) else json.dumps(cpu)}
+
+
+_NUMBERS = (
+    "vcpus",
+    "memory_mb",
+    "local_gb",
+    "vcpus_used",
+    "memory_mb_used",
+    "local_gb_used",
+    "free_ram_mb",
+    "free_disk_gb",
+    "current_workload",
+    "running_vms",
+    "disk_available_least",
+)
+
+
+def _numbers(row: Host) -> Record:
+    state = row.state
+    # what the host keeps for itself is used, as in Nova's resource tracker
+    memory, disk = state.memory_mb_used + state.reserved_memory_mb, state.disk_gb_used + state.reserved_disk_gb
+    values = (
+        state.vcpus,
+        state.memory_mb,
+        state.disk_gb,
+        state.vcpus_used,
+        memory,
+        disk,
+        state.memory_mb - memory,
+        state.disk_gb - disk,
+        state.num_io_ops,
+        row.running,
+        state.disk_gb - disk,
+    )
+    return dict(zip(_NUMBERS, values))
+
+
+# --- Services -------------------------------------------------------------------------------------------------------
+
+
+@compute.get("/os-services")
+@policy.allows("compute:hosts:read")
+def list_services() -> Answer:
+    args = request.args
+    with reading_ledger() as connection:
+        rows = hypervisor_records.hosts(connection, int(time.time()))
+    if args.get("binary") not in (None, "", BINARY):
+        rows = []
+    if args.get("host"):
+        rows = [row for row in rows if row.name == args["host"]]
+    return {"services": [_service(row) for row in rows]}, 200
+
+
+@compute.put("/os-services/<service_id>")
+@policy.allows("compute:hosts:write")
+def update_service(service_id: str) -> Answer:
+    if microversion() < (2, 53):
+        return _update_old(service_id)
+    schema: Record = {
+        "type": "object",
+        "properties": {
+            "status": {"enum": ["enabled", "disabled"]},
+            "disabled_reason": {"type": "string", "minLength": 1, "maxLength": 255},
+            "forced_down": {},
+        },
+        "minProperties": 1,
+        "additionalProperties": False,
+    }
+    wanted = validation.body(schema)
+    if wanted.get("forced_down", False) in TRUE:
+        raise BadRequestError("a host cannot be declared down: it is, when it does not answer")
+    if "disabled_reason" in wanted and wanted.get("status") != "disabled":
+        raise BadRequestError("Specifying disabled_reason when status is not 'disabled' is invalid.")
+    with writing_ledger() as connection:
+        row = _of_service(connection, service_id)
+        if "status" in wanted:
+            _switch(connection, row.name, wanted["status"] == "enabled", wanted.get("disabled_reason"))
+        return {"service": _service(_of_service(connection, service_id))}, 200
+
+
+@compute.delete("/os-services/<service_id>")
+@policy.allows("compute:hosts:write")
+def delete_service(service_id: str) -> Answer:
+    with writing_ledger() as connection:
+        row = _of_service(connection, service_id)
+        try:
+            remove(connection, row.name)
+        except HostInUseError as error:
+            raise ConflictError(_why_not_deleted(error)) from error
+    return "", 204
+
+
+def _why_not_deleted(error: HostInUseError) -> str:
+    """Nova's words (nova/api/openstack/compute/services.py), and for volumes, which it has not, our own."""
+    if error.instances:
+        return "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+    if error.moves:
+        return (
+            "Unable to delete compute service that has in-progress migrations. "
+            "Complete the migrations or delete the instances first."
+        )
+    return "Unable to delete compute service that has volumes. Delete the volumes first."
+
+
+def _update_old(action: str) -> Answer:
+    """PUT /os-services/enable, disable, disable-log-reason with the host in the body."""
+    text = {"type": "string", "minLength": 1, "maxLength": 255}
+    if action not in ("enable", "disable", "disable-log-reason"):
+        raise NotFoundError("Unknown action")
+    reason = action == "disable-log-reason"
+    wanted = validation.body(
+        {
+            "type": "object",
+            "properties": {"host": text, "binary": text, **({"disabled_reason": text} if reason else {})},
+            "required": ["host", "binary", *(["disabled_reason"] if reason else [])],
+            "additionalProperties": False,
+        }
+    )
+    with writing_ledger() as connection:
+        names = [row.name for row in hypervisor_records.hosts(connection, int(time.time()))]
+        if wanted["binary"] != BINARY or wanted["host"] not in names:
+            raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
+        _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
+    status = "enabled" if action == "enable" else "disabled"
+    body = {"host": wanted["host"], "binary": BINARY, "status": status}
+    if reason:
+        body["disabled_reason"] = wanted["disabled_reason"]
+    return {"service": body}, 200
+
+
+def _switch(connection: Connection, host: str, enabled: bool, reason: str | None) -> None:
+    with as_bad_request():
+        switch_hosts(connection, [host], enabled, reason)
+
+
+def _of_service(connection: Connection, service_id: str) -> Host:
+    key = "service_uuid" if microversion() >= (2, 53) else "id"
+    for row in hypervisor_records.hosts(connection, int(time.time())):
+        if str(getattr(row, key)) == service_id:
+            return row
+    raise NotFoundError(f"Service {service_id[:60]} could not be found.")
+
+
+def _service(row: Host) -> Record:
+    version, state = microversion(), row.state
+    body = {
+        "id": row.service_uuid if version >= (2, 53) else row.id,
+        "binary": BINARY,
+        "host": row.name,
+        "zone": state.zone,
+        "status": "enabled" if state.enabled else "disabled",
+        "state": "up" if state.up else "down",
+        "updated_at": precise(row.last_seen_at or None),
+        "disabled_reason": state.disabled_reason,
+    }
+    if version >= (2, 11):
+        body["forced_down"] = False
+    return body

@@ -1,0 +1,186 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Key pairs. Whoever may launch servers in a project may use them; who made one, or manages the project, removes it.
+
+An administrator who names a user means the keys of the user's own project.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+import zlib
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
+    remove_keypairs,
+    write_keypairs,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import paging
+from .blueprint import Answer, compute
+from .microversions import microversion
+from .servers.views import precise
+
+Record = dict[str, t.Any]
+
+
+RSA_BITS = 2048  # as Nova's
+SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Owner:
+    user_id: str
+    project_id: str
+    project_name: str
+
+
+@compute.get("/os-keypairs")
+@policy.allows("compute:keypairs:read")
+def list_keypairs() -> Answer:
+    with reading_ledger() as connection:
+        rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
+    links: list[Record] = []
+    if microversion() >= (2, 35):
+        rows, links = paging.page(rows, lambda row: row["name"], "keypair")
+    body: Record = {"keypairs": [{"keypair": _brief(row)} for row in rows]}
+    if links:
+        body["keypairs_links"] = links
+    return body, 200
+
+
+@compute.get("/os-keypairs/<name>")
+@policy.allows("compute:keypairs:read")
+def show_keypair(name: str) -> Answer:
+    with reading_ledger() as connection:
+        owner = _owner(connection, request.args.get("user_id"))
+        row = _row(connection, owner, name)
+    made = precise(row["created_at"])
+    return {
+        "keypair": {
+            **_brief(row),
+            "user_id": owner.user_id,
+            # Nova's are numbered; clients show it and do nothing else with it
+            "id": zlib.crc32(f"{row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
+            "created_at": made,
+            "deleted": False,
+            "deleted_at": None,
+            "updated_at": None,
+        }
+    }, 200
+
+
+@compute.post("/os-keypairs")
+@policy.allows("compute:keypairs:write")
+def create_keypair() -> Answer:
+    version = microversion()
+    wanted = validation.body(_schema())["keypair"]
+    name = wanted["name"]
+    if wanted.get("type", "ssh") != "ssh":
+        raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
+    if SAFE.fullmatch(name) is None or name != name.strip():
+        raise BadRequestError(
+            "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
+            "and blanks in between"
+        )
+    private, public = (None, wanted["public_key"]) if "public_key" in wanted else generated()
+    item = {"name": name, "public_key": public}
+    with writing_ledger() as connection, as_bad_request():
+        owner = _owner(connection, wanted.get("user_id"))
+        if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
+            raise ConflictError(f"Key pair '{name}' already exists.")
+        write_keypairs(connection, items=[item], **_asker(owner))
+        row = _row(connection, owner, name)
+    body = {**_brief(row), "user_id": owner.user_id}
+    if private is not None:
+        body["private_key"] = private
+    return {"keypair": body}, 201 if version >= (2, 2) else 200
+
+
+@compute.delete("/os-keypairs/<name>")
+@policy.allows("compute:keypairs:write")
+def delete_keypair(name: str) -> Answer:
+    with writing_ledger() as connection:
+        owner = _owner(connection, request.args.get("user_id"))
+        _row(connection, owner, name)
+        remove_keypairs(connection, items=[{"name": name}], **_asker(owner))
+    return "", 204 if microversion() >= (2, 2) else 202
+
+
+def _asker(owner: _Owner) -> Record:
+    by_manager = policy.may(current(), "compute:keypairs:manage")
+    return {"project": owner.project_name, "user_id": owner.user_id, "by_manager": by_manager}
+
+
+def generated() -> tuple[str, str]:
+    """A new private key as PEM, which is told once and kept nowhere, and its public key."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return private.decode(), f"{public.decode()} generated-by-novalite"
+
+
+def _schema() -> Record:
+    version = microversion()
+    properties: Record = {
+        "name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "public_key": {"type": "string", "minLength": 1, "maxLength": 16384},
+    }
+    if version >= (2, 2):
+        properties["type"] = {"enum": ["ssh", "x509"]}
+    if version >= (2, 10):
+        properties["user_id"] = {"type": "string", "minLength": 1, "maxLength": 255}
+    key_pair = {
+        "type": "object",
+        "properties": properties,
+        "required": ["name", "public_key"] if version >= (2, 92) else ["name"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"keypair": key_pair},
+        "required": ["keypair"],
+        "additionalProperties": False,
+    }
+
+
+def _brief(row: Record) -> Record:
+    body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
+    if microversion() >= (2, 2):
+        body["type"] = row["type"]
+    return body
+
+
+def _row(connection: Connection, owner: _Owner, name: str) -> Record:
+    for row in keypairs_of(connection, owner.project_id):
+        if row["name"] == name:
+            return row
+    raise NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
+
+
+def _owner(connection: Connection, user_id: str | None) -> _Owner:
+    """Whose keys are meant: the caller's, unless an administrator names another user."""
+    caller = current()
+    if user_id is None or user_id == caller.user_id or microversion() < (2, 10):
+        return _Owner(caller.user_id, caller.project, caller.project_name or "")
+    if not caller.is_admin:
+        raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")
+    project = users.find_user(connection, user_id)["default_project_id"] or caller.project
+    return _Owner(user_id, project, project_name(connection, project) or "")

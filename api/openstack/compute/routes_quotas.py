@@ -1,0 +1,148 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Quotas of projects: everybody reads its own project's, administrators read and set all."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
+    default_limits,
+    quota_limits,
+    reset_quotas,
+    write_default_limits,
+    write_quotas,
+)
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError
+from ...web.ledger import reading_ledger, writing_ledger
+from .blueprint import Answer, compute
+from .microversions import Version, microversion
+from .servers.schemas import BOOLEAN, TRUE
+
+# Nova's names in Nova's order: ours, and the last microversion that has it
+RESOURCES: dict[str, tuple[str, Version]] = {
+    "cores": ("cores", (3, 0)),
+    "fixed_ips": ("fixed_ips", (2, 35)),
+    "floating_ips": ("floating_ips", (2, 35)),
+    "injected_file_content_bytes": ("injected_file_content_bytes", (2, 56)),
+    "injected_file_path_bytes": ("injected_file_path_length", (2, 56)),
+    "injected_files": ("injected_files", (2, 56)),
+    "instances": ("instances", (3, 0)),
+    "key_pairs": ("key_pairs", (3, 0)),
+    "metadata_items": ("metadata_items", (3, 0)),
+    "ram": ("ram", (3, 0)),
+    "security_group_rules": ("security_group_rules", (2, 35)),
+    "security_groups": ("security_groups", (2, 35)),
+    "server_group_members": ("server_group_members", (3, 0)),
+    "server_groups": ("server_groups", (3, 0)),
+}
+DEFAULT_CLASS = "default"
+LIMIT = {
+    "anyOf": [
+        {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
+        {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
+    ]
+}
+
+
+@compute.get("/os-quota-sets/<project>")
+@policy.allows("compute:quotas:read")
+def show_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        _check_project(connection, project)
+        return {"quota_set": {"id": project, **_shown(quota_limits(connection, project))}}, 200
+
+
+@compute.get("/os-quota-sets/<project>/defaults")
+@policy.allows("compute:quotas:read")
+def show_default_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        _check_project(connection, project)
+        return {"quota_set": {"id": project, **_shown(default_limits(connection))}}, 200
+
+
+@compute.get("/os-quota-sets/<project>/detail")
+@policy.allows("compute:quotas:read")
+def show_quotas_in_detail(project: str) -> Answer:
+    with reading_ledger() as connection:
+        _check_project(connection, project)
+        limits = _shown(quota_limits(connection, project))
+        used = project_usage.used(connection, project)
+    detail = {
+        name: {"limit": limit, "in_use": used.get(RESOURCES[name][0], 0), "reserved": 0}
+        for name, limit in limits.items()
+    }
+    return {"quota_set": {"id": project, **detail}}, 200
+
+
+@compute.put("/os-quota-sets/<project>")
+@policy.allows("compute:quotas:write")
+def update_quotas(project: str) -> Answer:
+    wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
+    with writing_ledger() as connection:
+        _check_project(connection, project)
+        if wanted.get("force", False) not in TRUE:
+            used = project_usage.used(connection, project)
+            for name, limit in limits.items():
+                if -1 < limit < used.get(name, 0):
+                    raise BadRequestError(
+                        f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved "
+                        f"{used[name]}."
+                    )
+        write_quotas(connection, project, limits)
+        return {"quota_set": _shown(quota_limits(connection, project))}, 200
+
+
+@compute.delete("/os-quota-sets/<project>")
+@policy.allows("compute:quotas:write")
+def delete_quotas(project: str) -> Answer:
+    with writing_ledger() as connection:
+        _check_project(connection, project)
+        reset_quotas(connection, project, [ours for ours, _last in RESOURCES.values()])
+    return "", 202
+
+
+@compute.get("/os-quota-class-sets/<name>")
+@policy.allows("compute:quotas:write")
+def show_class(name: str) -> Answer:
+    """There is one class, of the projects that have no limits of their own; any other has its limits."""
+    with reading_ledger() as connection:
+        return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
+
+
+@compute.put("/os-quota-class-sets/<name>")
+@policy.allows("compute:quotas:write")
+def update_class(name: str) -> Answer:
+    _given, limits = _wanted("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
+    if name != DEFAULT_CLASS:
+        raise BadRequestError(f"there is no quota class '{name[:60]}': projects have the limits of '{DEFAULT_CLASS}'")
+    with writing_ledger() as connection:
+        write_default_limits(connection, limits)
+        return {"quota_class_set": _shown(default_limits(connection))}, 200
+
+
+def _wanted(key: str, more: t.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], dict[str, int]]:
+    """What the body has under `key`, and the limits in it by our names."""
+    known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
+    inner = {"type": "object", "properties": {**dict.fromkeys(known, LIMIT), **more}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
+    quota = validation.body(schema)[key]
+    return quota, {RESOURCES[name][0]: int(quota[name]) for name in known if name in quota}
+
+
+def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:
+    return {name: limits[ours] for name, (ours, last) in RESOURCES.items() if microversion() <= last}
+
+
+def _check_project(connection: Connection, project: str) -> None:
+    caller = current()
+    if project == caller.project or (caller.is_admin and project_usage.is_project(connection, project)):
+        return
+    raise NotFoundError(f"Project {project[:64]} could not be found.")

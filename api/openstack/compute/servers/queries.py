@@ -1,0 +1,193 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a query string says about which servers to list. Filters that are none are passed over, as in Nova."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import typing as t
+import urllib.parse
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+    EQUALS,
+    SORT_KEYS,
+    Query,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
+
+from ....web.context import Caller
+from ....web.errors import BadRequestError, ForbiddenError
+from ..microversions import Version
+from .patterns import Matcher
+from .schemas import FALSE, TRUE
+
+MAX_LIMIT = 1000  # nova.conf [api] max_limit
+MAX_NUMBER = 2**31 - 1
+
+# Nova's other names of sort keys
+_SORT_ALIASES = {"name": "display_name", "instance_uuid": "uuid", "deleted_at": "terminated_at"}
+_FOR_ADMINS = frozenset(["host", "hostname"])
+_BOOLEANS = frozenset(["config_drive", "locked"])
+_NUMBERS = frozenset(["power_state"])
+_TAG_FILTERS: dict[str, t.Callable[[set[str], set[str]], bool]] = {
+    "tags": lambda tags, has: tags <= has,
+    "tags-any": lambda tags, has: bool(tags & has),
+    "not-tags": lambda tags, has: not tags <= has,
+    "not-tags-any": lambda tags, has: not tags & has,
+}
+
+
+def parse(caller: Caller, version: Version) -> Query:
+    """The current request's query. Raises BadRequestError, and ForbiddenError for what administrators only may ask."""
+    args = request.args
+    query = Query(
+        project_id=_project(caller),
+        limit=limit(),
+        marker=args.get("marker"),
+        sort=_sort(caller),
+        flavor=args.get("flavor"),
+        image=_last_part(args.get("image")),
+        availability_zone=args.get("availability_zone"),
+        since=moment("changes-since"),
+        before=moment("changes-before") if version >= (2, 66) else None,
+        ip_matches=_matcher("ip"),
+        ip6_matches=_matcher("ip6"),
+        tags=_tags() if version >= (2, 26) else None,
+    )
+    if (name := _matcher("name")) is not None:
+        if name.plain:
+            query.name = name.text
+        else:
+            query.name_matches = name
+    query.equals = _equals(caller)
+    _add_deleted(query, caller)
+    _add_status(query, caller)
+    return query
+
+
+def next_link(uuid: str) -> list[dict[str, str]]:
+    """Where the list goes on after the server `uuid`."""
+    args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
+    return [{"rel": "next", "href": f"{request.base_url}?{urllib.parse.urlencode([*args, ('marker', uuid)])}"}]
+
+
+def limit() -> int:
+    """How many the page has at most."""
+    return min(_number("limit", MAX_LIMIT), MAX_LIMIT)
+
+
+def _project(caller: Caller) -> str | None:
+    """Whose servers: the caller's project's, unless an administrator asks for all or for another's."""
+    if "all_tenants" in request.args and _boolean("all_tenants", empty=True):
+        if not caller.is_admin:
+            raise ForbiddenError("Policy doesn't allow compute:servers:all_tenants to be performed.")
+        return request.args.get("project_id") or request.args.get("tenant_id")
+    return caller.project
+
+
+def _boolean(name: str, empty: bool = False) -> bool:
+    said = request.args.getlist(name)[-1]
+    if said == "":
+        return empty
+    if said not in TRUE and said not in FALSE:
+        raise BadRequestError(f"Invalid value for {name}: '{said[:40]}' is neither true nor false")
+    return said in TRUE
+
+
+def _number(name: str, default: int) -> int:
+    said = request.args.get(name)
+    if said is None:
+        return default
+    if re.fullmatch(r"[0-9]{1,18}", said, re.ASCII) is None:
+        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a number.")
+    return int(said)
+
+
+def _sort(caller: Caller) -> list[tuple[str, bool]]:
+    keys, directions = request.args.getlist("sort_key"), request.args.getlist("sort_dir")
+    if len(keys) > 10 or len(directions) > max(len(keys), 1):
+        raise BadRequestError("Sort direction size exceeds sort key size")
+    sorting = []
+    for number, said in enumerate(keys or ["created_at"]):
+        key = _SORT_ALIASES.get(said, said)
+        if key not in SORT_KEYS or (key in _FOR_ADMINS and not caller.is_admin):
+            raise BadRequestError(f"Invalid input for query parameters sort_key. Value: {said[:40]}. No such sort key.")
+        direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
+        if direction not in ("asc", "desc"):
+            raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:40]}. asc or desc.")
+        sorting.append((key, direction == "asc"))
+    return sorting
+
+
+def _last_part(reference: str | None) -> str | None:
+    """An image may be named by a URL."""
+    return None if reference is None else reference.rsplit("/", 1)[-1]
+
+
+def moment(name: str) -> int | None:
+    """The time that the parameter `name` gives in ISO 8601, in seconds since the epoch. Raises BadRequestError."""
+    said = request.args.get(name)
+    if said is None:
+        return None
+    try:
+        # a "+" that was not quoted arrives as a blank
+        when = datetime.datetime.fromisoformat(said.strip().replace(" ", "+") if "T" in said else said.strip())
+        when = when.replace(tzinfo=when.tzinfo or datetime.timezone.utc)
+        return int(when.timestamp())
+    except (ValueError, OverflowError):
+        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a time.") from None
+
+
+def _matcher(name: str) -> Matcher | None:
+    said = request.args.get(name)
+    return None if said is None else Matcher(said)
+
+
+def _tags() -> t.Callable[[set[str]], bool] | None:
+    asked = [
+        (holds, {tag for tag in request.args[name].split(",") if tag})
+        for name, holds in _TAG_FILTERS.items()
+        if name in request.args
+    ]
+    if not asked:
+        return None
+    return lambda has: all(holds(tags, has) for holds, tags in asked)
+
+
+def _equals(caller: Caller) -> dict[str, t.Any]:
+    conditions: dict[str, t.Any] = {}
+    for name in EQUALS & request.args.keys():
+        if name in _FOR_ADMINS and not caller.is_admin:
+            continue
+        said = request.args[name]
+        if name in _BOOLEANS:
+            conditions[name] = _boolean(name)
+        elif name in _NUMBERS:
+            number = _number(name, 0)
+            conditions[name] = number if number <= MAX_NUMBER else -1
+        else:
+            conditions[name] = None if name == "task_state" and said in ("", "None", "null") else said
+    return conditions
+
+
+def _add_deleted(query: Query, caller: Caller) -> None:
+    """Deleted servers: for administrators by `deleted`, for everybody when it is asked what changed."""
+    if query.since is not None or query.before is not None:
+        query.deleted = None
+    if "deleted" in request.args and caller.is_admin:
+        query.deleted = _boolean("deleted", empty=True)
+
+
+def _add_status(query: Query, caller: Caller) -> None:
+    statuses = request.args.getlist("status")
+    if not statuses:
+        return
+    if any(status.upper() == "DELETED" for status in statuses):
+        if not caller.is_admin:
+            raise ForbiddenError("Only administrators may list deleted instances")
+        query.deleted = None if len(statuses) > 1 else True
+    query.states, query.not_task_states = states_of(statuses)

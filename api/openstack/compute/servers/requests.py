@@ -1,0 +1,271 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a request to create servers says, in the ledger's terms. What cannot be is refused in Nova's words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
+    BLANK,
+    IMAGE,
+    MAX_VOLUMES,
+    VOLUME,
+    VolumeRequest,
+    root_of,
+)
+
+from ....web.errors import BadRequestError
+from .schemas import TRUE
+
+Body = t.Mapping[str, t.Any]
+
+PASSWORD_LENGTH = 12  # Nova's; of these characters, more than 70 bits
+PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"  # none that looks like another
+
+
+class Asked(t.NamedTuple):
+    wanted: Wanted
+    password: str
+    forced_host: str | None  # what only an administrator may ask for
+    reservation_only: bool
+    group_names: list[str]  # as the answer repeats them
+
+
+def parse(body: Body) -> Asked:
+    """A body that its schema allows. Raises BadRequestError."""
+    server = body["server"]
+    name = shown_name(server["name"])
+    least, most = _counts(server)
+    zone, forced = _zone(server)
+    group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
+    generated = not server.get("adminPass")
+    password = new_password() if generated else server["adminPass"]
+    for_scheduler = _hints(name, body)
+    for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
+    if forced is not None:
+        for_scheduler["host"] = forced
+    image, volumes = _devices(server)
+    if most > 1 and any(volume.source == VOLUME for volume in volumes):
+        raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
+    wanted = Wanted(
+        name=name,
+        min_count=least,
+        max_count=most,
+        flavor=str(server["flavorRef"]),
+        image=image,
+        volumes=volumes,
+        key=server.get("key_name"),
+        networks=_networks(server.get("networks")),
+        security_groups=tuple(group_names),
+        availability_zone=zone,
+        hostname=server.get("hostname"),
+        metadata=server.get("metadata") or {},
+        hints=for_scheduler,
+        guest=_guest(name, server, password, generated),
+        description=text(server.get("description"), "description"),
+        tags=tuple(dict.fromkeys(server.get("tags") or ())),
+        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),
+    )
+    return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
+
+
+def shown_name(name: str) -> str:
+    """A name that people are shown. Raises BadRequestError for one of blanks, or with control characters."""
+    name = name.strip()
+    if not name or not name.isprintable():
+        raise BadRequestError(
+            "Invalid input for field/attribute name. A name is 1 to 255 characters that can be printed, "
+            "and not all of them blanks."
+        )
+    return name
+
+
+def text(value: str | None, what: str) -> str | None:
+    if value is not None and any(not char.isprintable() and char not in "\n\t\r" for char in value):
+        raise BadRequestError(f"Invalid input for field/attribute {what}. It holds characters that cannot be printed.")
+    return value
+
+
+def access_addresses(server: Body) -> dict[str, str | None]:
+    """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
+    found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
+    for version in (4, 6):
+        said = server.get(f"accessIPv{version}")
+        if said:
+            try:
+                found[f"access_ip_v{version}"] = str(parse_address(said, version))
+            except ValueError:
+                raise BadRequestError(
+                    f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
+                    f"IPv{version}."
+                ) from None
+    return found
+
+
+def _counts(server: Body) -> tuple[int, int]:
+    least = int(server.get("min_count", 1))
+    most = int(server.get("max_count", least))
+    if least > most:
+        raise BadRequestError("min_count must be <= max_count")
+    return least, most
+
+
+def _zone(server: Body) -> tuple[str | None, str | None]:
+    """The availability zone, and the host that is asked for, with it ("zone:host") or beside it."""
+    zone, _colon, host = (server.get("availability_zone") or "").partition(":")
+    host, _colon, node = host.partition(":")
+    if node and host and node != host:
+        raise BadRequestError(f"The requested availability zone is not available: no host {host} has a node {node}")
+    asked = {name for name in (host or node, server.get("host"), server.get("hypervisor_hostname")) if name}
+    if len(asked) > 1:
+        raise BadRequestError(f"No host has all of these names: {', '.join(sorted(asked))}")
+    return zone or None, next(iter(asked), None)
+
+
+def _devices(server: Body) -> tuple[str | None, tuple[VolumeRequest, ...]]:
+    """The image's id (None: the server starts from a volume), and the volumes that it gets."""
+    image: str = server.get("imageRef") or ""
+    if server.get("block_device_mapping"):
+        raise BadRequestError("Block Device Mapping is Invalid: use block_device_mapping_v2.")
+    volumes: list[VolumeRequest] = []
+    boots = 0
+    for device in server.get("block_device_mapping_v2") or ():
+        boot = str(device.get("boot_index")) == "0"
+        boots += boot
+        if device.get("source_type") == IMAGE and device.get("destination_type") in ("local", None):
+            if not boot or not device.get("uuid") or image not in ("", device["uuid"]):
+                raise BadRequestError(
+                    "Block Device Mapping is Invalid: only the image that the server boots from can be copied to a "
+                    "local disk."
+                )
+            image = device["uuid"]
+        else:
+            volumes.append(_volume(device, boot, image))
+    if boots > 1 or (boots == 0 and not image):
+        # Nova's words; an image's id that is missing is what most clients forget
+        raise BadRequestError(
+            "Invalid imageRef provided."
+            if not volumes
+            else "Block Device Mapping is Invalid: Boot sequence for the "
+            "instance and image/block device mapping combination is not valid."
+        )
+    if len(volumes) > MAX_VOLUMES:
+        raise BadRequestError(f"Block Device Mapping is Invalid: a server gets at most {MAX_VOLUMES} volumes.")
+    return (None if root_of(volumes) else image), tuple(volumes)
+
+
+def _volume(device: Body, boot: bool, image: str) -> VolumeRequest:
+    source = device.get("source_type", VOLUME)
+    if device.get("destination_type", "volume") not in ("volume", None) or device.get("no_device"):
+        raise BadRequestError("Block Device Mapping is Invalid: a local disk beside the flavor's cannot be had.")
+    of = device.get("uuid")
+    size = device.get("volume_size")
+    if size in (None, ""):
+        size = None
+    elif isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31:
+        raise BadRequestError("Invalid input for field/attribute volume_size. Value must be a number of GiB.")
+    if source == BLANK and (boot or size is None or of):
+        raise BadRequestError("Block Device Mapping is Invalid: a blank volume has a size, no uuid and no boot_index.")
+    if source != BLANK and not of:
+        raise BadRequestError("Block Device Mapping is Invalid: block device mapping needs a uuid.")
+    if source == IMAGE and size is None:
+        raise BadRequestError(
+            "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size "
+            "specified"
+        )
+    return VolumeRequest(
+        source=source,
+        of=of,
+        size_gb=None if size is None else int(size),
+        type=device.get("volume_type"),
+        boot=boot,
+        device=device.get("device_name"),
+        tag=device.get("tag"),
+        delete_on_termination=device.get("delete_on_termination") in TRUE,
+    )
+
+
+def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
+    if value is None or value == "auto" or value == []:
+        return None
+    if value == "none":
+        return ()
+    found = []
+    for network in value:
+        if network.get("port") is not None:
+            if network.get("fixed_ip") is not None:
+                raise BadRequestError(
+                    f"Specified Fixed IP '{network['fixed_ip']}' cannot be used with port '{network['port']}'."
+                )
+            found.append(NetworkRequest("", port=network["port"].lower()))
+            continue
+        if network.get("uuid") is None:
+            raise BadRequestError("Bad network format: missing 'uuid'")
+        found.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
+    given = [network.port for network in found if network.port is not None]
+    if len(set(given)) != len(given):
+        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
+    return tuple(found)
+
+
+def _address(value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return str(parse_address(value, 4))
+    except ValueError:
+        raise BadRequestError(f"Invalid fixed IP address ({value}): give an IPv4 address") from None
+
+
+def _hints(name: str, body: Body) -> dict[str, t.Any]:
+    given = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+    try:
+        return hints.checked(name[:70], {"hints": given})
+    except NovaliteError as error:
+        raise BadRequestError(str(error)) from None
+
+
+def check_base64(user_data: str) -> None:
+    """Raises BadRequestError for user data that is none."""
+    try:
+        base64.b64decode("".join(user_data.split()).encode(), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequestError("Invalid input for field/attribute user_data. It must be encoded in base64.") from None
+
+
+def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
+    """The files of a request, as guest_requests takes them."""
+    return [{"path": file["path"], "content": file["contents"], "encoding": "base64"} for file in personality]
+
+
+def new_password() -> str:
+    return "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
+
+
+def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
+    check_base64(server.get("user_data") or "")
+    asked = server.get("config_drive")
+    try:
+        return guest_requests.checked(
+            name[:70],
+            {
+                "user_data": server.get("user_data"),
+                "config_drive": None if asked in (None, "") else asked in TRUE,
+                "files": files(server.get("personality") or ()) or None,
+                "password_hash": guest_requests.hashed(name[:70], password, generated),
+                "password_optional": generated,
+            },
+        )
+    except NovaliteError as error:
+        raise BadRequestError(str(error)) from None

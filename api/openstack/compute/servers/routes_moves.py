@@ -1,0 +1,291 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What gives a server another size or another host: actions, and the records of such moves."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    lookups,
+    migration_records,
+    server_listing,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
+
+from ....jobs.queue import enqueue
+from ....web import policy, validation
+from ....web.context import Caller, current, request_id
+from ....web.errors import BadRequestError
+from ....web.ledger import reading_ledger, writing_ledger
+from .. import paging
+from ..blueprint import Answer, compute
+from ..microversions import microversion, since
+from . import queries as query_servers
+from .routes_actions import ACTIONS, NOTHING, Action
+from .routes_servers import refusals_as_bad_requests
+from .schemas import BOOLEAN, DISK_CONFIG, NAME, Schema, of
+from .views import precise
+
+Record = t.Mapping[str, t.Any]
+
+
+def _object(properties: Schema, required: t.Sequence[str] = ()) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+FLAVOR: Schema = {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}
+HOST: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
+RESIZE = _object({"flavorRef": FLAVOR, "OS-DCF:diskConfig": DISK_CONFIG}, ["flavorRef"])
+MIGRATE: Schema = {**_object({"host": HOST}), "type": ["object", "null"]}
+LIVE = _object(
+    {
+        "host": HOST,
+        "block_migration": {"enum": [*BOOLEAN["enum"], "auto"]},
+        "disk_over_commit": BOOLEAN,
+        "force": BOOLEAN,
+    },
+    ["block_migration", "host"],
+)
+EVACUATE = _object(
+    {"host": NAME, "onSharedStorage": BOOLEAN, "force": BOOLEAN, "adminPass": {"type": "string", "maxLength": 255}}
+)
+FORCE_COMPLETE: Schema = {}
+
+
+# --- actions --------------------------------------------------------------------------------------------------------
+
+
+def _begin(
+    connection: Connection,
+    action: str,
+    row: t.Any,
+    caller: Caller,
+    *,
+    flavor: Flavor | None = None,
+    host: str | None = None,
+) -> None:
+    with refusals_as_bad_requests():
+        begin_move(
+            connection,
+            action,
+            [row.uuid],
+            request_id=request_id(),
+            flavor=flavor,
+            host=host,
+            user_id=caller.user_id,
+            ignore_lock=caller.is_admin,
+        )
+    enqueue(
+        connection,
+        action,
+        instances=[row.uuid],
+        project_id=row.project_id,
+        user_id=caller.user_id,
+        request_id=request_id(),
+    )
+
+
+def _resize(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
+    with refusals_as_bad_requests():
+        flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
+    if "OS-DCF:diskConfig" in value:
+        server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
+    _begin(connection, "resize", row, caller, flavor=flavor_of(flavor))
+
+
+def _end(action: str) -> t.Callable[[Connection, t.Any, t.Any, Caller], None]:
+    def begin(connection: Connection, row: t.Any, value: t.Any, caller: Caller) -> None:
+        _begin(connection, action, row, caller)
+
+    return begin
+
+
+def _check_host(host: str | None) -> None:
+    if host is not None:
+        policy.check("compute:servers:migrate_to")
+
+
+def _migrate(connection: Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
+    host = (value or {}).get("host")
+    _check_host(host)
+    if value and microversion() < (2, 56):
+        raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
+    _begin(connection, "migrate", row, caller, host=host)
+
+
+def _live_migrate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
+    _check_host(value["host"])
+    _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
+    if microversion() < (2, 25):
+        if value["block_migration"] == "auto":
+            raise BadRequestError("Invalid input for field/attribute block_migration. auto came with 2.25.")
+        if "disk_over_commit" not in value:
+            raise BadRequestError("Invalid input for field/attribute os-migrateLive. disk_over_commit is required.")
+    _begin(connection, "live-migration", row, caller, host=value["host"])
+
+
+def _evacuate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
+    _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
+    _begin(connection, "evacuate", row, caller, host=value.get("host"))
+    return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
+
+
+def _check_fields(name: str, value: Record, fields: t.Mapping[str, tuple[t.Any, t.Any]]) -> None:
+    """Refuse what the request's microversion does not have (any more)."""
+    for field, (first, last) in fields.items():
+        if field in value and not (first or (2, 1)) <= microversion() <= (last or (9, 0)):
+            raise BadRequestError(
+                f"Invalid input for field/attribute {name}. Additional properties are not allowed ('{field}' was "
+                "unexpected)"
+            )
+
+
+ACTIONS.update(
+    {
+        "resize": Action("compute:servers:resize", RESIZE, _resize),
+        "confirmResize": Action("compute:servers:confirm_resize", NOTHING, _end("confirmResize"), status=204),
+        "revertResize": Action("compute:servers:revert_resize", NOTHING, _end("revertResize")),
+        "migrate": Action("compute:servers:migrate", MIGRATE, _migrate),
+        "os-migrateLive": Action("compute:servers:live_migrate", LIVE, _live_migrate),
+        "evacuate": Action("compute:servers:evacuate", EVACUATE, _evacuate, status=200),
+    }
+)
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+@compute.get("/os-migrations")
+@policy.allows("compute:migrations:read")
+def list_migrations() -> Answer:
+    names = {"host", "status", "source_compute", "migration_type", "hidden", "instance_uuid"}
+    paged = microversion() >= (2, 59)
+    if paged:
+        names |= {"limit", "marker", "changes-since"}
+    if microversion() >= (2, 66):
+        names.add("changes-before")
+    if microversion() >= (2, 80):
+        names |= {"user_id", "project_id"}
+    conditions = {name: request.args[name] for name in names if name in request.args}
+    if paged and (unknown := sorted(set(request.args) - names)):
+        raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
+    wanted = {name: text for name, text in conditions.items() if name not in ("limit", "hidden", "marker")}
+    for name in ("changes-since", "changes-before"):
+        if name in wanted:
+            wanted[name] = str(query_servers.moment(name))
+    with reading_ledger() as connection:
+        rows = migration_records.find(connection, wanted)
+        flavors = migration_records.flavor_ids(connection)
+    links: list[dict[str, t.Any]] = []
+    if paged:
+        rows, links = paging.page(rows, lambda row: row["uuid"], "migration")
+    body: dict[str, t.Any] = {"migrations": [_shown(row, flavors) for row in rows]}
+    if links:
+        body["migrations_links"] = links
+    return body, 200
+
+
+def _shown(row: t.Any, flavors: Record) -> dict[str, t.Any]:
+    version = microversion()
+    body = {
+        **_ends(row),
+        "instance_uuid": row["instance_uuid"],
+        "old_instance_type_id": flavors.get(row["old_flavor"]["name"], 0),
+        "new_instance_type_id": flavors.get(row["new_flavor"]["name"], 0),
+    }
+    if version >= (2, 23):
+        body["migration_type"] = row["type"]
+        if row["type"] == "live-migration" and row["status"] in migration_records.UNDER_WAY:
+            url = f"{request.url_root}compute/v2.1/servers/{row['instance_uuid']}/migrations/{row['id']}"
+            bookmark = url.replace("/v2.1/", "/")
+            body["links"] = [{"rel": "self", "href": url}, {"rel": "bookmark", "href": bookmark}]
+    return body
+
+
+def _ends(row: t.Any) -> dict[str, t.Any]:
+    body = {
+        "id": row["id"],
+        "source_compute": row["source_host"],
+        "source_node": row["source_host"],
+        "dest_compute": row["dest_host"],
+        "dest_node": row["dest_host"],
+        "dest_host": None,
+        "status": row["status"],
+        "created_at": precise(row["created_at"]),
+        "updated_at": precise(row["updated_at"]),
+    }
+    if microversion() >= (2, 59):
+        body["uuid"] = row["uuid"]
+    if microversion() >= (2, 80):
+        body |= {"user_id": row["user_id"], "project_id": row["project_id"]}
+    return body
+
+
+_NUMBERS = (
+    "memory_total_bytes",
+    "memory_processed_bytes",
+    "memory_remaining_bytes",
+    "disk_total_bytes",
+    "disk_processed_bytes",
+    "disk_remaining_bytes",
+)
+
+
+def _live(row: t.Any) -> dict[str, t.Any]:
+    return {**_ends(row), "server_uuid": row["instance_uuid"], **dict.fromkeys(_NUMBERS)}
+
+
+def _under_way(connection: Connection, server_id: str) -> list[t.Any]:
+    row = server_listing.one(connection, server_id, current().reach)
+    return migration_records.under_way(connection, row.uuid)
+
+
+@compute.get("/servers/<server_id>/migrations")
+@policy.allows("compute:migrations:read")
+@since("2.23")
+def list_server_migrations(server_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"migrations": [_live(row) for row in _under_way(connection, server_id)]}, 200
+
+
+@compute.get("/servers/<server_id>/migrations/<migration_id>")
+@policy.allows("compute:migrations:read")
+@since("2.23")
+def show_server_migration(server_id: str, migration_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"migration": _live(_one(_under_way(connection, server_id), server_id, migration_id))}, 200
+
+
+@compute.delete("/servers/<server_id>/migrations/<migration_id>")
+@policy.allows("compute:migrations:change")
+@since("2.24")
+def abort_server_migration(server_id: str, migration_id: str) -> Answer:
+    with writing_ledger() as connection:
+        _one(_under_way(connection, server_id), server_id, migration_id)
+    raise BadRequestError("A live migration that is under way cannot be aborted here.")
+
+
+@compute.post("/servers/<server_id>/migrations/<migration_id>/action")
+@policy.allows("compute:migrations:change")
+@since("2.22")
+def force_server_migration(server_id: str, migration_id: str) -> Answer:
+    validation.body(of("force_complete", FORCE_COMPLETE))
+    with writing_ledger() as connection:
+        _one(_under_way(connection, server_id), server_id, migration_id)
+    raise BadRequestError("A live migration that is under way cannot be hurried here.")
+
+
+def _one(rows: list[t.Any], server_id: str, migration_id: str) -> t.Any:
+    migration = next((row for row in rows if migration_id in (str(row["id"]), row["uuid"])), None)
+    if migration is None:
+        raise NotFoundError(f"In-progress live migration {migration_id[:40]} is not found for server {server_id[:40]}.")
+    return migration

@@ -1,0 +1,273 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The actions that make a server's disks anew, or copy them: rebuild, rescue, unrescue, createImage.
+
+Each is begun here, in one transaction with the job that carries it out. Beside them is what Nova has for a guest that
+can be talked to, and is refused as Nova refuses it where it cannot: changePassword, and ways to a console.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from flask import Response, request
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    lookups,
+    server_details,
+    server_listing,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+
+from ....web import policy, validation
+from ....web.context import Caller, current
+from ....web.errors import BadRequestError
+from ....web.ledger import reading_ledger
+from ..blueprint import Answer, compute
+from ..microversions import Version, microversion, since
+from . import requests as server_requests
+from . import views as views_servers
+from .routes_actions import ACTIONS, Action, Row, begin
+from .routes_servers import lens, refusals_as_bad_requests, shown
+from .schemas import (
+    ADDRESS,
+    BOOLEAN,
+    DISK_CONFIG,
+    HOSTNAME,
+    MAX_USER_DATA,
+    METADATA,
+    NAME,
+    OPTIONAL_NAME,
+    PERSONALITY,
+    TEXT,
+    TRUE,
+    Schema,
+)
+
+PASSWORD: Schema = {"type": "string", "maxLength": 255}
+IMAGE: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+RESCUE: Schema = {
+    "type": ["object", "null"],
+    "properties": {"adminPass": PASSWORD, "rescue_image_ref": IMAGE},
+    "additionalProperties": False,
+}
+CREATE_IMAGE: Schema = {
+    "type": "object",
+    "properties": {"name": NAME, "metadata": METADATA},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+CHANGE_PASSWORD: Schema = {
+    "type": "object",
+    "properties": {"adminPass": PASSWORD},
+    "required": ["adminPass"],
+    "additionalProperties": False,
+}
+
+
+# the actions of before 2.6, the protocols and types of remote-consoles since
+CONSOLE_ACTIONS = {
+    "os-getVNCConsole": ("novnc", "xvpvnc"),
+    "os-getSPICEConsole": ("spice-html5",),
+    "os-getRDPConsole": ("rdp-html5",),
+    "os-getSerialConsole": ("serial",),
+}
+CONSOLE_TYPES = {
+    "vnc": ("novnc", "xvpvnc"),
+    "spice": ("spice-html5",),
+    "rdp": ("rdp-html5",),
+    "serial": ("serial",),
+    "mks": ("webmks",),
+}
+REMOTE_CONSOLE: Schema = {
+    "type": "object",
+    "properties": {
+        "remote_console": {
+            "type": "object",
+            "properties": {
+                "protocol": {"enum": list(CONSOLE_TYPES)},
+                "type": {"enum": sorted({kind for kinds in CONSOLE_TYPES.values() for kind in kinds})},
+            },
+            "required": ["protocol", "type"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["remote_console"],
+    "additionalProperties": False,
+}
+
+
+@functools.lru_cache(maxsize=128)
+def rebuild_schema(version: Version) -> Schema:
+    """As nova/api/openstack/compute/schemas/servers.py has it, by microversion."""
+    fields: Schema = {
+        "imageRef": IMAGE,
+        "name": NAME,
+        "adminPass": PASSWORD,
+        "metadata": METADATA,
+        "preserve_ephemeral": BOOLEAN,
+        "OS-DCF:diskConfig": DISK_CONFIG,
+        "accessIPv4": ADDRESS,
+        "accessIPv6": ADDRESS,
+    }
+    if version < (2, 57):
+        fields["personality"] = PERSONALITY
+    later: list[tuple[Version, str, Schema]] = [
+        ((2, 19), "description", TEXT),
+        ((2, 54), "key_name", OPTIONAL_NAME),
+        ((2, 57), "user_data", {"type": ["string", "null"], "maxLength": MAX_USER_DATA}),
+        ((2, 63), "trusted_image_certificates", {"type": ["array", "null"], "maxItems": 50}),
+        ((2, 90), "hostname", HOSTNAME),
+    ]
+    fields.update({name: schema for minimum, name, schema in later if version >= minimum})
+    return {"type": "object", "properties": fields, "required": ["imageRef"], "additionalProperties": False}
+
+
+def _with_password(value: t.Any) -> dict[str, t.Any]:
+    """The request with the password that is going to be, and its hash: made before the ledger is locked for it."""
+    asked = dict(value or {})
+    generated = not asked.get("adminPass")
+    password = server_requests.new_password() if generated else asked["adminPass"]
+    with refusals_as_bad_requests():
+        hashed = guest_requests.hashed("this server", password, generated)
+    return {**asked, "adminPass": password, "password_hash": hashed, "password_optional": generated}
+
+
+def _rebuild(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer | tuple[t.Any, int, t.Any]:
+    if value.get("preserve_ephemeral") in TRUE:
+        raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
+    with refusals_as_bad_requests():
+        details = rebuilds.ask(connection, row.uuid, _rebuild_request(connection, row, value))
+    begin(connection, "rebuild", row, caller, details)
+    body = {"server": {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}}
+    if microversion() >= (2, 57):
+        body["server"]["user_data"] = server_details.user_data_of(connection, row.id)
+    return body, 202, {"Location": lens(caller).links("servers", row.uuid)[0]["href"]}
+
+
+def _rebuild_request(connection: Connection, row: Row, value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The body in the words of rebuilds.ask()."""
+    asked: dict[str, t.Any] = {
+        "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
+        "password_hash": value["password_hash"],
+        "password_optional": value["password_optional"],
+    }
+    if "name" in value:
+        asked["display_name"] = server_requests.shown_name(value["name"])
+    if "description" in value:
+        asked["description"] = server_requests.text(value["description"], "description")
+    if "hostname" in value:
+        asked["hostname"] = value["hostname"].lower()
+    if "metadata" in value:
+        asked["metadata"] = value["metadata"]
+    if "OS-DCF:diskConfig" in value:
+        asked["disk_config"] = value["OS-DCF:diskConfig"]
+    for version in (4, 6):
+        field = f"accessIPv{version}"
+        if field in value:
+            asked[f"access_ip_v{version}"] = _address(value[field], field, version)
+    if "key_name" in value:
+        key = value["key_name"]
+        asked["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
+    if "user_data" in value:
+        asked["user_data"] = value["user_data"] or ""
+        server_requests.check_base64(asked["user_data"])
+    if value.get("personality"):
+        asked["files"] = server_requests.files(value["personality"])
+    return asked
+
+
+def _address(value: str | None, field: str, version: int) -> str | None:
+    if not value:
+        return None
+    try:
+        return str(parse_address(value, version))
+    except ValueError:
+        raise BadRequestError(f"Invalid input for field/attribute {field}. '{value[:45]}' is no such address") from None
+
+
+def _rescue(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer:
+    with refusals_as_bad_requests():
+        details = rescues.ask(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
+    begin(connection, "rescue", row, caller, details)
+    return {"adminPass": value["adminPass"]}, 200
+
+
+def _unrescue(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    begin(connection, "unrescue", row, caller)
+
+
+def _create_image(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer | Response:
+    with refusals_as_bad_requests():
+        details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
+        begin(connection, "createImage", row, caller, details)
+    if microversion() >= (2, 45):
+        return {"image_id": details["image_id"]}, 202
+    location = f"{request.url_root}image/v2/images/{details['image_id']}"
+    return Response(status=202, headers={"Location": location})
+
+
+def _change_password(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    if row.vm_state != "active" or row.task_state is not None:
+        what = f"task_state {row.task_state}" if row.task_state else f"vm_state {row.vm_state}"
+        raise ConflictError(f"Cannot 'changePassword' instance {row.uuid} while it is in {what}")
+    # a guest that runs would have to do it itself, and nobody in there listens
+    raise ConflictError("QEMU guest agent is not enabled")
+
+
+def _console(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    if microversion() > (2, 5):
+        raise NotFound()
+    raise _unavailable(row, value["type"])
+
+
+def _unavailable(row: Row, kind: str) -> Exception:
+    """Nothing here leads a browser to a guest; playbooks/attach.yml tells who runs the hosts how to get there."""
+    if row.host is None:
+        return ConflictError("Instance not yet ready")
+    return BadRequestError(f"Unavailable console type {kind}.")
+
+
+@compute.post("/servers/<server_id>/remote-consoles")
+@policy.allows("compute:server-consoles")
+@since("2.6")
+def create_remote_console(server_id: str) -> Answer:
+    asked = validation.body(REMOTE_CONSOLE)["remote_console"]
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+    protocol = asked["protocol"]
+    if asked["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
+        raise BadRequestError(f"Invalid console type {asked['type']}")
+    raise _unavailable(row, asked["type"])
+
+
+def _console_schema(kinds: tuple[str, ...]) -> Schema:
+    return {
+        "type": "object",
+        "properties": {"type": {"enum": list(kinds)}},
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+
+
+ACTIONS.update(
+    {
+        "rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild, _with_password),
+        "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
+        "unrescue": Action("compute:servers:unrescue", {}, _unrescue),
+        "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
+        "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password),
+        **{
+            name: Action("compute:server-consoles", _console_schema(kinds), _console)
+            for name, kinds in CONSOLE_ACTIONS.items()
+        },
+    }
+)

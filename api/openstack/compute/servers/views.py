@@ -1,0 +1,241 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Servers as the Compute API shows them: records of server_listing in, bodies out."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import time
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
+
+from ....web.host_names import host_id
+from ..microversions import Version
+
+Record = t.Mapping[str, t.Any]
+Body = dict[str, t.Any]
+
+_WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Lens:
+    """How it is looked at: in which microversion, by an administrator or not, under which address."""
+
+    version: Version
+    is_admin: bool
+    root: str  # the URL of "/", with the slash
+
+    def links(self, kind: str, resource_id: str) -> list[Body]:
+        return [
+            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{resource_id}"},
+            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"},
+        ]
+
+    def bookmark(self, kind: str, resource_id: str) -> list[Body]:
+        return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"}]
+
+
+def brief(record: Record, lens: Lens) -> Body:
+    """An item of GET /servers."""
+    return {
+        "id": record["uuid"],
+        "name": record["display_name"] or record["name"],
+        "links": lens.links("servers", record["uuid"]),
+    }
+
+
+def detail(record: Record, lens: Lens) -> Body:
+    """An item of GET /servers/detail; also GET /servers/{id}."""
+    version = lens.version
+    uuid = record["uuid"]
+    status = status_of(record["vm_state"], record["task_state"])
+    body: Body = {
+        "id": uuid,
+        "name": record["display_name"] or record["name"],
+        "status": status,
+        "tenant_id": record["project_id"],
+        "user_id": record["user_id"] or "",
+        "metadata": record["metadata"],
+        "hostId": host_id(record["project_id"], record["host"]),
+        "image": _image(record, lens),
+        "flavor": _flavor(record["flavor"], lens),
+        "created": iso(record["created_at"]),
+        "updated": iso(record["updated_at"]),
+        "addresses": addresses(record["nics"]),
+        "accessIPv4": record["access_ip_v4"] or "",
+        "accessIPv6": record["access_ip_v6"] or "",
+        "links": lens.links("servers", uuid),
+        "OS-DCF:diskConfig": record["disk_config"],
+    }
+    if status in _WITH_PROGRESS:
+        body["progress"] = 0
+    if status in ("ERROR", "DELETED") and record["fault"]:
+        body["fault"] = _fault(record)
+    body["OS-EXT-AZ:availability_zone"] = record["zone"] or ""
+    body["config_drive"] = "True" if record["config_drive"] else ""
+    body["key_name"] = record["key_name"]
+    body["OS-SRV-USG:launched_at"] = precise(record["launched_at"])
+    body["OS-SRV-USG:terminated_at"] = precise(record["terminated_at"])
+    if record["security_groups"]:
+        body["security_groups"] = [{"name": name} for name in record["security_groups"]]
+    if lens.is_admin:
+        body["OS-EXT-SRV-ATTR:host"] = body["OS-EXT-SRV-ATTR:hypervisor_hostname"] = record["host"]
+        body["OS-EXT-SRV-ATTR:instance_name"] = domain_name(record["id"], record["adopted"])
+    body["OS-EXT-STS:task_state"] = record["task_state"]
+    body["OS-EXT-STS:vm_state"] = record["vm_state"]
+    body["OS-EXT-STS:power_state"] = record["power_state"]
+    body["os-extended-volumes:volumes_attached"] = [_volume(volume, version) for volume in record["volumes"]]
+    if version > (2, 1):
+        _add_later(body, record, lens)
+    return body
+
+
+# What the answers to PUT and to a rebuild had not before they became the same as a look at the server
+_NOT_OF_CHANGES = re.compile(
+    r"OS-EXT-(AZ|STS|SRV-ATTR):|OS-SRV-USG:|os-extended-volumes:|(config_drive|key_name|security_groups|host_status)$"
+)
+
+
+def changed(record: Record, lens: Lens) -> Body:
+    """A server as the answer to its change shows it."""
+    body = detail(record, lens)
+    if lens.version >= (2, 75):
+        return body
+    body["addresses"] = addresses(record["nics"], extended=False)
+    return {key: value for key, value in body.items() if not _NOT_OF_CHANGES.match(key)}
+
+
+def rebuilt(record: Record, lens: Lens) -> Body:
+    """A server as the answer to its rebuild shows it, but for its password and user data."""
+    body = changed(record, lens)
+    if lens.version >= (2, 54):
+        body["key_name"] = record["key_name"]
+    body.pop("OS-EXT-SRV-ATTR:user_data", None)  # it is there by a name of its own
+    return body
+
+
+def _add_later(body: Body, record: Record, lens: Lens) -> None:
+    """What came with later microversions."""
+    version = lens.version
+    if version >= (2, 3) and lens.is_admin:
+        body["OS-EXT-SRV-ATTR:reservation_id"] = record["reservation_id"]
+        body["OS-EXT-SRV-ATTR:launch_index"] = 0
+        body["OS-EXT-SRV-ATTR:hostname"] = record["hostname"]
+        body["OS-EXT-SRV-ATTR:kernel_id"] = body["OS-EXT-SRV-ATTR:ramdisk_id"] = ""
+        body["OS-EXT-SRV-ATTR:root_device_name"] = "/dev/vda"
+        body["OS-EXT-SRV-ATTR:user_data"] = None  # it may be secret, and the guest alone is told
+    if version >= (2, 9):
+        body["locked"] = record["locked"]
+    if version >= (2, 16) and lens.is_admin:
+        body["host_status"] = _host_status(record)
+    if version >= (2, 19):
+        body["description"] = record["description"]
+    if version >= (2, 26):
+        body["tags"] = record["tags"]
+    if version >= (2, 63):
+        body["trusted_image_certificates"] = None
+    if version >= (2, 73):
+        body["locked_reason"] = record["locked_reason"]
+    if version >= (2, 90):
+        body["OS-EXT-SRV-ATTR:hostname"] = record["hostname"]
+    if version >= (2, 96):
+        body["pinned_availability_zone"] = record["availability_zone"]
+
+
+def created(uuid: str, group_names: list[str], password: str, lens: Lens, disk_config: str = "MANUAL") -> Body:
+    """The answer to POST /servers."""
+    return {
+        "server": {
+            "id": uuid,
+            "links": lens.links("servers", uuid),
+            "OS-DCF:diskConfig": disk_config,
+            "security_groups": [{"name": name} for name in group_names or ["default"]],
+            "adminPass": password,
+        }
+    }
+
+
+def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list[Body]]:
+    """{network: its addresses}; floating ones with the interface that they lead to."""
+    by_network: dict[str, list[Body]] = {}
+    for nic in nics:
+        of_network = by_network.setdefault(nic["network"], [])
+        for version, address, kind in (
+            *((4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed")),
+            *((4, address, "floating") for address in nic["floating_ips"]),
+        ):
+            if address is None:
+                continue
+            entry: Body = {"version": version, "addr": address}
+            if extended:
+                entry["OS-EXT-IPS:type"] = kind
+                entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
+            of_network.append(entry)
+        if not of_network:
+            del by_network[nic["network"]]
+    return by_network
+
+
+@functools.lru_cache(maxsize=8192)
+def iso(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+@functools.lru_cache(maxsize=8192)
+def precise(seconds: int | None) -> str | None:
+    """As Nova writes some times: with microseconds, and without a zone."""
+    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(seconds))
+
+
+def _flavor(flavor: Record, lens: Lens) -> Body:
+    if lens.version < (2, 47):
+        return {"id": flavor["flavorid"], "links": lens.bookmark("flavors", flavor["flavorid"])}
+    body = {
+        "vcpus": flavor["vcpus"],
+        "ram": flavor["memory_mb"],
+        "disk": flavor["root_gb"],
+        "ephemeral": flavor["ephemeral_gb"],
+        "swap": flavor["swap_mb"],
+        "original_name": flavor["name"],
+        "extra_specs": flavor["extra_specs"],
+    }
+    return body
+
+
+def _image(record: Record, lens: Lens) -> Body | str:
+    """Nothing, as in Nova, for one that starts from a volume."""
+    if any(volume["boot_index"] == 0 for volume in record["volumes"]):
+        return ""
+    return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
+
+
+def _volume(volume: Record, version: Version) -> Body:
+    body: Body = {"id": volume["volume_id"]}
+    if version >= (2, 3):
+        body["delete_on_termination"] = volume["delete_on_termination"]
+    return body
+
+
+def _fault(record: Record) -> Body:
+    fault = record["fault"]
+    return {
+        "code": fault.get("code", 500),
+        "created": iso(int(fault.get("created", record["updated_at"]))),
+        "message": fault.get("message", ""),
+    }
+
+
+def _host_status(record: Record) -> str:
+    if record["host"] is None:
+        return ""
+    if record["host_up"] is None:
+        return "UNKNOWN"
+    if not record["host_up"]:
+        return "DOWN"
+    return "UP" if record["host_enabled"] else "MAINTENANCE"

@@ -1,0 +1,44 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Flavors as the Compute API shows them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .servers.views import Lens
+
+Record = t.Mapping[str, t.Any]
+Body = dict[str, t.Any]
+
+
+def brief(row: Record, lens: Lens) -> Body:
+    """An item of GET /flavors."""
+    body = {"id": row["flavorid"], "name": row["name"], "links": lens.links("flavors", row["flavorid"])}
+    if lens.version >= (2, 55):
+        body["description"] = row["description"]
+    return body
+
+
+def detail(row: Record, lens: Lens) -> Body:
+    """An item of GET /flavors/detail; also GET /flavors/{id}."""
+    swap = row["swap_mb"]
+    body = {
+        "id": row["flavorid"],
+        "name": row["name"],
+        "vcpus": row["vcpus"],
+        "ram": row["memory_mb"],
+        "disk": row["root_gb"],
+        "swap": swap if swap or lens.version >= (2, 75) else "",
+        "OS-FLV-EXT-DATA:ephemeral": row["ephemeral_gb"],
+        "OS-FLV-DISABLED:disabled": False,
+        "os-flavor-access:is_public": bool(row["is_public"]),
+        "rxtx_factor": 1.0,
+        "links": lens.links("flavors", row["flavorid"]),
+    }
+    if lens.version >= (2, 55):
+        body["description"] = row["description"]
+    if lens.version >= (2, 61):
+        body["extra_specs"] = row["extra_specs"]
+    return body

@@ -1,0 +1,299 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether somebody is who they say. Whatever part was wrong, the answer is one and the same, after the same work."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+import typing as t
+
+from flask import current_app, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit, subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+    Token,
+    issue_token,
+    revoke_token,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
+
+from ...web.context import MAX_TOKEN, Caller, find_caller
+from ...web.errors import TooManyRequestsError, UnauthorizedError
+from ...web.ledger import reading_ledger, writing_ledger
+
+REFUSED = "The request you have made requires authentication."
+DELAY = 60.0  # seconds between two guesses of a user's password from addresses where it is not known, at most
+KNOWN_DELAY = 15.0  # and from one where it is
+DEFAULT_DOMAIN = ({"id": "default"}, {"name": "Default"}, {"id": "default", "name": "Default"})
+
+Fields = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """Somebody who says to be a user, from some address, and whether that user is known there."""
+
+    who: str  # user:<name> or credential:<id>
+    address: str
+    known: bool
+
+    @property
+    def login(self) -> str:
+        return subject("login", f"{self.address} {self.who}")
+
+    @property
+    def good(self) -> str:
+        return _good(self.who, self.address)
+
+    def limits(self) -> dict[str, Limit]:
+        """What a failure counts for.
+
+        The guesser is locked: that user from that address, and an address that guesses over many users. The user alone
+        is only slowed down, and where it is known, by guesses from there alone: a lock would serve those who want to
+        lock somebody out.
+        """
+        settings = current_app.extensions["settings"]
+        lock = settings.auth_lock_seconds
+        by_address = {self.address: Limit(settings.auth_failures_address, lock)}
+        if self.known:
+            return {**by_address, self.login: Limit(settings.auth_failures, KNOWN_DELAY, grows=True, calm=lock)}
+        return {
+            **by_address,
+            self.login: Limit(settings.auth_failures, lock),
+            self.who: Limit(settings.auth_failures, DELAY, grows=True, calm=lock),
+        }
+
+    def refuse_locked(self, connection: Connection, hold: bool = False) -> None:
+        """Raise TooManyRequestsError while there were too many failures of this kind."""
+        counted = [self.login] if self.known else list(self.limits())
+        _refuse(auth_failures.locked_for(connection, counted, time.time(), hold))
+
+    # Of guesses that come at once, no more are answered than of those that come in turn
+
+    def succeed(self, connection: Connection) -> None:
+        """Forget the failures, and know the user at this address. Raises TooManyRequestsError if there were too many
+        meanwhile."""
+        self.refuse_locked(connection, hold=True)
+        auth_failures.forget_failures(connection, self.login, *([] if self.known else [self.who]))
+        days = current_app.extensions["settings"].auth_known_days
+        auth_failures.remember(connection, self.good, time.time() + days * 86400)
+
+    def fail(self, connection: Connection) -> None:
+        """Count a failure. Raises TooManyRequestsError as `succeed` does."""
+        locked = auth_failures.count_failure(connection, self.limits(), time.time())
+        if not self.known:
+            _refuse(locked)
+
+
+def _refuse(seconds: float) -> None:
+    if seconds > 0:
+        raise TooManyRequestsError("Too many failed attempts: try again later.", retry_after=math.ceil(seconds))
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """Who it is, and what a token for them may at most be."""
+
+    user_id: str
+    method: str
+    began: float  # when it was looked at
+    default_project_id: str | None = None
+    expires_at: float | None = None
+    only_project_id: str | None = None
+    application_credential_id: str | None = None
+    attempt: Attempt | None = None  # what comes to its good end with it
+
+
+def prove(identity: Fields) -> Proof:
+    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError
+    for a token that is none."""
+    methods = set(identity["methods"])
+    if len(methods) != 1:
+        raise UnauthorizedError(REFUSED)
+    (method,) = methods
+    if method not in identity or method not in METHODS:
+        raise UnauthorizedError(REFUSED)
+    return METHODS[method](identity[method])
+
+
+def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
+    """A token for what was proved, with who holds it and its application credential.
+
+    Raises UnauthorizedError for a scope that the user has no role in, or that does not exist.
+    """
+    settings = current_app.extensions["settings"]
+    with writing_ledger() as connection:
+        if proof.attempt is not None:
+            proof.attempt.succeed(connection)
+        project_id, wanted = _scope(connection, proof, scope)
+        for project in dict.fromkeys((project_id, None)):
+            token = issue_token(
+                connection,
+                proof.user_id,
+                project,
+                method=proof.method,
+                issued_at=proof.began,
+                expires_at=proof.expires_at,
+                lifetime=settings.token_seconds,
+                application_credential_id=proof.application_credential_id,
+            )
+            caller = find_caller(connection, token.text)
+            if caller is not None:
+                return token, caller, credential_of(connection, caller)
+            revoke_token(connection, token.text)
+            if wanted:
+                break
+        raise UnauthorizedError(REFUSED)
+
+
+def credential_of(connection: Connection, caller: Caller) -> Fields | None:
+    """The application credential that the caller's token comes from."""
+    if caller.application_credential_id is None:
+        return None
+    return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
+
+
+def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str) -> Attempt:
+    """Raise UnauthorizedError unless it is the password of `user`; every failure counts.
+
+    `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
+    the password is asked for.
+    """
+    return _check(
+        subject("user", user["name"] if user is not None else name),
+        user["password_hash"] if user is not None else None,
+        password,
+        allowed=user is not None and user["enabled"],
+    )
+
+
+def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
+    address = subject("address", request.remote_addr or "")
+    with reading_ledger() as connection:
+        known = auth_failures.is_known(connection, _good(who, address), time.time())
+        attempt = Attempt(who, address, known)
+        attempt.refuse_locked(connection)
+    # outside of any transaction: this is meant to take its time
+    if not is_password(hashed, secret) or not allowed:
+        with writing_ledger() as connection:
+            attempt.fail(connection)
+        raise UnauthorizedError(REFUSED)
+    return attempt
+
+
+def _good(who: str, address: str) -> str:
+    """What an address is remembered under from which this user gave the right password."""
+    return subject("good", f"{address} {who}")
+
+
+def _by_password(fields: Fields) -> Proof:
+    began = time.time()
+    asked = fields["user"]
+    with reading_ledger() as connection:
+        user = _find_user(connection, asked)
+    attempt = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
+    assert user is not None
+    return Proof(
+        user_id=user["id"],
+        method="password",
+        began=began,
+        default_project_id=user["default_project_id"],
+        attempt=attempt,
+    )
+
+
+def _by_application_credential(fields: Fields) -> Proof:
+    began = time.time()
+    asked = fields.get("user", {})
+    credential = None
+    with reading_ledger() as connection:
+        if "id" in fields:
+            credential = credentials.application_credential_of(connection, credential_id=fields["id"])
+        elif "name" in fields:
+            user = _find_user(connection, asked)
+            if user is not None:
+                credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
+    name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
+    attempt = _check(
+        subject("credential", credential["id"] if credential else str(name)),
+        credential["secret_hash"] if credential else None,
+        fields["secret"],
+        allowed=credential is not None and (credential["expires_at"] is None or credential["expires_at"] > began),
+    )
+    assert credential is not None
+    return Proof(
+        user_id=credential["user_id"],
+        method="application_credential",
+        began=began,
+        default_project_id=credential["project_id"],
+        expires_at=credential["expires_at"],
+        only_project_id=credential["project_id"],
+        application_credential_id=credential["id"],
+        attempt=attempt,
+    )
+
+
+def _by_token(fields: Fields) -> Proof:
+    began = time.time()
+    with reading_ledger() as connection:
+        caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
+        if caller is None:  # Keystone's answer: it tells nobody more than a refusal
+            raise NotFoundError("Could not find token.")
+        user = users.find_user(connection, caller.user_id)
+    methods = caller.method.split(",")
+    return Proof(
+        user_id=caller.user_id,
+        method=",".join([*methods, "token"] if "token" not in methods else methods),
+        began=began,  # if the password is changed meanwhile, the new token is void as the old one is
+        default_project_id=user["default_project_id"],
+        expires_at=caller.expires_at,
+        only_project_id=caller.project_id if caller.application_credential_id is not None else None,
+        application_credential_id=caller.application_credential_id,
+    )
+
+
+METHODS: dict[str, t.Callable[[Fields], Proof]] = {
+    "password": _by_password,
+    "application_credential": _by_application_credential,
+    "token": _by_token,
+}
+
+
+def _find_user(connection: Connection, asked: Fields) -> dict[str, t.Any] | None:
+    if "id" in asked:
+        with contextlib.suppress(users.NotFoundError):
+            return users.find_user(connection, asked["id"])
+        return None
+    if "name" not in asked or asked.get("domain", DEFAULT_DOMAIN[0]) not in DEFAULT_DOMAIN:
+        return None
+    return users.user_by_name(connection, asked["name"])
+
+
+def _scope(connection: Connection, proof: Proof, scope: t.Any) -> tuple[str | None, bool]:
+    """The project's id, and whether it was asked for: a default that cannot be had is left out."""
+    if scope is None:
+        return proof.default_project_id, proof.only_project_id is not None
+    if proof.only_project_id is not None and scope == "unscoped":
+        raise UnauthorizedError(REFUSED)
+    if scope == "unscoped":
+        return None, True
+    asked = scope.get("project")
+    if not asked or len(scope) != 1:
+        raise UnauthorizedError(REFUSED)
+    if "id" in asked:
+        project_id = asked["id"] if projects.project_by_id(connection, asked["id"]) else None
+    elif "name" in asked and asked.get("domain", DEFAULT_DOMAIN[0]) in DEFAULT_DOMAIN:
+        project_id = projects.project_id_of(connection, asked["name"])
+    else:
+        raise UnauthorizedError(REFUSED)
+    if project_id is None or project_id != (proof.only_project_id or project_id):
+        raise UnauthorizedError(REFUSED)
+    return str(project_id), True

@@ -1,0 +1,189 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Application credentials and EC2 credentials of one's own."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import time
+import typing as t
+
+from flask import Blueprint, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
+
+from ...web import policy, validation
+from ...web.context import current, implied
+from ...web.errors import BadRequestError, ForbiddenError
+from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
+from . import catalog, proof, schemas, views
+
+Body = dict[str, t.Any]
+
+
+blueprint = Blueprint("identity_credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
+blueprint.before_request(policy.guard)
+
+
+@blueprint.get("/application_credentials")
+@policy.allows("identity:application_credentials:list")
+def list_application_credentials(user_id: str) -> Body:
+    _check_own(user_id)
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+    return views.listing(
+        "application_credentials",
+        [views.application_credential(credential, base) for credential in rows],
+        f"{base}/identity/v3/users/{user_id}/application_credentials",
+    )
+
+
+@blueprint.post("/application_credentials")
+@policy.allows("identity:application_credentials:create")
+def create_application_credential(user_id: str) -> tuple[Body, int]:
+    _check_own(user_id)
+    asked = validation.body(schemas.CREATE_APPLICATION_CREDENTIAL)["application_credential"]
+    project_id = current().project
+    if asked.get("project_id", project_id) != project_id:
+        raise BadRequestError("project_id is not that of the token: have a token for that project first")
+    secret = asked.get("secret") or secrets.token_urlsafe(48)
+    end = _end(asked.get("expires_at"))
+    hashed = hash_password(secret)
+    with writing_ledger() as connection:
+        _refuse_restricted(connection)
+        row = credentials.create_application_credential(
+            connection,
+            user_id=user_id,
+            project_id=project_id,
+            name=asked["name"],
+            secret_hash=hashed,
+            roles=_roles(asked, users.roles_in(connection, user_id, project_id)),
+            description=asked.get("description") or "",
+            unrestricted=asked.get("unrestricted", False),
+            expires_at=None if end is None else int(end),
+        )
+    # the answer to its creation has the end as it was asked for; kept are whole seconds
+    body = views.application_credential({**row, "expires_at": end}, catalog.base_url())
+    return {"application_credential": {**body, "secret": secret}}, 201
+
+
+@blueprint.get("/application_credentials/<credential_id>")
+@policy.allows("identity:application_credentials:show")
+def show_application_credential(user_id: str, credential_id: str) -> Body:
+    _check_own(user_id)
+    with reading_ledger() as connection:
+        row = credentials.find_application_credential(connection, user_id, credential_id)
+    return {"application_credential": views.application_credential(row, catalog.base_url())}
+
+
+@blueprint.delete("/application_credentials/<credential_id>")
+@policy.allows("identity:application_credentials:delete")
+def delete_application_credential(user_id: str, credential_id: str) -> tuple[str, int]:
+    _check_own(user_id)
+    with writing_ledger() as connection:
+        _refuse_restricted(connection)
+        credentials.delete_application_credential(connection, user_id, credential_id)
+    return "", 204
+
+
+@blueprint.get("/credentials/OS-EC2")
+@policy.allows("identity:ec2_credentials:list")
+def list_ec2_credentials(user_id: str) -> Body:
+    _check_own(user_id)
+    _refuse_delegated()
+    base = catalog.base_url()
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        rows = credentials.list_ec2_credentials(connection, seal, user_id)
+    url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
+    return views.listing("credentials", [views.ec2_credential(credential, base) for credential in rows], url)
+
+
+@blueprint.post("/credentials/OS-EC2")
+@policy.allows("identity:ec2_credentials:create")
+def create_ec2_credential(user_id: str) -> tuple[Body, int]:
+    _check_own(user_id)
+    _refuse_delegated()
+    project_id = validation.body(schemas.CREATE_EC2_CREDENTIAL)["tenant_id"]
+    seal = credentials_seal()
+    with writing_ledger() as connection:
+        if not users.roles_in(connection, user_id, project_id):
+            raise NotFoundError(f"Could not find project: {project_id}.")
+        row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
+    return {"credential": views.ec2_credential(row, catalog.base_url())}, 201
+
+
+@blueprint.get("/credentials/OS-EC2/<access>")
+@policy.allows("identity:ec2_credentials:show")
+def show_ec2_credential(user_id: str, access: str) -> Body:
+    _check_own(user_id)
+    _refuse_delegated()
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        for credential in credentials.list_ec2_credentials(connection, seal, user_id):
+            if credential["access"] == access:
+                return {"credential": views.ec2_credential(credential, catalog.base_url())}
+    raise NotFoundError(f"Could not find credential: {access[:64]}.")
+
+
+@blueprint.delete("/credentials/OS-EC2/<access>")
+@policy.allows("identity:ec2_credentials:delete")
+def delete_ec2_credential(user_id: str, access: str) -> tuple[str, int]:
+    _check_own(user_id)
+    _refuse_delegated()
+    with writing_ledger() as connection:
+        credentials.delete_ec2_credential(connection, user_id, access)
+    return "", 204
+
+
+def _check_own(user_id: str) -> None:
+    """Credentials are their owner's alone: an admin has none of others."""
+    if user_id != current().user_id:
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+
+
+def _refuse_delegated() -> None:
+    """An EC2 key has all of the user's roles and no end: an application credential may have less, and gets none."""
+    if current().application_credential_id is not None:
+        raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
+
+
+def _refuse_restricted(connection: t.Any) -> None:
+    credential = proof.credential_of(connection, current())
+    if credential is not None and not credential["unrestricted"]:
+        raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
+
+
+def _roles(asked: Body, assigned: set[str]) -> list[str]:
+    """The roles that a new credential gives: those that were named, else all that the caller has by assignment."""
+    have = implied(assigned) & current().roles
+    if not asked.get("roles"):
+        return sorted(assigned & current().roles) or sorted(have)
+    names = []
+    for role in asked["roles"]:
+        name = role.get("name") or views.role_name(role.get("id", ""))
+        if name not in have:
+            raise BadRequestError(f"role {str(role.get('name') or role.get('id'))!r} is not among your own")
+        names.append(name)
+    return names
+
+
+def _end(text: str | None) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC, as Keystone reads it."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.timezone.utc)
+    end = moment.timestamp()
+    if end <= time.time():
+        raise BadRequestError(f"expires_at {text!r} has passed already")
+    return end

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Users. An admin makes and changes them; everybody sees oneself, and changes one's own password."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import Blueprint, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import (
+    project_name,
+    projects_of_user,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import catalog, proof, schemas, views
+from .routes_projects import check_domain, flag
+
+Body = dict[str, t.Any]
+
+
+blueprint = Blueprint("identity_users", __name__, url_prefix="/identity/v3/users")
+blueprint.before_request(policy.guard)
+
+
+@blueprint.get("/")
+@policy.allows("identity:users:list")
+def list_users() -> Body:
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
+    if request.args.get("domain_id", "default") != "default":
+        rows = []
+    return views.listing("users", [views.user(user, base) for user in rows], f"{base}/identity/v3/users")
+
+
+@blueprint.post("/")
+@policy.allows("identity:users:create")
+def create_user() -> tuple[Body, int]:
+    values = _values(validation.body(schemas.CREATE_USER)["user"])
+    with writing_ledger() as connection:
+        _check_project(connection, values)
+        with as_bad_request():
+            row = users.insert_user(connection, values)
+    return {"user": views.user(row, catalog.base_url())}, 201
+
+
+@blueprint.get("/<user_id>")
+@policy.allows("identity:users:show")
+def show_user(user_id: str) -> Body:
+    check_mine(user_id)
+    with reading_ledger() as connection:
+        row = users.find_user(connection, user_id)
+    return {"user": views.user(row, catalog.base_url())}
+
+
+@blueprint.patch("/<user_id>")
+@policy.allows("identity:users:update")
+def update_user(user_id: str) -> Body:
+    asked = validation.body(schemas.UPDATE_USER)["user"]
+    if asked.get("id", user_id) != user_id:
+        raise BadRequestError("Cannot change user ID")
+    values = _values(asked)
+    with writing_ledger() as connection:
+        users.find_user(connection, user_id)
+        _check_project(connection, values)
+        with as_bad_request():
+            row = users.update_user(connection, user_id, values)
+    return {"user": views.user(row, catalog.base_url())}
+
+
+@blueprint.delete("/<user_id>")
+@policy.allows("identity:users:delete")
+def delete_user(user_id: str) -> tuple[str, int]:
+    with writing_ledger() as connection:
+        users.delete_user(connection, user_id)
+    return "", 204
+
+
+@blueprint.post("/<user_id>/password")
+@policy.allows("identity:users:password")
+def change_password(user_id: str) -> tuple[str, int]:
+    """One's own password, with the old one as the proof. All tokens of the user are void from then on."""
+    asked = validation.body(schemas.CHANGE_PASSWORD)["user"]
+    if user_id != current().user_id:
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+    with reading_ledger() as connection:
+        row = users.find_user(connection, user_id)
+    attempt = proof.check_password(row, row["name"], asked["original_password"])
+    hashed = hash_password(asked["password"])
+    with writing_ledger() as connection:
+        attempt.succeed(connection)
+        if users.find_user(connection, user_id)["password_hash"] != row["password_hash"]:
+            raise proof.UnauthorizedError(proof.REFUSED)  # it was changed meanwhile: what was proved is the old one
+        users.update_user(connection, user_id, {"password_hash": hashed})
+    return "", 204
+
+
+@blueprint.get("/<user_id>/projects")
+@policy.allows("identity:users:projects")
+def list_projects_of(user_id: str) -> Body:
+    check_mine(user_id)
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        users.find_user(connection, user_id)
+        projects = projects_of_user(connection, user_id)
+    shown = [views.project(project, base) for project in projects]
+    return views.listing("projects", shown, f"{base}/identity/v3/users/{user_id}/projects")
+
+
+def check_mine(user_id: str) -> None:
+    """Raise NotFoundError for another user, unless the caller is an admin."""
+    if not (user_id == current().user_id or current().is_admin):
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+
+
+def _values(asked: Body) -> Body:
+    check_domain(asked)
+    values: Body = {key: asked[key] for key in ("name", "enabled", "email", "default_project_id") if key in asked}
+    if "description" in asked:
+        values["description"] = asked["description"] or ""
+    if "password" in asked:
+        values["password_hash"] = None if asked["password"] is None else hash_password(asked["password"])
+    return values
+
+
+def _check_project(connection: Connection, values: Body) -> None:
+    wanted = values.get("default_project_id")
+    if wanted is None:
+        return
+    if project_name(connection, wanted) is None:
+        raise BadRequestError(f"default_project_id {wanted!r} is no project's")

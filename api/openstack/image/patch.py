@@ -1,0 +1,191 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images as clients describe them: anew, or by JSON patches (RFC 6902: add, replace and remove)."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, ForbiddenError, UnsupportedMediaTypeError
+from .views import BASE, READ_ONLY
+
+Record = dict[str, t.Any]
+
+MOST = 200  # changes in one request
+PATCH: dict[str, t.Any] = {
+    "type": "array",
+    "maxItems": MOST,
+    "items": {
+        "type": "object",
+        "properties": {
+            "op": {"enum": ["add", "replace", "remove"]},
+            "path": {"type": "string", "pattern": "^/", "maxLength": 512},
+            "value": {},
+        },
+        "required": ["op", "path"],
+        "additionalProperties": False,
+    },
+}
+OLD_PATCH: dict[str, t.Any] = {  # [{"replace": "/name", "value": "x"}], the form of version 2.0
+    "type": "array",
+    "maxItems": MOST,
+    "items": {
+        "type": "object",
+        "properties": {
+            **{op: {"type": "string", "pattern": "^/", "maxLength": 512} for op in ("add", "replace", "remove")},
+            "value": {},
+        },
+        "additionalProperties": False,
+    },
+}
+PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
+# what can be said of what every image has: our field
+FIELDS = {
+    "name": "name",
+    "min_disk": "min_disk_gb",
+    "min_ram": "min_ram_mb",
+    "tags": "tags",
+    "protected": "protected",
+    "os_hidden": "os_hidden",
+    "visibility": "visibility",
+    "owner": "owner",
+    "disk_format": "disk_format",
+    "container_format": "container_format",
+}
+UNTIL_DATA = ("disk_format", "container_format")
+PROPERTY: dict[str, t.Any] = {"type": "string", "maxLength": 255}
+COMMAND_LINE: dict[str, t.Any] = {"type": "string", "maxLength": 2048}
+RESERVED = "os_glance"
+OWN: dict[str, t.Any] = {
+    "type": "object",
+    "properties": {name: rules for name, rules in BASE.items() if name not in READ_ONLY},
+    "additionalProperties": True,
+    "maxProperties": 200,
+}
+
+
+def wanted() -> Record:
+    """What the request's body says of a new image, as insert_image() takes it.
+
+    Raises BadRequestError for what cannot be, ForbiddenError for what the caller may not say.
+    """
+    body = validation.body({"type": "object"})
+    for name in body:
+        if name in READ_ONLY or name.startswith(RESERVED):
+            raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
+    validation.check(body, OWN)
+    row: Record = {
+        "id": (body["id"].lower() if "id" in body else None),
+        "owner": current().project,
+        "name": None,
+        "disk_format": "",
+        "container_format": "",
+        "visibility": "shared",
+        "min_disk_gb": 0,
+        "min_ram_mb": 0,
+        "cmdline": "",
+        "protected": False,
+        "os_hidden": False,
+        "tags": [],
+        "properties": {},
+        "kernel": None,
+        "status": "queued",
+    }
+    for name, value in body.items():
+        if name != "id":
+            _say(row, name, value)
+    return row
+
+
+def changes() -> list[Record]:
+    """The changes in the request's body. Raises BadRequestError unless it is a list of them."""
+    if request.mimetype not in PATCH_TYPES:
+        raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
+    value = validation.read_json("JSON patch")
+    if request.mimetype == PATCH_TYPES[1]:
+        validation.check(value, OLD_PATCH)
+        value = [_new_form(change) for change in value]
+    validation.check(value, PATCH)
+    return t.cast("list[Record]", value)
+
+
+def _new_form(change: Record) -> Record:
+    named = [op for op in ("add", "replace", "remove") if op in change]
+    if len(named) != 1:
+        raise BadRequestError("Each change needs one operation: add, replace or remove")
+    return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
+
+
+def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:
+    """`row` after these changes; `shown` is how its owner saw it.
+
+    Raises ForbiddenError for what cannot be changed, ConflictError for the replacement of what is not there.
+    """
+    after = {**row, "properties": dict(row["properties"])}
+    for change in asked:
+        op, name = change["op"], _name(change["path"])
+        if op != "remove" and "value" not in change:
+            raise BadRequestError(f"Operation '{op}' needs a value.")
+        if name == "locations" or name.startswith(("locations/", RESERVED)) or name in READ_ONLY or name == "id":
+            raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
+        if name in FIELDS:
+            if op == "remove":
+                raise ForbiddenError(f"Property '{name}' may not be removed.")
+            if change["value"] != shown[name]:
+                validation.check(change["value"], BASE[name], f"value of {name}")
+                _say(after, name, change["value"])
+        else:
+            if op != "add" and name not in after["properties"] and not (name == "os_command_line" and row["cmdline"]):
+                raise ConflictError(f"Property {name[:60]} does not exist.")
+            _say(after, name, None if op == "remove" else change["value"])
+    return after
+
+
+def _say(row: Record, name: str, value: t.Any) -> None:
+    """Put one attribute, or property (None: take it away), into a record, if the caller may."""
+    if name == "os_command_line":
+        if row["kernel"] is not None:
+            raise ForbiddenError(f"Property '{name}' comes with the image's kernel, from the cloud's operator.")
+        if value is not None:
+            validation.check(value, COMMAND_LINE, f"value of {name}")
+        row["cmdline"] = value or ""
+    elif name not in FIELDS:
+        if value is None:
+            row["properties"].pop(name, None)
+            return
+        validation.check(value, PROPERTY, f"value of {name[:60]}")
+        row["properties"][name] = value
+    else:
+        if name == "visibility":
+            _check_visibility(row, value)
+        if name == "owner" and value != row["owner"]:
+            policy.check("image:give")
+            if not value:
+                raise ForbiddenError("An image needs an owner.")
+        if name in UNTIL_DATA and row["status"] != "queued":
+            raise ForbiddenError(f"Attribute '{name}' may not be changed: the image has its data already.")
+        row[FIELDS[name]] = value if name == "name" or value is not None else ""
+
+
+def _check_visibility(row: Record, value: str) -> None:
+    if not row["owner"] and value != "public":
+        raise ForbiddenError("This image is the cloud's own, and public: give it an owner first.")
+    if value == "public" and row["visibility"] != "public":
+        policy.check("image:publicize")
+
+
+def _name(path: str) -> str:
+    """`/a~1b` names a/b (RFC 6901). Nothing here has parts that have names of their own."""
+    name = path[1:]
+    if name.startswith("locations/"):
+        return name
+    if not name or "/" in name:
+        raise BadRequestError(f"Invalid JSON pointer for this resource: '{path[:60]}'")
+    return name.replace("~1", "/").replace("~0", "~")

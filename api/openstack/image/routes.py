@@ -1,0 +1,131 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images: list, show, make, describe, remove."""
+
+from __future__ import annotations
+
+from flask import make_response
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
+
+from ...web import policy
+from ...web.context import current
+from ...web.errors import ForbiddenError, TooLargeError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import finding, listing, patch, uploads, views
+from .blueprint import Answer, image, image_versions
+
+VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
+METHODS = ("glance-direct",)  # of import
+
+
+@image_versions.get("/", strict_slashes=False)
+@image.get("/", strict_slashes=False)
+@policy.allows("version")
+def list_versions() -> Answer:
+    links = [{"rel": "self", "href": f"{finding.root()}image/v2/"}]
+    states = ["CURRENT", *(["SUPPORTED"] * (len(VERSIONS) - 1))]
+    versions = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)]
+    return {"versions": versions}, 300
+
+
+# "/images/" is an image without an id, which there is none of
+@image.get("/images", strict_slashes=True)
+@policy.allows("image:read")
+def list_images() -> Answer:
+    project = current().project
+    with reading_ledger() as connection:
+        rows = image_records.images_seen(connection, project, everything=current().is_admin)
+    return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
+
+
+@image.get("/images/<number>")
+@policy.allows("image:read")
+def show_image(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return views.image(finding.seen(connection, number)), 200
+
+
+@image.post("/images", strict_slashes=True)
+@policy.allows("image:write")
+def create_image() -> Answer:
+    wanted = patch.wanted()
+    try:
+        with writing_ledger() as connection, as_bad_request():
+            number = image_records.insert_image(connection, wanted, by_operator=_is_operator())
+            shown = views.image(finding.seen(connection, number))
+    except QuotaError as error:
+        raise TooLargeError(str(error)) from error
+    response = make_response(shown, 201)
+    response.headers["Location"] = f"{finding.root()}image/v2/images/{shown['id']}"
+    response.headers["OpenStack-image-import-methods"] = ",".join(METHODS)
+    return response, 201
+
+
+@image.patch("/images/<number>")
+@policy.allows("image:write")
+def update_image(number: str) -> Answer:
+    with reading_ledger() as connection:
+        finding.own(connection, number)  # before a word about the body
+    asked = patch.changes()
+    with writing_ledger() as connection, as_bad_request():
+        row = finding.own(connection, number)
+        after = patch.applied(row, views.image(row), asked)
+        image_records.update_image(connection, row, after, by_operator=_is_operator())
+        return views.image(finding.seen(connection, number)), 200
+
+
+def _is_operator() -> bool:
+    return policy.may(current(), "image:host_mount")
+
+
+@image.delete("/images/<number>")
+@policy.allows("image:write")
+def delete_image(number: str) -> Answer:
+    with writing_ledger() as connection:
+        if finding.own(connection, number)["protected"]:
+            raise ForbiddenError(f"Image {number} is protected and cannot be deleted.")
+        image_records.delete_image(connection, number)
+        image_states.remove_file(connection, uploads.home(), number)
+    return "", 204
+
+
+@image.put("/images/<number>/tags/<tag>")
+@policy.allows("image:write")
+def add_tag(number: str, tag: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        row = finding.own(connection, number)
+        image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
+    return "", 204
+
+
+@image.delete("/images/<number>/tags/<tag>")
+@policy.allows("image:write")
+def remove_tag(number: str, tag: str) -> Answer:
+    with writing_ledger() as connection:
+        row = finding.own(connection, number)
+        if tag not in row["tags"]:
+            raise NotFoundError(f"Image {number} has no tag {tag[:60]}")
+        image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
+    return "", 204
+
+
+@image.post("/images/<number>/actions/<any(deactivate, reactivate):action>")
+@policy.allows("image:write")
+def change_status(number: str, action: str) -> Answer:
+    with writing_ledger() as connection:
+        row = finding.own(connection, number)
+        if not image_states.set_active(connection, number, action == "reactivate"):
+            raise ForbiddenError(f"Image {number} is {row['status']}: only an active one can be {action}d.")
+    return "", 204
+
+
+@image.get("/schemas/<name>")
+@policy.allows("image:read")
+def show_schema(name: str) -> Answer:
+    schema = views.schema(name)
+    if schema is None:
+        raise NotFoundError(f"there is no schema {name[:60]}")
+    return schema, 200

@@ -1,0 +1,192 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The data of images: upload, download, stage and import."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from flask import Response, request
+from werkzeug.wsgi import wrap_file
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_tasks import (
+    begin_task,
+    end_task,
+    image_tasks,
+)
+
+from ...web import policy, validation
+from ...web.context import current, request_id
+from ...web.errors import BadRequestError, ForbiddenError
+from ...web.ledger import reading_ledger, writing_ledger
+from . import finding, transfers, uploads, views
+from .blueprint import Answer, image
+from .routes import METHODS
+
+Record = dict[str, t.Any]
+
+
+TEXT = {"type": "string", "maxLength": 255}
+IMPORT: Record = {
+    "type": "object",
+    "properties": {
+        "method": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
+        "all_stores": {"type": "boolean"},
+        "all_stores_must_succeed": {"type": "boolean"},
+        "stores": {"type": "array", "maxItems": 10, "items": TEXT},
+    },
+    "required": ["method"],
+    "additionalProperties": False,
+}
+
+
+@image.put("/images/<number>/file")
+@policy.allows("image:write")
+def upload(number: str) -> Answer:
+    return _take(number, staged=False)
+
+
+@image.put("/images/<number>/stage")
+@policy.allows("image:write")
+def stage(number: str) -> Answer:
+    return _take(number, staged=True)
+
+
+def _take(number: str, staged: bool) -> Answer:
+    try:
+        with reading_ledger() as connection:
+            row = finding.own(connection, number)
+        uploads.check_request(row)
+        uploads.receive(row, staged)
+    except BaseException:
+        transfers.drain()
+        raise
+    return "", 204
+
+
+@image.get("/images/<number>/file")
+@policy.allows("image:read")
+def download(number: str) -> Answer:
+    with reading_ledger() as connection:
+        row = finding.seen(connection, number)
+    if row["status"] == "deactivated" and not current().is_admin:
+        raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
+    if row["status"] not in ("active", "deactivated"):
+        return "", 204
+    if "://" in row["source"]:
+        raise ForbiddenError("This image's data are at the cloud operator's web server; they are not given out here.")
+    response = _sent(row)
+    return response, response.status_code
+
+
+def _sent(row: Record) -> Response:
+    missing = f"The data of image {row['id']} are not there."
+    if request.method == "HEAD":
+        response = Response(mimetype="application/octet-stream")
+        size = os.stat(row["source"]).st_size if os.path.exists(row["source"]) else 0
+        response.content_length = size
+    else:
+        try:
+            if not image_store.is_intact(row["source"], row["checksum"]):
+                raise NotFoundError(f"The data of image {row['id']} are not those that its checksum is of.")
+            file = transfers.Outgoing(row["source"])
+        except OSError:
+            raise NotFoundError(missing) from None
+        size = os.fstat(file.fileno()).st_size
+        response = Response(wrap_file(request.environ, file, 1 << 20), mimetype="application/octet-stream")
+        response.direct_passthrough = True
+        response.content_length = size
+        response.make_conditional(request.environ, accept_ranges=True, complete_length=size)
+    if row["md5"] and response.status_code == 200:
+        response.headers["Content-MD5"] = row["md5"]
+    return response
+
+
+# --- Import ---------------------------------------------------------------------------------------------------------
+
+
+@image.post("/images/<number>/import")
+@policy.allows("image:write")
+def import_image(number: str) -> Answer:
+    with reading_ledger() as connection:
+        finding.own(connection, number)  # before a word about the body
+    body = validation.body(IMPORT)
+    method = body["method"]["name"]
+    if method not in METHODS:
+        raise BadRequestError(f"Unknown import method name '{method[:60]}'; there is {', '.join(METHODS)}")
+    for store in body.get("stores", []):
+        if store != views.STORE:
+            raise BadRequestError(f"Unknown store '{store[:60]}'; there is {views.STORE}")
+    with writing_ledger() as connection:
+        row = finding.own(connection, number)
+        transfer = image_states.begin(connection, number, "uploading", "importing")
+        caller = current()
+        task = begin_task(
+            connection, number, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
+        )
+    staged = image_store.staged_of(uploads.home(), number)
+    message = ""
+    try:
+        values = {key: row[key] for key in ("size", "checksum", "md5")}
+        uploads.settle(row, transfer, staged, values)
+    except (NovaliteError, OSError) as error:  # the image says what failed, and waits for other data
+        message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
+        image_store.remove(staged)
+        with writing_ledger() as connection:
+            image_states.give_up(connection, number, transfer, message)
+    with writing_ledger() as connection:
+        end_task(connection, task, message)
+    return "", 202
+
+
+@image.get("/info/import")
+@policy.allows("image:read")
+def show_import_methods() -> Answer:
+    shown = {"description": "Import methods available.", "type": "array", "value": list(METHODS)}
+    return {"import-methods": shown}, 200
+
+
+@image.get("/info/stores")
+@policy.allows("image:read")
+def show_stores() -> Answer:
+    return {"stores": [{"id": views.STORE, "default": "true", "description": "files on the controller"}]}, 200
+
+
+# --- Tasks ----------------------------------------------------------------------------------------------------------
+
+
+@image.get("/images/<number>/tasks")
+@policy.allows("image:read")
+def list_tasks(number: str) -> Answer:
+    with reading_ledger() as connection:
+        finding.seen(connection, number)
+        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=number)]}, 200
+
+
+@image.get("/tasks")
+@policy.allows("image:tasks")
+def list_all_tasks() -> Answer:
+    with reading_ledger() as connection:
+        rows = image_tasks(connection)
+    shown = [{key: value for key, value in views.task(row).items() if key != "input"} for row in rows]
+    return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
+
+
+@image.get("/tasks/<number>")
+@policy.allows("image:tasks")
+def show_task(number: str) -> Answer:
+    with reading_ledger() as connection:
+        rows = image_tasks(connection, task=number)
+    if not rows:
+        raise NotFoundError(f"No task found with ID {number[:60]}")
+    return views.task(rows[0]), 200
+
+
+@image.post("/tasks")
+@policy.allows("image:tasks")
+def create_task() -> Answer:
+    raise BadRequestError("Tasks are made by imports: POST /v2/images/{image_id}/import")

@@ -1,0 +1,107 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whom an image is shared with: its owner says so, and they accept it or not."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import ForbiddenError, TooLargeError
+from ...web.ledger import reading_ledger, writing_ledger
+from . import finding, views
+from .blueprint import Answer, image
+
+Record = dict[str, t.Any]
+
+
+NEW: Record = {
+    "type": "object",
+    "properties": {"member": {"type": "string", "minLength": 1, "maxLength": 255}},
+    "required": ["member"],
+    "additionalProperties": False,
+}
+STATUS: Record = {
+    "type": "object",
+    "properties": {"status": {"enum": list(image_members.STATES)}},
+    "required": ["status"],
+}
+
+
+@image.get("/images/<number>/members")
+@policy.allows("image:members:read")
+def list_members(number: str) -> Answer:
+    with reading_ledger() as connection:
+        rows = _seen(connection, finding.seen(connection, number))
+    return {"members": [views.member(row) for row in rows], "schema": "/v2/schemas/members"}, 200
+
+
+@image.get("/images/<number>/members/<member>")
+@policy.allows("image:members:read")
+def show_member(number: str, member: str) -> Answer:
+    with reading_ledger() as connection:
+        return views.member(_one(connection, finding.seen(connection, number), member)), 200
+
+
+@image.post("/images/<number>/members")
+@policy.allows("image:members:write")
+def add_member(number: str) -> Answer:
+    with writing_ledger() as connection:
+        _check_shared(finding.own(connection, number))
+        member = validation.body(NEW)["member"]
+        try:
+            row = image_members.add_member(connection, number, member)
+        except NovaliteError as error:
+            if type(error) is NovaliteError:
+                raise TooLargeError(str(error)) from error
+            raise
+    return views.member(row), 200
+
+
+@image.put("/images/<number>/members/<member>")
+@policy.allows("image:members:write")
+def change_member(number: str, member: str) -> Answer:
+    with writing_ledger() as connection:
+        row = finding.seen(connection, number)
+        _one(connection, row, member)
+        _check_shared(row)
+        status = validation.body(STATUS)["status"]
+        if member != current().project and not current().is_admin:
+            raise ForbiddenError("Only a member itself accepts or rejects an image.")
+        image_members.set_status(connection, number, member, status)
+        return views.member(_one(connection, row, member)), 200
+
+
+@image.delete("/images/<number>/members/<member>")
+@policy.allows("image:members:write")
+def remove_member(number: str, member: str) -> Answer:
+    with writing_ledger() as connection:
+        _one(connection, finding.own(connection, number), member)
+        image_members.remove_member(connection, number, member)
+    return "", 204
+
+
+def _seen(connection: Connection, row: Record) -> list[Record]:
+    """The members that the caller may know of: its own image's, else itself."""
+    if row["visibility"] != "shared":
+        return []
+    everybody = row["owner"] == current().project or current().is_admin
+    return image_members.members(connection, row["id"], None if everybody else current().project)
+
+
+def _one(connection: Connection, row: Record, member: str) -> Record:
+    for record in _seen(connection, row):
+        if record["member"] == member:
+            return record
+    raise NotFoundError(f"{member[:60]} not found in the member list of the image {row['id']}.")
+
+
+def _check_shared(row: Record) -> None:
+    if row["visibility"] != "shared":
+        raise ForbiddenError(f"Only shared images have members, and this one is {row['visibility']}.")

@@ -1,0 +1,125 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Data of images coming in: as a stream into the store, looked at there, and only then the image's."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import current_app, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
+    image_files,
+    image_states,
+    image_store,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ...settings import Settings
+from ...web import policy
+from ...web.context import current
+from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError
+from ...web.ledger import writing_ledger
+from . import transfers
+
+Record = dict[str, t.Any]
+
+GIB = 1 << 30
+
+
+def home() -> str | None:
+    settings: Settings = current_app.extensions["settings"]
+    return settings.home
+
+
+def check_request(row: Record) -> None:
+    """Raise the error for an upload that cannot begin."""
+    if request.mimetype != "application/octet-stream":
+        raise UnsupportedMediaTypeError("send an image's data as application/octet-stream")
+    missing = [name for name in ("disk_format", "container_format") if not row[name]]
+    if missing:
+        raise BadRequestError(f"Properties {', '.join(missing)} must be set prior to saving data.")
+
+
+def receive(row: Record, staged: bool) -> None:
+    """Take the request's body as the data of the image, or (`staged`) keep it for an import.
+
+    Whatever fails, the image waits for data again. Raises the error that the client is to see.
+    """
+    number = row["id"]
+    with transfers.incoming() as stream:
+        with writing_ledger() as connection:
+            limit = _limit(image_states.room(connection, row["owner"]))
+            if (request.content_length or 0) > limit:
+                raise TooLargeError(f"The image is larger than the {limit} bytes that it may have.")
+            transfer = image_states.begin(connection, number, "queued", "uploading" if staged else "saving")
+        part = image_store.part_of(home(), number, transfer)
+        try:
+            image = image_store.receive(stream, part, limit, _reporter(number, transfer), request.content_length)
+            values = {"size": image.size, "checksum": f"sha256:{image.sha256}", "md5": image.md5}
+            if staged:
+                image_store.put_in_place(part, image_store.staged_of(home(), number))
+                with writing_ledger() as connection:
+                    _finish(connection, number, transfer, {**values, "status": "uploading"})
+            else:
+                settle(row, transfer, part, values)
+        except BaseException as error:
+            image_store.remove(part)
+            _give_up(number, transfer, None)
+            raise client_error(error) from error
+
+
+def settle(row: Record, transfer: str, path: str, values: Record) -> None:
+    """Look at the file that came in, and make it the image's. Raises NovaliteError for one that is refused."""
+    number = row["id"]
+    virtual_size = image_files.inspected(path, row["disk_format"], f"The image's data ({row['disk_format']})")
+    final = image_store.file_of(home(), number)
+    image_store.put_in_place(path, final)
+    try:
+        with writing_ledger() as connection:
+            _finish(
+                connection,
+                number,
+                transfer,
+                {**values, "status": "active", "source": final, "virtual_size": virtual_size, "fault": None},
+            )
+    except BaseException:
+        image_store.remove(final)
+        raise
+
+
+def _finish(connection: Connection, number: str, transfer: str, values: Record) -> None:
+    by_operator = policy.may(current(), "image:host_mount")
+    image_states.finish(connection, number, transfer, values, by_operator=by_operator)
+
+
+def client_error(error: BaseException) -> BaseException:
+    """What the client is told of it."""
+    if isinstance(error, (QuotaError, image_store.TooLargeError)):
+        return TooLargeError(str(error))
+    return BadRequestError(str(error)) if type(error) is NovaliteError or _is_refusal(error) else error
+
+
+def _is_refusal(error: BaseException) -> bool:
+    return isinstance(error, (image_files.ImageRefusedError, image_store.BrokenOffError))
+
+
+def _limit(room: int | None) -> int:
+    settings: Settings = current_app.extensions["settings"]
+    most = settings.image_max_gigabytes * GIB
+    return most if room is None else min(most, room)
+
+
+def _reporter(number: str, transfer: str) -> image_store.Report:
+    def report(size: int) -> None:
+        with writing_ledger() as connection:
+            image_states.progress(connection, number, transfer, size)
+
+    return report
+
+
+def _give_up(number: str, transfer: str, fault: str | None) -> None:
+    with writing_ledger() as connection:
+        image_states.give_up(connection, number, transfer, fault)

@@ -1,0 +1,26 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Network API, version 2.0, as clients of OpenStack Neutron speak it: as far as Compute's clients need it.
+
+Networks are the operator's (modules `network` and `floating_pool`) and can be looked at here; security groups, their
+rules and floating IPs are the project's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from flask import Flask
+
+from ...settings import Settings
+from .blueprint import network, network_versions
+
+
+def register(app: Flask, settings: Settings) -> None:
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("routes_"):
+            importlib.import_module(f"{__name__}.{module.name}")
+    app.register_blueprint(network_versions)
+    app.register_blueprint(network)

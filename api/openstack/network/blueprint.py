@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The blueprint of the Network API: who asks, and the types by which Neutron's clients know its errors."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import Blueprint
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
+
+from ...web import policy
+from ...web.dialects import neutron
+
+Answer = tuple[t.Any, int]
+
+network_versions = Blueprint("network_versions", __name__, url_prefix="/network")
+network = Blueprint("network", __name__, url_prefix="/network/v2.0")
+network.before_request(policy.guard)
+
+
+class NeutronError(Exception):
+    """An error with the class by which Neutron's clients know it."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.neutron_type = status, kind
+
+
+@network.errorhandler(NeutronError)
+def _typed(error: NeutronError) -> Answer:
+    return neutron(error.status, str(error), error), error.status
+
+
+@network.errorhandler(QuotaError)
+def _over_quota(error: QuotaError) -> Answer:
+    return _typed(NeutronError(409, "OverQuota", str(error)))
+
+
+def not_found(what: str, number: str) -> NeutronError:
+    """What Neutron says of a `what` ("Security Group") that is not there, or is not the asker's."""
+    kind = f"{what.replace(' ', '')}NotFound"
+    return NeutronError(404, kind, f"{what} {number[:255]} could not be found.")
+
+
+def refused(error: NovaliteError, kind: str, status: int) -> NeutronError:
+    return NeutronError(status, kind, str(error))

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts must be told of a change, as a job in the transaction of the change; and whose a change may be."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+
+from ...jobs.queue import enqueue, is_waiting
+from ...web.context import current, request_id
+from .blueprint import NeutronError
+
+
+def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
+    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
+    if group_rules.instances_concerned(connection, group):
+        tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
+
+
+def tell_hosts(
+    connection: Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None = None
+) -> None:
+    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
+
+    It acts for the project `project_id`, or for the caller's.
+    """
+    caller = current()
+    owner = project_id or caller.project
+    job_variables = {"project": project_name(connection, owner), **variables}
+    if not is_waiting(connection, kind, job_variables, owner):
+        enqueue(
+            connection, kind, variables=job_variables, project_id=owner, user_id=caller.user_id, request_id=request_id()
+        )
+
+
+def project_name(connection: Connection, project_id: str) -> str:
+    caller = current()
+    if project_id == caller.project and caller.project_name is not None:
+        return caller.project_name
+    return str(projects.project_name(connection, project_id))
+
+
+def owner_of(connection: Connection, wanted: t.Mapping[str, t.Any]) -> str:
+    """The project that what is made will be of: the caller's, or the one that an administrator names."""
+    caller = current()
+    named = {wanted[key] for key in ("project_id", "tenant_id") if wanted.get(key)}
+    if not caller.is_admin or named <= {caller.project}:
+        check_owner(wanted)
+        return caller.project
+    if len(named) > 1 or not all(is_project(connection, project_id) for project_id in named):
+        raise NeutronError(404, "ProjectNotFound", f"Project {sorted(named)[0][:64]} could not be found.")
+    return str(named.pop())
+
+
+def check_owner(wanted: t.Mapping[str, t.Any]) -> None:
+    """What is made is the project's that the token is for."""
+    for key in ("project_id", "tenant_id"):
+        if wanted.get(key) not in (None, "", current().project):
+            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Floating IPs. A change that hosts must see is a job in the same transaction."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import listing, records, schemas, views
+from .blueprint import Answer, NeutronError, network, not_found
+from .changes import owner_of, project_name, tell_hosts
+
+Record = dict[str, t.Any]
+
+
+FLOATING = (
+    "id",
+    "floating_ip_address",
+    "floating_network_id",
+    "port_id",
+    "fixed_ip_address",
+    "router_id",
+    "status",
+    "tenant_id",
+    "project_id",
+    "description",
+    "revision_number",
+)
+
+
+@network.get("/floatingips")
+@policy.allows("network:floating_ips:read")
+def list_floating_ips() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.floating_ips_of(connection, current().reach)
+        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
+    return listing.answer("floatingips", found, FLOATING), 200
+
+
+@network.get("/floatingips/<number>")
+@policy.allows("network:floating_ips:read")
+def show_floating_ip(number: str) -> Answer:
+    with reading_ledger() as connection:
+        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, number))])
+    return {"floatingip": listing.fields(shown)}, 200
+
+
+@network.post("/floatingips")
+@policy.allows("network:floating_ips:write")
+def create_floating_ip() -> Answer:
+    wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
+    with writing_ledger() as connection, as_bad_request():
+        owner = owner_of(connection, wanted)
+        pool = _pool(connection, wanted["floating_network_id"].lower())
+        port = _port(connection, wanted)
+        number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
+        if port is not None:
+            associate(connection, number, port)
+        _describe(connection, number, wanted)
+        row = _row(connection, number)
+    return {"floatingip": views.floating_ip(row)}, 201
+
+
+def allocate(connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None) -> str:
+    """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
+
+    Returns its id.
+    """
+    project = project_name(connection, owner or current().project)
+    item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
+    done = floating_ips.write_floating_ips(connection, project, [item])
+    if not done["changed"]:
+        raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
+    return str(done["floating_ips"][0]["id"])
+
+
+@network.put("/floatingips/<number>")
+@policy.allows("network:floating_ips:write")
+def update_floating_ip(number: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
+    with writing_ledger() as connection, as_bad_request():
+        _row(connection, number)
+        if "port_id" in wanted:
+            associate(connection, number, _port(connection, wanted))
+        _describe(connection, number, wanted)
+        row = _row(connection, number)
+    return {"floatingip": views.floating_ip(row)}, 200
+
+
+@network.delete("/floatingips/<number>")
+@policy.allows("network:floating_ips:write")
+def delete_floating_ip(number: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        release(connection, _row(connection, number))
+    return "", 204
+
+
+def release(connection: Connection, before: FloatingIp) -> None:
+    """Take a floating IP from the project."""
+    item = {"address": before.address, "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.release_floating_ips(connection, project_name(connection, before.project_id), [item])
+    tell_hosts_of(connection, before, None)
+
+
+def associate(connection: Connection, number: str, port: Port | None) -> None:
+    """Let the floating IP lead to `port`, or nowhere."""
+    before = _row(connection, number)
+    if port is not None and before.vif_id == port.id:
+        return
+    if port is not None:
+        if not routers.reaches(connection, port.network_uuid, before.pool):
+            raise NeutronError(
+                404,
+                "ExternalGatewayForFloatingIPNotFound",
+                f"External network {network_records.pool_network_id(before.pool)} is not reachable from the network "
+                f"{port.network_uuid}. Therefore, cannot associate Port {port.id} with a Floating IP.",
+            )
+        others = network_records.floating_ips_of(connection, before.project_id)
+        if any(other.vif_id == port.id and other.pool == before.pool for other in others):
+            raise NeutronError(
+                409,
+                "FloatingIPPortAlreadyAssociated",
+                f"Cannot associate floating IP {before.address} ({number}) with port {port.id} using fixed IP "
+                f"{port.ip}, as that fixed IP already has a floating IP on that external network.",
+            )
+    attached = port is not None and port.instance_name is not None
+    item = {
+        "address": before.address,
+        "pool": None,
+        "server": port.instance_name if port is not None and attached else "",
+        "fixed_ip": port.ip if port is not None and attached else None,
+    }
+    floating_ips.write_floating_ips(connection, project_name(connection, before.project_id), [item])
+    if port is not None and not attached:
+        floating_ips.lead_to_port(connection, before.project_id, number, port.id, port.ip)
+    after = _row(connection, number)
+    if port is not None and after.vif_id != port.id:
+        raise ConflictError(f"the server has {port.ip} on several interfaces: no floating IP can tell them apart")
+    tell_hosts_of(connection, before, after)
+
+
+def _describe(connection: Connection, number: str, wanted: Record) -> None:
+    if wanted.get("description") is not None:
+        owner = _row(connection, number).project_id
+        floating_ips.describe(connection, owner, number, wanted["description"])
+
+
+def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp | None) -> None:
+    """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
+
+    The address is not named: when the job runs, it may be another project's.
+    """
+    holders = sorted({after.host} if after is not None and after.host else set())
+    hosts = sorted({*holders, *([before.host] if before.host else [])})
+    if not hosts:
+        return
+    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
+
+
+def _row(connection: Connection, number: str) -> FloatingIp:
+    found = network_records.floating_ips_of(connection, current().reach, number)
+    if not found:
+        raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
+    return found[0]
+
+
+def _pool(connection: Connection, number: str) -> str:
+    for pool in network_records.pools_seen(connection):
+        if network_records.pool_network_id(pool.name) == number:
+            return pool.name
+    for row in network_records.networks_seen(connection, current().reach):
+        if row.uuid == number:
+            raise BadRequestError(f"Network {number} is not a valid external network")
+    raise not_found("Network", number)
+
+
+def _port(connection: Connection, wanted: Record) -> Port | None:
+    number, fixed = wanted.get("port_id"), wanted.get("fixed_ip_address")
+    if not number:
+        if fixed:
+            raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
+        return None
+    for row in network_records.ports_of(connection, current().reach, number.lower()):
+        if row.id == number.lower():
+            if row.ip is None:
+                raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")
+            if fixed not in (None, "", row.ip):
+                raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
+            return row
+    raise not_found("Port", number)

@@ -1,0 +1,286 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Security groups and their rules. A change that hosts must see is a job in the same transaction."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from . import listing, records, schemas, views
+from .blueprint import Answer, NeutronError, network, not_found, refused
+from .changes import check_owner, tell_group_hosts
+
+Record = dict[str, t.Any]
+
+
+GROUP = (
+    "id",
+    "name",
+    "description",
+    "tenant_id",
+    "project_id",
+    "stateful",
+    "shared",
+    "revision_number",
+    "security_group_rules",
+)
+RULE = (
+    "id",
+    "security_group_id",
+    "tenant_id",
+    "project_id",
+    "direction",
+    "ethertype",
+    "protocol",
+    "port_range_min",
+    "port_range_max",
+    "remote_ip_prefix",
+    "remote_group_id",
+    "remote_address_group_id",
+    "description",
+    "revision_number",
+)
+ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
+ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
+TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
+
+
+# --- Groups ---------------------------------------------------------------------------------------------------------
+
+
+@network.get("/security-groups")
+@policy.allows("network:security_groups:read")
+def list_groups() -> Answer:
+    caller = current()
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, caller.project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        # as in Neutron, a project has one from the first time that somebody looks
+        with writing_ledger() as connection:
+            ensure_default_group(connection, caller.project)
+            rows = group_rules.groups_of(connection, caller.project)
+    with reading_ledger() as connection:
+        found = records.with_tags(connection, [views.security_group(row) for row in rows])
+    return listing.answer("security_groups", found, GROUP), 200
+
+
+@network.post("/security-groups")
+@policy.allows("network:security_groups:write")
+def create_group() -> Answer:
+    wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
+    check_owner(wanted)
+    _check_name(wanted["name"])
+    project = current().project
+    with writing_ledger() as connection, as_bad_request():
+        try:
+            number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupNameExists", 409) from error
+        row = _group(connection, number)
+    return {"security_group": views.security_group(row)}, 201
+
+
+@network.get("/security-groups/<number>")
+@policy.allows("network:security_groups:read")
+def show_group(number: str) -> Answer:
+    with reading_ledger() as connection:
+        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, number))])
+    return {"security_group": listing.fields(shown)}, 200
+
+
+@network.put("/security-groups/<number>")
+@policy.allows("network:security_groups:write")
+def update_group(number: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
+    if "name" in wanted:
+        _check_name(wanted["name"])
+    with writing_ledger() as connection, as_bad_request():
+        _group(connection, number)
+        try:
+            group_rules.update_group(
+                connection, current().project, number, wanted.get("name"), wanted.get("description")
+            )
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupCannotUpdateDefault", 409) from error
+        row = _group(connection, number)
+    return {"security_group": views.security_group(row)}, 200
+
+
+@network.delete("/security-groups/<number>")
+@policy.allows("network:security_groups:write")
+def delete_group(number: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        row = _group(connection, number)
+        if row["name"] == DEFAULT_GROUP:
+            raise NeutronError(
+                409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
+            )
+        try:
+            delete_group_and_tell(connection, number)
+        except ConflictError as error:
+            message = f"Security Group {number} in use: {error}"
+            raise NeutronError(409, "SecurityGroupInUse", message) from error
+    return "", 204
+
+
+def delete_group_and_tell(connection: Connection, number: str) -> None:
+    """As in Neutron, the rules of others that name a group go with it."""
+    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
+        tell_group_hosts(connection, group, name)
+
+
+# --- Rules ----------------------------------------------------------------------------------------------------------
+
+
+@network.get("/security-group-rules")
+@policy.allows("network:security_groups:read")
+def list_rules() -> Answer:
+    with reading_ledger() as connection:
+        found = _rules(connection)
+    return listing.answer("security_group_rules", found, RULE), 200
+
+
+@network.get("/security-group-rules/<number>")
+@policy.allows("network:security_groups:read")
+def show_rule(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"security_group_rule": listing.fields(_rule(connection, number))}, 200
+
+
+@network.post("/security-group-rules")
+@policy.allows("network:security_groups:write")
+def create_rule() -> Answer:
+    wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
+    check_owner(wanted)
+    project = current().project
+    with writing_ledger() as connection, as_bad_request():
+        number = wanted["security_group_id"].lower()
+        _group(connection, number)
+        if wanted.get("remote_group_id"):
+            _group(connection, wanted["remote_group_id"].lower())
+        try:
+            rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupRuleExists", 409) from error
+        shown = _rule(connection, rule_id)
+        tell_group_hosts(connection, group, _group(connection, number)["name"])
+    return {"security_group_rule": shown}, 201
+
+
+@network.delete("/security-group-rules/<number>")
+@policy.allows("network:security_groups:write")
+def delete_rule(number: str) -> Answer:
+    project = current().project
+    with writing_ledger() as connection:
+        found = _rule(connection, number)
+        try:
+            group = group_rules.delete_rule(connection, project, number)
+        except NotFoundError:
+            raise not_found("Security Group Rule", number) from None
+        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+    return "", 204
+
+
+def _group(connection: Connection, number: str) -> Record:
+    found = group_rules.groups_of(connection, current().project, number)
+    if not found:
+        raise NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
+    return found[0]
+
+
+def _rules(connection: Connection) -> list[Record]:
+    project = current().project
+    groups = group_rules.groups_of(connection, project)
+    return [views.rule(rule, project) for group in groups for rule in group["rules"]]
+
+
+def _rule(connection: Connection, number: str) -> Record:
+    for rule in _rules(connection):
+        if rule["id"] == number:
+            return rule
+    raise NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
+
+
+def _as_rule(wanted: Record) -> Record:
+    """Neutron's attributes as ours. Raises BadRequestError for what Neutron refuses, too."""
+    version = (wanted.get("ethertype") or "IPv4")[-1]
+    protocol = wanted.get("protocol")
+    name = "any" if protocol in (None, "", 0, "0") else str(protocol).lower()
+    if version == "6" and name in ("icmp", "1"):  # Neutron's legacy spelling
+        name = "icmpv6"
+    if name in ("icmpv6", "ipv6-icmp", "58") and version == "4" and wanted.get("ethertype"):
+        raise BadRequestError(f"Invalid ethertype IPv4 for protocol {name}.")
+    if wanted.get("remote_ip_prefix") and wanted.get("remote_group_id"):
+        raise NeutronError(
+            400,
+            "SecurityGroupRemoteGroupAndRemoteIpPrefix",
+            "Only remote_ip_prefix or remote_group_id may be provided.",
+        )
+    low, high = _range(wanted, ICMP_FIELDS if name in ICMP else None)
+    given = wanted.get("remote_ip_prefix") or ""
+    if given and (":" in given) != (version == "6"):
+        raise NeutronError(
+            400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype IPv{version} for CIDR {given}"
+        )
+    rule: Record = {
+        "direction": wanted["direction"],
+        "ethertype": f"IPv{version}",
+        "protocol": name,
+        "description": wanted.get("description") or "",
+        "cidr": wanted.get("remote_ip_prefix") or None,
+        "remote_group_uuid": wanted["remote_group_id"].lower() if wanted.get("remote_group_id") else None,
+    }
+    if name in ICMP:
+        if low is None and high is not None:
+            raise NeutronError(
+                400,
+                "SecurityGroupMissingIcmpType",
+                f"ICMP code (port-range-max) {high} is provided but ICMP type (port-range-min) is missing.",
+            )
+        return {**rule, "icmp_type": low, "icmp_code": high}
+    if (low, high) in ((-1, -1), (0, 0)):
+        low = high = None
+    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+        raise NeutronError(
+            400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= port_range_max"
+        )
+    return {**rule, "port_min": low, "port_max": high}
+
+
+def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
+    """The two numbers of a rule: of ports, or type and code of ICMP, which are `icmp`. Refuses one that is none, in
+    Neutron's words; whether they make sense together is another matter."""
+    found: list[int | None] = []
+    for key in ICMP_FIELDS:
+        value = None if wanted.get(key) is None else int(wanted[key])
+        if icmp is not None and value is not None and not -1 <= value <= 255:
+            raise NeutronError(
+                400,
+                "SecurityGroupInvalidIcmpValue",
+                f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.",
+            )
+        if icmp is None and value is not None and not -1 <= value <= 65535:
+            raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
+        found.append(value)
+    low, high = found
+    if icmp is not None and low == -1 and high not in (None, -1):
+        raise NeutronError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP type {low} with code {high}")
+    return low, high
+
+
+def _check_name(name: str) -> None:
+    if any(mark in name for mark in TEMPLATES):
+        raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")

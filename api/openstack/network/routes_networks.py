@@ -1,0 +1,147 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Networks and their subnets. A project makes its own; the operator's are there to be looked at, and to be used."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import current_app
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
+
+from ...web import policy, validation
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import writing_ledger
+from . import records, schemas
+from .blueprint import Answer, network
+from .changes import owner_of
+
+Record = dict[str, t.Any]
+
+
+CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
+UPDATE = schemas.wrapped("network", schemas.NETWORK)
+CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id", "ip_version", "cidr"])
+UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
+
+# Neutron's attributes of a subnet, and what the ledger calls them
+SUBNET = {
+    "name": "name",
+    "description": "description",
+    "gateway_ip": "gateway",
+    "dns_nameservers": "dns",
+    "host_routes": "routes",
+    "enable_dhcp": "enable_dhcp",
+}
+
+
+# --- Networks -------------------------------------------------------------------------------------------------------
+
+
+@network.get("/networks")
+@policy.allows("network:read")
+def list_networks() -> Answer:
+    return records.list_all("networks")
+
+
+@network.get("/networks/<number>")
+@policy.allows("network:read")
+def show_network(number: str) -> Answer:
+    return records.show("networks", number)
+
+
+@network.post("/networks")
+@policy.allows("network:write")
+def create_networks() -> Answer:
+    body = validation.body(CREATE)
+    how = current_app.extensions["settings"].carrier
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for item in _items(body, "network"):
+            owner = owner_of(connection, item)
+            values = {"name": "", "description": "", "mtu": None, **item}
+            made.append(tenant_networks.create_network(connection, owner, values, how))
+        return records.some(connection, "networks", made, "networks" in body), 201
+
+
+@network.put("/networks/<number>")
+@policy.allows("network:write")
+def update_network(number: str) -> Answer:
+    wanted = validation.body(UPDATE)["network"]
+    with writing_ledger() as connection, as_bad_request():
+        row = records.network_row(connection, number, write=True)
+        tenant_networks.update_network(connection, row, wanted)
+        return {"network": records.find(connection, "networks", row.uuid)}, 200
+
+
+@network.delete("/networks/<number>")
+@policy.allows("network:write")
+def delete_network(number: str) -> Answer:
+    with writing_ledger() as connection:
+        tenant_networks.delete_network(connection, records.network_row(connection, number, write=True))
+    return "", 204
+
+
+# --- Subnets --------------------------------------------------------------------------------------------------------
+
+
+@network.get("/subnets")
+@policy.allows("network:read")
+def list_subnets() -> Answer:
+    return records.list_all("subnets")
+
+
+@network.get("/subnets/<number>")
+@policy.allows("network:read")
+def show_subnet(number: str) -> Answer:
+    return records.show("subnets", number)
+
+
+@network.post("/subnets")
+@policy.allows("network:write")
+def create_subnets() -> Answer:
+    body = validation.body(CREATE_SUBNET)
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for item in _items(body, "subnet"):
+            owner_of(connection, item)
+            version = int(item["ip_version"])
+            if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
+                raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
+            row = records.network_row(connection, item["network_id"], write=True)
+            values = {"version": version, "cidr": item["cidr"], **_given(item)}
+            made.append(subnets.create_subnet(connection, row, values))
+        return records.some(connection, "subnets", made, "subnets" in body), 201
+
+
+@network.put("/subnets/<number>")
+@policy.allows("network:write")
+def update_subnet(number: str) -> Answer:
+    wanted = validation.body(UPDATE_SUBNET)["subnet"]
+    with writing_ledger() as connection, as_bad_request():
+        row, version = records.subnet_row(connection, number, write=True)
+        before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
+        subnets.update_subnet(connection, row, before, _given(wanted))
+        return {"subnet": records.find(connection, "subnets", number.lower())}, 200
+
+
+@network.delete("/subnets/<number>")
+@policy.allows("network:write")
+def delete_subnet(number: str) -> Answer:
+    with writing_ledger() as connection:
+        row, version = records.subnet_row(connection, number, write=True)
+        subnets.delete_subnet(connection, row, version)
+    return "", 204
+
+
+def _given(wanted: Record) -> Record:
+    values = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
+    if "allocation_pools" in wanted:
+        values["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
+    return values
+
+
+def _items(body: Record, word: str) -> list[Record]:
+    return t.cast("list[Record]", body.get(f"{word}s") or [body[word]])

@@ -1,0 +1,174 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ports: those that a project makes by itself, and the interfaces of its servers."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices, ports
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+    AddressInUseError,
+    PoolExhaustedError,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import as_bad_request
+from ...web.ledger import writing_ledger
+from . import records, schemas, views
+from .blueprint import Answer, NeutronError, network
+from .changes import owner_of, tell_hosts
+
+Record = dict[str, t.Any]
+
+
+CREATE = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
+UPDATE = schemas.wrapped("port", schemas.UPDATE_PORT)
+DEFAULTS: Record = {
+    "name": "",
+    "description": "",
+    "admin_state_up": True,
+    "device_id": "",
+    "device_owner": "",
+    "security_groups": None,
+    "allowed_address_pairs": None,
+    "fixed_ips": None,
+}
+RESERVED = "network:"  # owners of what the cloud itself makes
+
+
+@network.get("/ports")
+@policy.allows("network:ports:read")
+def list_ports() -> Answer:
+    return records.list_all("ports")
+
+
+@network.get("/ports/<number>")
+@policy.allows("network:ports:read")
+def show_port(number: str) -> Answer:
+    return records.show("ports", number)
+
+
+@network.post("/ports")
+@policy.allows("network:ports:write")
+def create_ports() -> Answer:
+    body = validation.body(CREATE)
+    items = body.get("ports") or [body["port"]]
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for item in items:
+            owner = owner_of(connection, item)
+            _check(item)
+            row = records.network_row(connection, item["network_id"])
+            _check_choices(row, item)
+            values = {**DEFAULTS, **item, "mac": item.get("mac_address")}
+            try:
+                made.append(ports.create_port(connection, owner, row, values))
+            except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
+                raise _typed(error) from error
+        return records.some(connection, "ports", made, "ports" in body), 201
+
+
+@network.put("/ports/<number>")
+@policy.allows("network:ports:write")
+def update_port(number: str) -> Answer:
+    wanted = validation.body(UPDATE)["port"]
+    _check(wanted)
+    with writing_ledger() as connection, as_bad_request():
+        seen = records.port_row(connection, number)
+        if seen.router_id is not None:
+            if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
+                del wanted["fixed_ips"]
+            if {"device_id", "device_owner", "fixed_ips"} & set(wanted):
+                raise NeutronError(409, "PortInUse", f"Port {seen.id} is a router's: take it from the router first.")
+        if seen.instance_uuid is not None:
+            _check_attached(seen, wanted)
+        row = records.network_row(connection, seen.network_uuid)
+        if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
+            del wanted["fixed_ips"]
+        _check_choices(row, wanted)
+        try:
+            ports.update_port(connection, seen.project_id, row, seen, wanted)
+            if "security_groups" in wanted and seen.instance_uuid is not None:
+                _change_groups(
+                    connection, seen, seen.instance_uuid, [group.lower() for group in wanted["security_groups"] or ()]
+                )
+        except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
+            raise _typed(error) from error
+        return {"port": records.find(connection, "ports", seen.id)}, 200
+
+
+@network.delete("/ports/<number>")
+@policy.allows("network:ports:write")
+def delete_port(number: str) -> Answer:
+    with writing_ledger() as connection:
+        ports.delete_port(connection, records.port_row(connection, number))
+    return "", 204
+
+
+def _check(wanted: Record) -> None:
+    """Who makes what belongs to the cloud itself is no tenant."""
+    if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
+        raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
+
+
+def _check_choices(row: Network, wanted: Record) -> None:
+    caller = current()
+    try:
+        network_choices.check_port(row, caller.project, wanted, caller.is_admin)
+    except ForbiddenError as error:
+        raise NeutronError(403, "PolicyNotAuthorized", str(error)) from error
+
+
+def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:
+    """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
+    there = views.port(seen, current().is_admin)["fixed_ips"]
+    return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
+
+
+def _check_attached(seen: Port, wanted: Record) -> None:
+    """What a running guest's host would have to be told is changed with the server."""
+    if not wanted.get("admin_state_up", True):
+        raise NeutronError(409, "PortInUse", f"Port {seen.id} is a server's: detach it instead of taking it down.")
+    if "allowed_address_pairs" in wanted:
+        before = [(pair["ip_address"], pair.get("mac_address")) for pair in seen.allowed_address_pairs or ()]
+        after = ports.checked_pairs(wanted["allowed_address_pairs"] or [])
+        if before != [(pair["ip_address"], pair["mac_address"]) for pair in after]:
+            raise NeutronError(
+                409, "PortInUse", f"Port {seen.id} is a server's: its address pairs stay while the server has it."
+            )
+
+
+def _change_groups(connection: Connection, seen: Port, server_uuid: str, wanted: list[str]) -> None:
+    """Groups are a server's: all of its interfaces have the same."""
+    project = seen.project_id
+    server = server_listing.one(connection, server_uuid, project)
+    before = set(seen.security_groups)
+    joined = [server_changes.security_group_of(connection, project, uuid) for uuid in wanted if uuid not in before]
+    left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(wanted))]
+    for group in joined:
+        server_changes.join_group(connection, server, group.id)
+    for group in left:
+        server_changes.leave_group(connection, server, group.id)
+    named = {
+        "join": [{"name": server.name, "security_groups": [group.name for group in joined]}] if joined else [],
+        "leave": [{"name": server.name, "security_groups": [group.name for group in left]}] if left else [],
+    }
+    changed = {key: value for key, value in named.items() if value}
+    if changed and (server.host is not None or server.vm_state == "building"):
+        tell_hosts(connection, "security_groups", changed, project)
+
+
+def _typed(error: Exception) -> NeutronError:
+    if isinstance(error, AddressInUseError):
+        return NeutronError(409, "IpAddressInUse", str(error))
+    if isinstance(error, PoolExhaustedError):
+        return NeutronError(409, "IpAddressGenerationFailure", str(error))
+    return NeutronError(404, "SecurityGroupNotFound", str(error))

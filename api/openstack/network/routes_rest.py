@@ -1,0 +1,188 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Extensions, quotas, zones: what clients ask beside the resources."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
+    default_limits,
+    quota_limits,
+    reset_quotas,
+    write_quotas,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.ledger import reading_ledger, writing_ledger
+from . import listing, schemas, views
+from .blueprint import Answer, NeutronError, network, not_found
+
+# Those of Neutron's whose behaviour is found here
+EXTENSIONS = {
+    "security-group": "security-group",
+    "router": "Neutron L3 Router",
+    "external-net": "Neutron external network",
+    "allowed-address-pairs": "Allowed Address Pairs",
+    "port-security": "Port Security",
+    "binding": "Port Binding",
+    "provider": "Provider Network",
+    "net-mtu": "Network MTU",
+    "quotas": "Quota management support",
+    "quota_details": "Quota details management support",
+    "availability_zone": "Availability Zone",
+    "network_availability_zone": "Network Availability Zone",
+    "pagination": "Pagination support",
+    "sorting": "Sorting support",
+    "project-id": "project_id field enabled",
+    "filter-validation": "Filter parameters validation",
+    "fip-port-details": "Floating IP Port Details Extension",
+    "port-security-groups-filtering": "Port filtering on security groups",
+    "ip-substring-filtering": "IP address substring filtering",
+    "ext-gw-mode": "Neutron L3 Configurable external gateway mode",
+    "router_availability_zone": "Router Availability Zone",
+    "standard-attr-description": "standard-attr-description",
+    "standard-attr-tag": "Tag support for resources with standard attributes",
+    "tag": "Tag support",
+}
+UPDATED = "2026-01-01T00:00:00-00:00"
+
+# Neutron's resources, and what our quotas call them; -1: nobody counts them
+RESOURCES = {
+    "network": "networks",
+    "subnet": "subnets",
+    "port": "ports",
+    "router": "routers",
+    "floatingip": "floating_ips",
+    "security_group": "security_groups",
+    "security_group_rule": "security_group_rules",
+    "subnetpool": None,
+    "rbac_policy": None,
+}
+
+
+@network.get("/extensions")
+@policy.allows("network:read")
+def list_extensions() -> Answer:
+    return {"extensions": [_extension(alias) for alias in EXTENSIONS]}, 200
+
+
+@network.get("/extensions/<alias>")
+@policy.allows("network:read")
+def show_extension(alias: str) -> Answer:
+    if alias not in EXTENSIONS:
+        raise not_found("Extension", alias)
+    return {"extension": _extension(alias)}, 200
+
+
+def _extension(alias: str) -> dict[str, t.Any]:
+    name = EXTENSIONS[alias]
+    return {"alias": alias, "name": name, "description": name, "updated": UPDATED, "links": []}
+
+
+@network.get("/availability_zones")
+@policy.allows("network:read")
+def list_zones() -> Answer:
+    zones = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
+    body = listing.answer("availability_zones", zones, ("name", "resource", "state"))
+    body["availability_zones"] = [
+        {key: value for key, value in zone.items() if key != "id"} for zone in body["availability_zones"]
+    ]
+    return body, 200
+
+
+@network.get("/quotas/<project>")
+@policy.allows("network:read")
+def show_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
+
+
+@network.get("/quotas/<project>/default")
+@policy.allows("network:read")
+def show_default_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        _project(connection, project)
+        return {"quota": _limits(default_limits(connection))}, 200
+
+
+@network.get("/quotas/<project>/details.json")
+@network.get("/quotas/<project>/details")
+@policy.allows("network:read")
+def show_quota_details(project: str) -> Answer:
+    with reading_ledger() as connection:
+        owner = _project(connection, project)
+        limits = _limits(quota_limits(connection, owner))
+        used = project_usage.used(connection, owner)
+    return {
+        "quota": {
+            name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}
+            for name, limit in limits.items()
+        }
+    }, 200
+
+
+@network.put("/quotas/<project>")
+@policy.allows("network:quotas:update")
+def update_quotas(project: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
+    with writing_ledger() as connection:
+        owner = _project(connection, project)
+        limits = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
+        write_quotas(connection, owner, {name: limit for name, limit in limits.items() if name is not None})
+        return {"quota": _limits(quota_limits(connection, owner))}, 200
+
+
+@network.delete("/quotas/<project>")
+@policy.allows("network:quotas:update")
+def delete_quotas(project: str) -> Answer:
+    with writing_ledger() as connection:
+        owner = _project(connection, project)
+        reset_quotas(connection, owner, [name for name in RESOURCES.values() if name is not None])
+    return "", 204
+
+
+def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
+    return {name: -1 if ours is None else limits[ours] for name, ours in RESOURCES.items()}
+
+
+def _project(connection: Connection, number: str) -> str:
+    """The id itself, if it is the caller's project, or an existing one and the caller an admin."""
+    caller = current()
+    if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
+        return number
+    raise NeutronError(404, "ProjectNotFound", f"Project {number[:64]} could not be found.")
+
+
+# --- Agents ---------------------------------------------------------------------------------------------------------
+
+
+@network.get("/agents")
+@policy.allows("network:agents:read")
+def list_agents() -> Answer:
+    """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
+    attributes = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
+    with reading_ledger() as connection:
+        agents = _agents(connection)
+    return listing.answer("agents", agents, attributes), 200
+
+
+@network.get("/agents/<number>")
+@policy.allows("network:agents:read")
+def show_agent(number: str) -> Answer:
+    with reading_ledger() as connection:
+        for agent in _agents(connection):
+            if agent["id"] == number:
+                return {"agent": listing.fields(agent)}, 200
+    raise not_found("Agent", number)
+
+
+def _agents(connection: Connection) -> list[dict[str, t.Any]]:
+    rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
+    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.last_seen_at))) for row in rows]

@@ -1,0 +1,186 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Routers: each compute host lets the guests of their networks out by itself, and is told so by a job."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
+    network_choices,
+    routers,
+    tenant_networks,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError, as_bad_request
+from ...web.ledger import writing_ledger
+from . import records, schemas
+from .blueprint import Answer, NeutronError, network, not_found
+from .changes import owner_of, tell_hosts
+
+Record = dict[str, t.Any]
+
+
+CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
+UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
+
+
+@network.get("/routers")
+@policy.allows("network:routers:read")
+def list_routers() -> Answer:
+    return records.list_all("routers")
+
+
+@network.get("/routers/<number>")
+@policy.allows("network:routers:read")
+def show_router(number: str) -> Answer:
+    return records.show("routers", number)
+
+
+@network.post("/routers")
+@policy.allows("network:routers:write")
+def create_router() -> Answer:
+    wanted = validation.body(CREATE)["router"]
+    with writing_ledger() as connection, as_bad_request():
+        owner = owner_of(connection, wanted)
+        number = routers.create_router(connection, owner, _given(connection, wanted))
+        return {"router": records.find(connection, "routers", number)}, 201
+
+
+@network.put("/routers/<number>")
+@policy.allows("network:routers:write")
+def update_router(number: str) -> Answer:
+    wanted = validation.body(UPDATE)["router"]
+    with writing_ledger() as connection, as_bad_request():
+        row = records.router_row(connection, number)
+        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
+        return {"router": records.find(connection, "routers", row.id)}, 200
+
+
+@network.delete("/routers/<number>")
+@policy.allows("network:routers:write")
+def delete_router(number: str) -> Answer:
+    with writing_ledger() as connection:
+        routers.delete_router(connection, records.router_row(connection, number))
+    return "", 204
+
+
+@network.put("/routers/<number>/add_router_interface")
+@policy.allows("network:routers:write")
+def add_interface(number: str) -> Answer:
+    wanted = validation.body(schemas.INTERFACE)
+    with writing_ledger() as connection, as_bad_request():
+        row = records.router_row(connection, number)
+        port_id: str | None = None
+        if "port_id" in wanted:
+            port_id, of_network, version = _free_port(connection, wanted["port_id"])
+        else:
+            of_network, version = records.subnet_row(connection, wanted["subnet_id"])
+        network_choices.check_router(of_network, row.project_id, current().is_admin)
+        _check_overlap(connection, row, of_network, version)
+        said = tenant_networks.subnets_of(connection, [of_network.id]).get((of_network.id, version))
+        gateway = None if said is None else said.gateway
+        port_id, hosts = routers.add_interface(connection, row, of_network, version, gateway, port_id)
+        _tell(connection, hosts, row.project_id)
+        return _interface(row, port_id, of_network.uuid, version), 200
+
+
+@network.put("/routers/<number>/remove_router_interface")
+@policy.allows("network:routers:write")
+def remove_interface(number: str) -> Answer:
+    wanted = validation.body(schemas.INTERFACE)
+    with writing_ledger() as connection:
+        row = records.router_row(connection, number)
+        for interface in routers.interfaces(connection, row.id):
+            subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
+            if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
+                wanted.get("subnet_id", subnet_id).lower() == subnet_id
+            ):
+                hosts = routers.remove_interface(connection, row.id, interface.vif_id)
+                _tell(connection, hosts, row.project_id)
+                return _interface(row, interface.vif_id, interface.network_uuid, interface.version), 200
+        if "subnet_id" in wanted:
+            records.subnet_row(connection, wanted["subnet_id"])
+        raise NeutronError(
+            404,
+            "RouterInterfaceNotFound",
+            f"Router {row.id} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
+        )
+
+
+def _interface(row: Router, port_id: str, network_uuid: str, version: int) -> Record:
+    subnet_id = network_records.subnet_id(network_uuid, version)
+    return {
+        "id": row.id,
+        "tenant_id": row.project_id,
+        "project_id": row.project_id,
+        "port_id": port_id,
+        "network_id": network_uuid,
+        "subnet_id": subnet_id,
+        "subnet_ids": [subnet_id],
+        "tags": [],
+    }
+
+
+def _free_port(connection: Connection, number: str) -> tuple[str, Network, int]:
+    seen = records.port_row(connection, number)
+    if seen.instance_uuid is not None or seen.router_id is not None or seen.device_id:
+        raise NeutronError(
+            409,
+            "PortInUse",
+            f"Unable to complete operation on port {seen.id} for network {seen.network_uuid}. Port already has "
+            f"an attached device {seen.instance_uuid or seen.router_id or seen.device_id}.",
+        )
+    if seen.ip is None and seen.ipv6 is None:
+        raise BadRequestError("Bad router request: Router port must have at least one fixed IP.")
+    return seen.id, records.network_row(connection, seen.network_uuid), 4 if seen.ip is not None else 6
+
+
+def _check_overlap(connection: Connection, row: Router, of_network: Network, version: int) -> None:
+    """A router could not tell two networks with the same addresses apart."""
+    ours = of_network.range_of(version)
+    for interface in routers.interfaces(connection, row.id):
+        other = records.network_row(connection, interface.network_uuid).range_of(version)
+        if interface.version == version and ours is not None and other is not None and pools.overlap(ours, other):
+            raise BadRequestError(
+                f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network.uuid, version)} "
+                f"overlaps with cidr {other} of subnet {network_records.subnet_id(interface.network_uuid, version)}."
+            )
+
+
+def _given(connection: Connection, wanted: Record) -> Record:
+    given: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
+    if "external_gateway_info" in wanted:
+        leads = wanted["external_gateway_info"] or {}
+        if "enable_snat" in leads:
+            policy.check("network:routers:enable_snat")
+        pool = leads.get("network_id")
+        if pool is not None:
+            _check_pool(connection, pool.lower())
+        given["pool"] = None if pool is None else pool.lower()
+        given["enable_snat"] = leads.get("enable_snat", True)
+    return given
+
+
+def _check_pool(connection: Connection, number: str) -> None:
+    names = [pool.name for pool in network_records.pools_seen(connection)]
+    if number not in [network_records.pool_network_id(name) for name in names]:
+        try:
+            records.network_row(connection, number)
+        except (NeutronError, NotFoundError):
+            raise not_found("Network", number) from None
+        raise BadRequestError(f"Bad router request: Network {number} is not an external network.")
+
+
+def _tell(connection: Connection, hosts: t.Sequence[str], owner: str) -> None:
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": list(hosts)}, owner)

@@ -1,0 +1,214 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Volumes: list, show, make, change, delete; what is said about them in metadata."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
+
+from ...web import policy, validation
+from ...web.context import current
+from ...web.errors import BadRequestError
+from ...web.ledger import reading_ledger, writing_ledger
+from . import listing, schemas, views
+from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
+
+
+# "/volumes/" is a volume without an id, which there is none of
+@volume.get("/<project>/volumes", strict_slashes=True)
+@policy.allows("volume:read")
+def list_volumes() -> Answer:
+    return _listed(views.brief_volume)
+
+
+@volume.get("/<project>/volumes/detail")
+@policy.allows("volume:read")
+def list_volumes_in_detail() -> Answer:
+    return _listed(views.volume)
+
+
+def _listed(shown: t.Callable[[Volume], Record]) -> Answer:
+    with reading_ledger() as connection:
+        rows = volumes_by(connection, project_id=listing.project_asked_for())
+    return listing.page("volumes", rows, views.volume, shown), 200
+
+
+@volume.get("/<project>/volumes/summary")
+@policy.allows("volume:read")
+def summarize() -> Answer:
+    with reading_ledger() as connection:
+        rows = volumes_by(connection, project_id=listing.project_asked_for())
+    body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
+    if speaks(36):
+        values: dict[str, set[str]] = {}
+        for row in rows:
+            for key, value in row.metadata.items():
+                values.setdefault(key, set()).add(value)
+        body["metadata"] = {key: sorted(values) for key, values in values.items()}
+    return {"volume-summary": body}, 200
+
+
+@volume.get("/<project>/volumes/<number>")
+@policy.allows("volume:read")
+def show_volume(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"volume": views.volume(volumes.one_volume(connection, number, whose()))}, 200
+
+
+@volume.post("/<project>/volumes", strict_slashes=True)
+@policy.allows("volume:write")
+def create_volume() -> Answer:
+    return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
+
+
+def create(body: Record) -> Volume:
+    """Record the volume that `body` asks for, and have it made."""
+    if schemas.truth(body.get("multiattach")):
+        raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.create_volume(connection, current().project, _wanted(connection, body))
+        if row.status == "creating":
+            enqueue(connection, "volume_create", row, volumes=row.id)
+    return row
+
+
+def _wanted(connection: Connection, body: Record) -> Record:
+    caller = current()
+    image = None
+    if body.get("imageRef"):
+        try:
+            image = lookups.image_by_id(connection, body["imageRef"], caller.project)
+        except NotFoundError:
+            raise BadRequestError("Invalid image identifier or unable to access requested image.") from None
+    size = body.get("size")
+    return {
+        "size_gb": None if size is None else int(size),
+        "name": body.get("name") or body.get("display_name"),
+        "description": body.get("description") or body.get("display_description"),
+        "type": body.get("volume_type") or None,
+        "private_types": caller.is_admin,
+        "image": image,
+        "snapshot_id": body.get("snapshot_id"),
+        "source_volume_id": body.get("source_volid"),
+        "availability_zone": body.get("availability_zone"),
+        "metadata": body.get("metadata") or {},
+        "user_id": caller.user_id,
+    }
+
+
+@volume.put("/<project>/volumes/<number>")
+@policy.allows("volume:write")
+def update_volume(number: str) -> Answer:
+    body = validation.body(schemas.VOLUME_CHANGES)["volume"]
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.update_volume(connection, number, changes(body), project_id=whose())
+    return {"volume": views.new_volume(row)}, 200
+
+
+def changes(body: Record) -> Record:
+    """What a client says of a volume or a snapshot, as the ledger takes it."""
+    values: Record = {}
+    for key, names in (("name", ("name", "display_name")), ("description", ("description", "display_description"))):
+        for name in names:
+            if name in body:
+                values[key] = body[name]
+    if body.get("metadata") is not None:
+        values["metadata"] = body["metadata"]
+    return values
+
+
+@volume.delete("/<project>/volumes/<number>")
+@policy.allows("volume:write")
+def delete_volume(number: str) -> Answer:
+    if schemas.truth(request.args.get("force")):
+        policy.check("volume:admin")
+    remove(number, force=schemas.truth(request.args.get("force")), cascade=schemas.truth(request.args.get("cascade")))
+    return "", 202
+
+
+def remove(number: str, force: bool, cascade: bool = False) -> None:
+    begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
+    with writing_ledger() as connection, in_cinders_words():
+        row = begin(connection, number, project_id=whose(), force=force)
+        if row.made_at is None and row.host is None:
+            volumes.finish_delete(connection, number)  # it is nowhere yet
+        else:
+            enqueue(connection, "volume_delete", row, volumes=number)
+
+
+# --- Metadata -------------------------------------------------------------------------------------------------------
+
+
+@volume.get("/<project>/volumes/<number>/metadata")
+@policy.allows("volume:read")
+def list_metadata(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"metadata": volumes.one_volume(connection, number, whose()).metadata}, 200
+
+
+@volume.route("/<project>/volumes/<number>/metadata", methods=["POST", "PUT"])
+@policy.allows("volume:write")
+def write_metadata(number: str) -> Answer:
+    keep = request.method == "POST"
+
+    def changed(old: Record) -> Record:
+        said = validation.body(schemas.METADATA_BODY)["metadata"]
+        return {**old, **said} if keep else said
+
+    return {"metadata": _describe(number, changed)}, 200
+
+
+@volume.get("/<project>/volumes/<number>/metadata/<key>")
+@policy.allows("volume:read")
+def show_metadata(number: str, key: str) -> Answer:
+    with reading_ledger() as connection:
+        metadata = volumes.one_volume(connection, number, whose()).metadata
+    return {"meta": {key: found(metadata, key)}}, 200
+
+
+@volume.put("/<project>/volumes/<number>/metadata/<key>")
+@policy.allows("volume:write")
+def set_metadata(number: str, key: str) -> Answer:
+    return {"meta": {key: _describe(number, lambda old: {**old, **one_of(key)})[key]}}, 200
+
+
+@volume.delete("/<project>/volumes/<number>/metadata/<key>")
+@policy.allows("volume:write")
+def remove_metadata(number: str, key: str) -> Answer:
+    _describe(number, lambda old: without(old, key))
+    return "", 200
+
+
+def _describe(number: str, changed: t.Callable[[Record], Record]) -> Record:
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        row = volumes.update_volume(connection, number, {"metadata": changed(row.metadata)}, project_id=whose())
+    return t.cast("Record", row.metadata)
+
+
+def one_of(key: str) -> Record:
+    """The one item that the body has, for `key`."""
+    said = validation.body(schemas.META_BODY)["meta"]
+    if key not in said:
+        raise BadRequestError("Request body and URI mismatch")
+    return t.cast("Record", said)
+
+
+def found(metadata: Record, key: str) -> t.Any:
+    if key not in metadata:
+        raise NotFoundError(f"Metadata item {key[:60]} was not found.")
+    return metadata[key]
+
+
+def without(metadata: Record, key: str) -> Record:
+    found(metadata, key)
+    return {name: value for name, value in metadata.items() if name != key}

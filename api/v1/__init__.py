@@ -1,0 +1,26 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The native part, /v1: jobs, hosts and their capacity, plans, and the reasons for a placement.
+
+Each route is declared with its schemas (operations.py), which validate what comes in and make the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from ..settings import Settings
+from ..web.dialects import DIALECTS
+from . import openapi, problems, routes_hosts, routes_jobs, routes_plan, streams
+from .operations import native
+
+__all__ = ["openapi", "routes_hosts", "routes_jobs", "routes_plan"]  # imported for their routes
+
+DIALECTS["/v1"] = problems.problem
+
+
+def register(app: Flask, settings: Settings) -> None:
+    streams.register(app, settings)
+    app.after_request(problems.mark)
+    app.register_blueprint(native)

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a launch would do. The transaction that finds it out is rolled back, as in a playbook's check mode.
+
+It runs what a launch's tasks run, the operations `server` and `scheduler` themselves, so that it cannot say otherwise.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import current_app
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts
+
+from ..web import policy
+from ..web.context import current
+from ..web.errors import BadRequestError
+from ..web.host_names import veil
+from ..web.ledger import Ledger
+from . import schemas, views
+from .operations import operation
+
+MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
+
+
+@operation(
+    "POST",
+    "/plan",
+    "compute:servers:plan",
+    "What a launch would do, without doing it",
+    {200: "Plan"},
+    description="Answers from what hosts last reported. A job of the kind `plan` asks them anew.",
+    body=schemas.PLAN_REQUEST,
+    conflicts=True,
+)
+def plan(body: dict[str, t.Any]) -> t.Any:
+    caller = current()
+    assert caller.project  # or the token has none, and may not
+    ledger: Ledger = current_app.extensions["ledger"]
+    wanted = sum(server.get("count", 1) for server in body["servers"])
+    if wanted > MAX_SERVERS:
+        raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
+    with transaction(ledger.engine, check_mode=True) as connection:
+        try:
+            server_choices.check(connection, caller.project, body["servers"], caller.is_admin)
+            asked = server(connection, {"project": caller.project_name, "servers": body["servers"]})
+            placed = scheduler(
+                connection,
+                {
+                    "instances": asked["to_build"],
+                    "choice": body.get("scheduler"),
+                    "all_or_nothing": body.get("all_or_nothing", True),
+                    "service_down_time": compute_hosts.EVER,
+                },
+            )
+        except NovaliteError as error:
+            if type(error) is NovaliteError:
+                raise BadRequestError(str(error)) from None
+            raise
+        shown = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
+        return veil(connection, caller.reach).over({"plan": shown})

@@ -1,0 +1,271 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""JSON Schemas of what the native part takes and answers."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..jobs import kinds, queue
+from ..web.context import ROLES
+from .problems import PROBLEM
+
+Schema = dict[str, t.Any]
+
+PAGE, LARGEST_PAGE = 100, 1000
+UUID: Schema = {"type": "string", "format": "uuid", "pattern": kinds.UUID["pattern"]}
+TIME: Schema = {"type": "string", "format": "date-time"}
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TRUTH: Schema = {"type": "boolean"}
+
+
+def nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def taken(properties: t.Mapping[str, Schema], required: t.Sequence[str] = ()) -> Schema:
+    """What may come in: nothing but `properties`."""
+    schema: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def answered(properties: t.Mapping[str, Schema], description: str = "") -> Schema:
+    """What goes out: all of `properties`, and nothing else."""
+    schema = taken(properties, list(properties))
+    return {"description": description, **schema} if description else schema
+
+
+def reference(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+# --- In -------------------------------------------------------------------------------------------------------------
+
+KEY: Schema = {"type": "string", "minLength": 1, "maxLength": queue.MAX_KEY, "pattern": "^[!-~]+$"}
+
+_INSTANCES: Schema = {
+    "type": "array",
+    "items": UUID,
+    "minItems": 1,
+    "maxItems": 1000,
+    "uniqueItems": True,
+    "description": "UUIDs of those that it is done to",
+}
+_TIMEOUT: Schema = {"type": "integer", "minimum": 1, "maximum": queue.MAX_TIMEOUT}
+
+# What every request for a job is
+JOB_REQUEST = taken(
+    {
+        "kind": {"enum": sorted(kinds.KINDS), "description": "which playbook"},
+        "variables": {"type": "object"},
+        "instances": _INSTANCES,
+        "check_mode": TRUTH,
+        "timeout_seconds": _TIMEOUT,
+    },
+    ["kind"],
+)
+
+
+def _job_request(kind: kinds.Kind) -> Schema:
+    properties: dict[str, Schema] = {
+        "kind": {"const": kind.name},
+        "variables": {**kind.schema, "description": "for the playbook"},
+        "timeout_seconds": _TIMEOUT,
+    }
+    required = ["kind"]
+    if kind.instances == "required":
+        properties["instances"] = _INSTANCES
+        required.append("instances")
+    else:
+        properties["check_mode"] = {**TRUTH, "description": "say what would be done, and do nothing"}
+    return {"title": kind.name, "description": kind.description, **taken(properties, required)}
+
+
+# And what one for a job of a kind is
+JOB_REQUESTS = {name: _job_request(kind) for name, kind in kinds.KINDS.items()}
+JOBS_QUERY = taken(
+    {
+        "kind": {"type": "string", "enum": sorted(kinds.KINDS)},
+        "state": {"type": "string", "enum": list(queue.STATES)},
+        "instance": UUID,
+        "all_projects": {**TRUTH, "description": "administrators: jobs of every project, and of none"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
+        "marker": {**UUID, "description": "the last job of the page before"},
+    }
+)
+EVENTS_QUERY = taken(
+    {
+        "after": {"type": "integer", "minimum": 0, "maximum": 10**15 - 1, "description": "`seq` of the last one seen"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": LARGEST_PAGE},
+    }
+)
+PLAN_REQUEST = taken(
+    {
+        "servers": {"type": "array", "items": kinds.SERVER, "minItems": 1, "maxItems": 100},
+        "all_or_nothing": {**TRUTH, "default": True},
+        "scheduler": {"enum": ["filter_scheduler", "simple", "chance", "zone"], "default": "filter_scheduler"},
+    },
+    ["servers"],
+)
+
+# --- Out ------------------------------------------------------------------------------------------------------------
+
+JOB = answered(
+    {
+        "id": UUID,
+        "kind": TEXT,
+        "state": {"enum": list(queue.STATES)},
+        "project_id": nullable(TEXT),
+        "user_id": nullable(TEXT),
+        "request_id": nullable(TEXT),
+        "variables": {"type": "object"},
+        "instances": array(UUID),
+        "check_mode": TRUTH,
+        "cancel_requested": TRUTH,
+        "timeout_seconds": COUNT,
+        "idempotency_key": nullable(TEXT),
+        "retry_of": nullable(UUID),
+        "message": nullable(TEXT),
+        "result": {},
+        "created_at": TIME,
+        "started_at": nullable(TIME),
+        "finished_at": nullable(TIME),
+    },
+    "What was asked for, and how far it got. Jobs that wait at the same time may go into one run of their playbook.",
+)
+KIND = answered(
+    {
+        "kind": TEXT,
+        "description": TEXT,
+        "role": {"enum": ["any", *ROLES], "description": "what it takes to ask for it"},
+        "instances": {"enum": ["required", "none"]},
+        "variables": {"type": "object", "description": "JSON Schema of its variables"},
+    }
+)
+EVENT = answered(
+    {
+        "seq": COUNT,
+        "created_at": TIME,
+        "event": TEXT,
+        "play": nullable(TEXT),
+        "task": nullable(TEXT),
+        "host": nullable(TEXT),
+        "status": nullable(TEXT),
+        "duration": nullable({"type": "number"}),
+        "text": nullable(TEXT),
+    }
+)
+RESOURCE = answered(
+    {
+        "total": {"type": "integer"},
+        "reserved": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "limit": {**COUNT, "description": "what may be promised: (total - reserved) * ratio"},
+        "used": {"type": "integer"},
+        "others": {"type": "integer", "description": "what of it guests take that are not novalite's"},
+    }
+)
+HOST = answered(
+    {
+        "name": TEXT,
+        "up": TRUTH,
+        "enabled": TRUTH,
+        "zone": TEXT,
+        "aggregates": array(TEXT),
+        "last_seen_at": nullable(TIME),
+        "instances": COUNT,
+        "building": COUNT,
+        "capacity": answered(
+            {"vcpus": reference("Resource"), "memory_mb": reference("Resource"), "disk_gb": reference("Resource")},
+            "memory in MiB, disk in GiB",
+        ),
+        # for administrators; null for others
+        "down_reason": nullable(TEXT),
+        "disabled_reason": nullable(TEXT),
+        "failed_builds": nullable(COUNT),
+        "facts": nullable({"type": "object"}),
+    }
+)
+EXPLANATION = answered(
+    {
+        "choice": TEXT,
+        "hosts": {**COUNT, "description": "how many there were"},
+        "alternates": array(TEXT),
+        "filters": array(
+            answered(
+                {
+                    "filter": TEXT,
+                    "start": COUNT,
+                    "end": COUNT,
+                    "removed": {"type": "object", "additionalProperties": TEXT},
+                }
+            )
+        ),
+        "weights": array(
+            answered(
+                {
+                    "host": TEXT,
+                    "score": {"anyOf": [{"type": "number"}, array({"type": "number"})]},
+                    "details": {"type": "object", "additionalProperties": {"type": "number"}},
+                }
+            )
+        ),
+        "message": TEXT,
+        "lines": array(TEXT),
+    },
+    "Which hosts each filter removed and why, what the others weighed, and the same as lines for people",
+)
+PLACEMENT = answered(
+    {
+        "uuid": UUID,
+        "name": TEXT,
+        "host": nullable(TEXT),
+        "attempts": array(TEXT),
+        "decided_at": nullable(TIME),
+        "explanation": nullable(reference("Explanation")),
+    }
+)
+PLAN = answered(
+    {
+        "message": TEXT,
+        "placed": array(answered({"name": TEXT, "host": TEXT, "alternates": array(TEXT)})),
+        "unplaced": array(answered({"name": TEXT, "message": TEXT})),
+        "existing": array(answered({"name": TEXT, "uuid": UUID, "host": nullable(TEXT)})),
+        "explanations": {"type": "object", "additionalProperties": reference("Explanation")},
+    },
+    "What a launch would do, by what hosts last reported",
+)
+
+
+def page(name: str, schema: str) -> Schema:
+    following = {**nullable(TEXT), "description": "path of the next page"}
+    return answered({name: array(reference(schema)), "next": following})
+
+
+SCHEMAS: dict[str, Schema] = {
+    "Problem": PROBLEM,
+    "Job": answered({"job": reference("JobRecord")}),
+    "JobRecord": JOB,
+    "Jobs": page("jobs", "JobRecord"),
+    "JobRequest": {"oneOf": list(JOB_REQUESTS.values())},
+    "Kind": KIND,
+    "Kinds": answered({"kinds": array(reference("Kind"))}),
+    "Event": EVENT,
+    "Events": page("events", "Event"),
+    "Resource": RESOURCE,
+    "HostRecord": HOST,
+    "Host": answered({"host": reference("HostRecord")}),
+    "Hosts": answered({"hosts": array(reference("HostRecord"))}),
+    "Explanation": EXPLANATION,
+    "PlacementRecord": PLACEMENT,
+    "Placement": answered({"placement": reference("PlacementRecord")}),
+    "PlanRecord": PLAN,
+    "Plan": answered({"plan": reference("PlanRecord")}),
+    "Document": {"type": "object"},
+}

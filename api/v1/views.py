@@ -1,0 +1,116 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Records as the bodies of answers. Pure functions."""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.lines import lines_of
+
+from ..web.host_names import Veil
+from . import schemas
+
+Body = dict[str, t.Any]
+Record = t.Mapping[str, t.Any]
+
+_HOST_PUBLIC = ("name", "up", "enabled", "zone", "aggregates", "instances", "building", "capacity")
+_HOST_INTERNAL = ("down_reason", "disabled_reason", "failed_builds", "facts")
+_TIMES = ("created_at", "started_at", "finished_at")
+
+
+def moment(seconds: float | None) -> str | None:
+    """Seconds since the epoch as RFC 3339 has it."""
+    if seconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def job(record: Record, veil: Veil, console: bool) -> Body:
+    """A job. What a guest wrote on its console is told if `console`: guests print passwords and keys there."""
+    body = {name: record.get(name) for name in schemas.JOB["properties"]}
+    veiled = {"message": veil.over(body["message"])}
+    if body["kind"] != "console":  # what a guest wrote is its owner's
+        veiled["result"] = veil.over(body["result"])
+    elif not console:
+        veiled["result"] = None
+    return {**body, **veiled, **{name: moment(record.get(name)) for name in _TIMES}}
+
+
+def event(record: Record, veil: Veil) -> Body:
+    body = {name: record.get(name) for name in schemas.EVENT["properties"]}
+    veiled = {name: veil.over(body[name]) for name in ("host", "text")}
+    return {**body, **veiled, "created_at": moment(record["created_at"])}
+
+
+def host(record: Record, internal: bool) -> Body:
+    """A compute host; what only its operators are told is left out (null) unless `internal`."""
+    body = {name: record[name] for name in _HOST_PUBLIC}
+    body["last_seen_at"] = moment(record["last_seen_at"])
+    return {**body, **{name: record[name] if internal else None for name in _HOST_INTERNAL}}
+
+
+def explanation(record: Record | None) -> Body | None:
+    """Why a host was chosen. What an instance that kept its host has of it is one line."""
+    if record is None:
+        return None
+    empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}
+    body = {**empty, **{name: record[name] for name in empty if name in record}}
+    body["weights"] = [{name: weight[name] for name in ("host", "score", "details")} for weight in body["weights"]]
+    return body
+
+
+def placement(record: Record) -> Body:
+    return {
+        **{name: record[name] for name in ("uuid", "name", "host", "attempts")},
+        "decided_at": moment(record["decided_at"]),
+        "explanation": explanation(record["explanation"]),
+    }
+
+
+def plan(asked: Record, placed: Record, reasons: bool) -> Body:
+    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`.
+
+    Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
+    """
+    explained = placed["explanations"] if reasons else [_without_reasons(record) for record in placed["explanations"]]
+    # what found no host is told in short; what was given up for another of its request names no host
+    short = (
+        {} if reasons else {record["name"]: record["message"] for record in explained if record.get("weights") == []}
+    )
+    summary = placed["msg"] if reasons else f"placed {len(placed['instances'])} of {len(explained)} instances"
+    return {
+        "message": summary,
+        "placed": [
+            {name: instance[name] for name in ("name", "host", "alternates")} for instance in placed["instances"]
+        ],
+        "unplaced": [
+            {"name": name, "message": short.get(name, refusal["message"])}
+            for refusal in placed["unplaced"]
+            for name in [refusal["instance"]["name"]]
+        ],
+        "existing": [{name: instance[name] for name in ("name", "uuid", "host")} for instance in asked["existing"]],
+        "explanations": {record["name"]: explanation(record) for record in explained},
+    }
+
+
+def _without_reasons(explained: Record) -> Record:
+    """Return of scheduler.explanation() what is no operator's: which filters removed which hosts."""
+    if "filters" not in explained:
+        return {**explained, "message": "", "lines": []}  # it keeps its host; nothing was decided
+    short = {
+        **explained,
+        "filters": [
+            {**step, "removed": dict.fromkeys(step["removed"], "an administrator is told why")}
+            for step in explained["filters"]
+        ],
+        "weights": [{**weight, "details": {}, "used_by_others": ""} for weight in explained["weights"]],
+    }
+    if not short["weights"]:
+        steps = [(step["filter"], step["start"] - step["end"]) for step in short["filters"]]
+        removed = ", ".join(f"{name} removed {count}" for name, count in steps if count)
+        short["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
+    return {**short, "lines": lines_of(short)}

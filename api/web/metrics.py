@@ -1,0 +1,151 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""`/metrics` for Prometheus: what the processes count together, and what the ledger says at that moment."""
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+
+from flask import Blueprint, Flask, Response, current_app, g, request
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+
+from ..settings import Settings
+from . import policy, proxy
+from .ledger import reading_ledger
+
+DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # read by the library when it is imported: hence only within functions here
+BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
+POWER_STATES = {0: "none", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed", 7: "suspended"}  # Nova's numbers
+JOBS_DAYS = 1  # jobs that were made within this time are counted
+
+
+blueprint = Blueprint("metrics", __name__)
+
+
+def register(app: Flask, settings: Settings) -> None:
+    from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess
+
+    shared = DIRECTORY in os.environ
+    counted = CollectorRegistry()  # each application's own: tests make many in one process
+    labels = ("method", "route")
+    requests = Counter("novalite_api_requests", "Requests, by route and status.", (*labels, "status"), registry=counted)
+    seconds = Histogram(
+        "novalite_api_request_seconds", "Time to an answer, by route.", labels, registry=counted, buckets=BUCKETS
+    )
+    shown = CollectorRegistry() if shared else counted
+    if shared:
+        multiprocess.MultiProcessCollector(shown)
+    shown.register(_Ledger())
+    app.extensions["metrics"] = shown
+    app.extensions["metrics_from"] = proxy.networks(settings.api_metrics_from, "NOVALITE_API_METRICS_FROM")
+
+    def begin() -> None:
+        g.metrics_began = time.perf_counter()
+
+    def end(response: Response) -> Response:
+        # the rule and never the path: those are as many as anybody likes to ask for
+        route = request.url_rule.rule if request.url_rule is not None else "none"
+        requests.labels(request.method, route, str(response.status_code)).inc()
+        seconds.labels(request.method, route).observe(time.perf_counter() - g.get("metrics_began", 0))
+        return response
+
+    app.before_request(begin)
+    app.after_request(end)
+    app.register_blueprint(blueprint)
+
+
+@blueprint.get("/metrics")
+@policy.allows("metrics")
+def metrics() -> Response:
+    """For those addresses only that NOVALITE_API_METRICS_FROM names: they tell of hosts."""
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    # a proxy on this machine that nobody named as one is this machine's address, whoever asks it
+    if proxy.is_told_by_a_stranger(request.environ):
+        raise NotFound
+    if not proxy.within(request.remote_addr, current_app.extensions["metrics_from"]):
+        raise NotFound
+    return Response(generate_latest(current_app.extensions["metrics"]), content_type=CONTENT_TYPE_LATEST)
+
+
+class _Ledger:
+    """Gauges that are read from the ledger whenever somebody asks."""
+
+    def collect(self) -> t.Iterator[t.Any]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
+        try:
+            with reading_ledger() as connection:
+                gauges = list(_gauges(connection, GaugeMetricFamily))
+        except NovaliteError:
+            up.add_metric([], 0)
+            yield up
+            return
+        up.add_metric([], 1)
+        yield up
+        yield from gauges
+
+    def describe(self) -> list[t.Any]:
+        return []  # or the registry would read the ledger once to learn the names
+
+
+def _gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    yield from _job_gauges(connection, gauge)
+    yield from _instance_gauges(connection, gauge)
+    yield from _host_gauges(connection, gauge)
+
+
+def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    jobs = gauge("novalite_jobs", f"Jobs of the last {JOBS_DAYS} days, and all open ones.", labels=["kind", "state"])
+    for kind, state, number in counts.jobs_by_state(connection, time.time() - JOBS_DAYS * 86400):
+        jobs.add_metric([kind, state], number)
+    yield jobs
+    waiting, oldest = counts.queue(connection)
+    yield gauge("novalite_queue_length", "Jobs that wait for a worker.", value=waiting)
+    age = 0 if oldest is None else max(time.time() - oldest, 0)
+    yield gauge("novalite_queue_age_seconds", "How long the oldest of them has waited.", value=age)
+
+
+def _instance_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    instances = gauge("novalite_instances", "Instances by state.", labels=["vm_state"])
+    for state, number in counts.instances_by_state(connection):
+        instances.add_metric([state], number)
+    yield instances
+    guests = gauge("novalite_guests", "Guests of a compute host by power state.", labels=["host", "power_state"])
+    for host, power_state, number in counts.guests_by_host(connection):
+        guests.add_metric([host, POWER_STATES.get(power_state, "unknown")], number)
+    yield guests
+
+
+def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    def of_host(name: str, text: str, *more: str) -> t.Any:
+        return gauge(name, text, labels=["host", *more])
+
+    up = of_host("novalite_host_up", "Whether a compute host was in order when it was last seen.")
+    enabled = of_host("novalite_host_enabled", "Whether a compute host is open to new instances.")
+    seen = of_host("novalite_host_last_seen_timestamp_seconds", "When a compute host was last in order.")
+    looked = of_host("novalite_host_looked_at_timestamp_seconds", "When reconcile.yml last went over a compute host.")
+    differed = of_host("novalite_host_differences", "What reconcile.yml put right on a compute host the last time.")
+    capacity = of_host("novalite_host_capacity", "What may be claimed of a compute host in all.", "resource")
+    used = of_host("novalite_host_used", "What is claimed of a compute host.", "resource")
+    for host in status.hosts(connection):
+        name = host["name"]
+        up.add_metric([name], int(host["up"]))
+        enabled.add_metric([name], int(host["enabled"]))
+        seen.add_metric([name], host["last_seen_at"] or 0)
+        if host["looked_at"] is not None:
+            looked.add_metric([name], host["looked_at"])
+            differed.add_metric([name], host["differences"])
+        for resource, amounts in host["capacity"].items():
+            capacity.add_metric([name, resource], amounts["limit"])
+            used.add_metric([name, resource], amounts["used"])
+    yield from (up, enabled, seen, looked, differed, capacity, used)

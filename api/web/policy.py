@@ -1,0 +1,76 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who may do what: the rules of operations.py, as the environment changes them, and what holds every door to them."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from flask import current_app, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+from .context import ROLES, Caller, authenticate, current
+from .errors import ForbiddenError
+from .operations import OPERATIONS
+
+POLICY: dict[str, str] = dict(OPERATIONS)
+
+View = t.TypeVar("View", bound=t.Callable[..., t.Any])
+
+
+def override(text: str | None) -> None:
+    """Change rules as `text` says: operation=role, several with commas. Raises NovaliteError for one that cannot be."""
+    for item in (text or "").split(","):
+        operation, _equals, role = item.strip().partition("=")
+        if not operation:
+            continue
+        if POLICY.get(operation) in (None, "public") or role not in ("any", *ROLES):
+            raise NovaliteError(
+                f"NOVALITE_API_POLICY has {item.strip()!r}: write operation=role, with an operation of "
+                f"api/web/operations.py, which holds at every door, and one of the roles any, {', '.join(ROLES)}"
+            )
+        POLICY[operation] = role
+
+
+def allows(operation: str) -> t.Callable[[View], View]:
+    """Let only those call a route who may do `operation`. The route carries the operation's name for tests to read."""
+    POLICY[operation]  # a route without a rule fails when it is declared
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def checked(*args: t.Any, **kwargs: t.Any) -> t.Any:
+            check(operation)
+            return view(*args, **kwargs)
+
+        checked.policy_operation = operation  # type: ignore[attr-defined]
+        return t.cast(View, checked)
+
+    return decorate
+
+
+def guard() -> None:
+    """A blueprint's before_request: find out who asks, unless the route is for anybody."""
+    if not is_for_anybody():
+        authenticate()
+
+
+def is_for_anybody() -> bool:
+    """Return whether the request's route says that anybody may have it."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    return POLICY.get(getattr(view, "policy_operation", "")) == "public"
+
+
+def check(operation: str) -> None:
+    """Raise ForbiddenError unless the caller may do `operation`."""
+    role = POLICY[operation]
+    if role != "public" and not may(current(), operation):
+        raise ForbiddenError(f"Policy doesn't allow {operation} to be performed.")
+
+
+def may(caller: Caller, operation: str) -> bool:
+    """Whether the caller, who is known, may do `operation`."""
+    role = POLICY[operation]
+    return role in ("public", "any") or role in caller.roles

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files of images on the controller: downloaded for hosts which cannot, once, however many hosts and playbooks ask;
+or fetched from a compute host, which need not be trusted with more than its own guests."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import typing as t
+
+from .._errors import NovaliteError
+from .._host import locked
+from .._json import JsonObject
+from . import layout
+from .cache import Image, Rules, fetch_verified
+from .inspect import inspect_image
+
+CHUNK = 1 << 20
+
+
+def downloaded(image: Image, directory: str, rules: Rules) -> str:
+    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download.
+
+    Its format is not looked at: that is for the host, which has to open it. Raises NovaliteError.
+    """
+    key = layout.cache_key(image.checksum)
+    path = os.path.join(directory, key)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        # Locks of its own: this may be another user than root.
+        with locked(f"{key}.lock", timeout=rules.timeout, directory=directory):
+            if not os.path.exists(path):
+                fetch_verified(image, f"{path}.part", rules)
+                os.rename(f"{path}.part", path)
+    except OSError as error:
+        raise NovaliteError(f"{image} cannot be stored in {directory} on the controller: {error.strerror}") from error
+    return path
+
+
+def received(image_id: str, directory: str, fetch: t.Callable[[str], object], size: int) -> JsonObject:
+    """Let `fetch` write the image's file, and make it `directory`/<image id>.
+
+    Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no qcow2 without a backing
+    file, or has not `size` bytes; nothing is left then.
+    """
+    path = os.path.join(directory, image_id)
+    part = f"{path}.part"
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
+            pass  # ours alone from the start
+        fetch(part)
+        info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
+        if os.path.getsize(part) != size:
+            raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
+        checksum = _finish(part)
+        os.rename(part, path)
+        return {"source": path, "checksum": checksum, "size": size, "virtual_size": info.virtual_size}
+    except OSError as error:
+        raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def _finish(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+        os.fsync(handle.fileno())
+    return f"sha256:{digest.hexdigest()}"
