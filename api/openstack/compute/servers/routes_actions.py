@@ -129,11 +129,11 @@ def _lock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Non
     reason = (value or {}).get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.lock(connection, row.uuid, reason, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, True, reason, request_id=request_id(), user_id=caller.user_id)
 
 
 def _unlock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
-    server_actions.unlock(connection, row.uuid, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, False, request_id=request_id(), user_id=caller.user_id)
 
 
 def _add_group(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:

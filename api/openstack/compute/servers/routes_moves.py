@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
 
 from ....jobs.queue import enqueue
 from ....web import policy, validation
@@ -69,7 +70,7 @@ def _begin(
     row: t.Any,
     caller: Caller,
     *,
-    flavor: Record | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
 ) -> None:
     with refusals_as_bad_requests():

@@ -187,13 +187,13 @@ def test_a_flavor_fits_or_is_refused(root: int, ram: int, min_ram: int, min_disk
 
 
 def test_differences_are_only_what_the_request_names() -> None:
-    stored = {"flavor": {"name": "m1.tiny"}, "image": {"id": "1234", "name": "ami"}, "key_name": None}
+    stored: t.Any = ({"name": "m1.tiny"}, {"id": "1234", "name": "ami"}, None)
     (same,) = expand([{"name": "web", "flavor": "m1.tiny", "image": "1234"}])
-    assert differences(same, stored) == []
+    assert differences(same, *stored) == []
     (silent,) = expand([{"name": "web"}])
-    assert differences(silent, stored) == []
+    assert differences(silent, *stored) == []
     (other,) = expand([{"name": "web", "flavor": "m1.huge", "image": "ami", "key": "k"}])
-    assert differences(other, stored) == [
+    assert differences(other, *stored) == [
         {"name": "web", "field": "flavor", "requested": "m1.huge", "actual": "m1.tiny"},
         {"name": "web", "field": "key", "requested": "k", "actual": None},
     ]

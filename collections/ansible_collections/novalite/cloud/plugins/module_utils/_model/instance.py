@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._json import JsonObject
+
 
 class Flavor(t.TypedDict):
     """What an instance keeps of its flavor record. GiB and MiB; `root_gb` 0 means as large as the image."""
@@ -47,7 +49,7 @@ class Image(t.TypedDict):
     cmdline: str
     min_disk_gb: int
     min_ram_mb: int
-    properties: dict[str, t.Any]
+    properties: JsonObject
 
 
 class Route(t.TypedDict):
@@ -150,7 +152,7 @@ class AttachedVolume(t.TypedDict):
     image: str | None  # its id
     copied: bool
     backend: str
-    options: dict[str, t.Any]
+    options: JsonObject
 
 
 class ProjectName(t.TypedDict):
@@ -225,7 +227,7 @@ class _Instance(t.TypedDict):
     availability_zone: str | None
     metadata: dict[str, str]
     attempts: list[str]
-    request: dict[str, t.Any]  # the scheduler hints that it was asked for with
+    request: JsonObject  # the scheduler hints that it was asked for with
     security_groups: list[SecurityGroup]
     nics: list[Nic]
     fault: Fault | None
@@ -243,4 +245,4 @@ class Instance(_Instance, total=False):
 
     guest: GuestRecord  # on the way to the host that builds it
     rescue: bool  # `image` is that of a rescue
-    actions: list[dict[str, t.Any]]  # its history, where that was asked for
+    actions: list[JsonObject]  # its history, where that was asked for

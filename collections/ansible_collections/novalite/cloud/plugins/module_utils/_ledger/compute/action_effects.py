@@ -12,16 +12,15 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
+from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
 from . import rebuilds, rescues
 
-Details = dict[str, t.Any]
-Values = dict[str, t.Any]  # columns of the instance
-
 # (connection, the instance's row as it was, the action's details, which it may add to) -> what to write to the instance
-Begun = t.Callable[[sa.Connection, t.Any, Details], Values]
+Begun = t.Callable[[sa.Connection, InstanceRow, JsonObject], JsonObject]
 # (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
-Ended = t.Callable[[sa.Connection, t.Any, Details, t.Optional[str], t.Mapping[str, t.Any]], Values]
+Ended = t.Callable[[sa.Connection, InstanceRow, JsonObject, t.Optional[str], JsonMapping], JsonObject]
 
 BEGUN: dict[str, Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
 ENDED: dict[str, Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
@@ -76,7 +77,7 @@ class Wanted:
     availability_zone: str | None = None
     hostname: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
-    hints: dict[str, t.Any] = field(default_factory=dict)
+    hints: JsonObject = field(default_factory=dict)
     guest: GuestRequest = field(default_factory=GuestRequest)
     description: str | None = None
     tags: tuple[str, ...] = ()
@@ -278,7 +279,7 @@ def _check_zone(connection: sa.Connection, zone: str | None) -> None:
         raise NotFoundError("The requested availability zone is not available")
 
 
-def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dict[str, t.Any]:
+def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> JsonObject:
     """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
     if not wanted.hints:
         return {}

@@ -17,11 +17,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from . import action_effects, moves
 
@@ -82,7 +85,7 @@ _LEFT_IN = {
 }
 
 
-def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action:
+def action_of(name: str, details: JsonMapping | None = None) -> Action:
     """The rules of the action `name`; those of a reboot depend on details["type"], SOFT unless it says HARD."""
     if name == "reboot":
         kind = (details or {}).get("type") or SOFT
@@ -95,11 +98,13 @@ def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action
     return rules
 
 
+def _variants(name: str) -> tuple[Action, ...]:
+    return tuple(REBOOTS.values()) if name == "reboot" else (action_of(name),)
+
+
 def task_states(name: str) -> tuple[str, ...]:
     """The task states in which an instance may be while the action `name` runs."""
-    if name == "reboot":
-        return tuple(reboot.task_state for reboot in REBOOTS.values())
-    return (action_of(name).task_state,)
+    return tuple(variant.task_state for variant in _variants(name))
 
 
 def action_in(task_state: str | None) -> str | None:
@@ -124,7 +129,7 @@ def begin(
     *,
     request_id: str,
     user_id: str | None = None,
-    details: t.Mapping[str, t.Any] | None = None,
+    details: JsonMapping | None = None,
     ignore_lock: bool = False,
     also_in: t.Collection[str] = (),
 ) -> list[Instance]:
@@ -142,7 +147,7 @@ def begin(
     for row in rows:
         if row.locked and not ignore_lock:
             raise ConflictError(f"Instance {row.uuid} is locked")
-        _refuse_wrong_state(action, allowed, row)
+        refuse_wrong_state(action, allowed, row)
     adopted.refuse(connection, [row.uuid for row in rows], action)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
@@ -178,7 +183,7 @@ def finish(
     host: str | None = None,
     error: str | None = None,
     power_state: int | None = None,
-    said: t.Mapping[str, t.Mapping[str, t.Any]] | None = None,
+    said: t.Mapping[str, JsonMapping] | None = None,
 ) -> list[str]:
     """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
 
@@ -197,7 +202,7 @@ def finish(
         rules = next((variant for variant in _variants(action) if variant.task_state == row.task_state), None)
         if rules is None or row.deleted or (host is not None and row.host != host):
             continue
-        values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
+        values: JsonObject = {"task_state": None, "updated_at": now}
         if error is None:
             seen = rules.power_state if power_state is None else power_state
             # what is done to a guest whose move waits for its owner's word does not end the waiting
@@ -235,33 +240,19 @@ def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], re
     return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
 
 
-def lock(
+def set_lock(
     connection: sa.Connection,
     uuid: str,
+    locked: bool,
     reason: str | None = None,
     *,
     request_id: str | None = None,
     user_id: str | None = None,
 ) -> bool:
-    """Lock the instance: begin() refuses it from now on. Returns whether that changed anything (the reason counts)."""
-    return _set_lock(connection, uuid, True, reason, request_id, user_id)
+    """Lock the instance, so that begin() refuses it, or take the lock off. Returns whether that changed anything.
 
-
-def unlock(
-    connection: sa.Connection,
-    uuid: str,
-    reason: str | None = None,
-    *,
-    request_id: str | None = None,
-    user_id: str | None = None,
-) -> bool:
-    """Take the lock off. Returns whether there was one. `reason` is kept with the instance action only."""
-    return _set_lock(connection, uuid, False, reason, request_id, user_id)
-
-
-def _set_lock(
-    connection: sa.Connection, uuid: str, locked: bool, reason: str | None, request_id: str | None, user_id: str | None
-) -> bool:
+    The `reason` counts for a lock, and is kept with the instance action.
+    """
     (row,) = _rows(connection, [uuid])
     kept = reason if locked else None
     if (row.locked, row.locked_reason) == (locked, kept):
@@ -278,22 +269,19 @@ def _set_lock(
     return True
 
 
-def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[t.Any]:
-    """The rows, locked (where the database has row locks) in the order of their ids, as every writer takes them."""
+def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[InstanceRow]:
+    """The rows, locked. Raises NotFoundError for one that is not there, unless it may be missing."""
     wanted = sorted(set(uuids))
-    rows = connection.execute(
-        sa.select(instance)
-        .where(instance.c.uuid.in_(wanted), instance.c.deleted == 0)
-        .order_by(instance.c.id)
-        .with_for_update(key_share=True)
-    ).all()
+    rows = instance_rows(connection, instance.c.uuid.in_(wanted), instance.c.deleted == 0, lock=True)
     if len(rows) != len(wanted) and not missing_ok:
         found = {row.uuid for row in rows}
         raise NotFoundError(f"Instance {next(uuid for uuid in wanted if uuid not in found)} could not be found.")
-    return list(rows)
+    return rows
 
 
-def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> None:
+def refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow) -> None:
+    """Raise ConflictError, in Nova's words, for an instance that is at something else, in none of the `allowed`
+    vm_states, or on no host."""
     if row.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
     if row.vm_state not in allowed:
@@ -309,12 +297,8 @@ def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | 
     return connection.execute(query.limit(1)).scalar()
 
 
-def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
+def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
     found = one_from_volume(connection, [row.uuid for row in rows])
     if found is not None:
         raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
-
-
-def _variants(action: str) -> tuple[Action, ...]:
-    return tuple(REBOOTS.values()) if action == "reboot" else (action_of(action),)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import shlex
 import time
-import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._scheduling import balance
 from ..._scheduling.options import Options
@@ -22,7 +22,7 @@ from ..queries.groups import groups_of
 from ..queries.views import instances_by
 
 
-def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Which moves would even out the load of the hosts, as commands. Moves nothing."""
     options = Options.of(params["options"])
     if params["max_moves"] < 1 or params["min_gain"] < 0:

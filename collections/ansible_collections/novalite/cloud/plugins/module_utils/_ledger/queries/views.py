@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import (
     AttachedVolume,
     Flavor,
@@ -42,21 +43,11 @@ from ..db.tables import (
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from .address_pairs import without_others
 
-_ATTACHMENT_FIELDS = (
-    "id",
-    "instance_uuid",
-    "volume_id",
-    "device",
-    "boot_index",
-    "tag",
-    "delete_on_termination",
-    "readonly",
-    "attached_at",
-)
-
 # the columns are named as the keys
 _FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
 _RULE_FIELDS, _NETWORK_FIELDS = tuple(Rule.__annotations__), tuple(Network.__annotations__)
+_INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
+_ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
 
 
 def instances_by(
@@ -100,59 +91,37 @@ def instances_by(
     return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {}), volumes[row.uuid]) for row in rows]
 
 
-def domain_name(number: int, adopted: t.Mapping[str, t.Any] | None) -> str:
+def domain_name(number: int, adopted: JsonMapping | None) -> str:
     """What libvirt calls the instance of this number; one that was `adopted` has kept its name."""
     return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
 
 
-def image_of(record: t.Mapping[str, t.Any]) -> Image:
+def image_of(record: JsonMapping) -> Image:
     """What an instance keeps of its image record: all that its launch needs, whatever becomes of the record."""
     return t.cast(Image, {field: record[field] for field in _IMAGE_FIELDS})
 
 
-def flavor_of(record: t.Mapping[str, t.Any]) -> Flavor:
+def flavor_of(record: JsonMapping) -> Flavor:
     """What an instance keeps of its flavor record; `flavorid` is what clients know it by."""
     kept = {field: record[field] for field in _FLAVOR_FIELDS}
     return t.cast(Flavor, {**kept, "flavorid": record["flavorid"] or str(record["id"])})
 
 
 def _instance(
-    row: sa.Row[t.Any],
-    nics: list[Nic],
-    groups: list[SecurityGroup],
-    hints: dict[str, t.Any],
-    volumes: list[AttachedVolume],
+    row: sa.Row[t.Any], nics: list[Nic], groups: list[SecurityGroup], hints: JsonObject, volumes: list[AttachedVolume]
 ) -> Instance:
-    return {
-        "id": row.id,
-        "uuid": row.uuid,
-        "name": row.name,
-        "hostname": row.hostname,
+    made = {
+        **{field: getattr(row, field) for field in _INSTANCE_FIELDS},
         "domain_name": domain_name(row.id, row.adopted),
         "project": {"id": row.project_id, "name": row.project_name},
-        "host": row.host,
         "alternates": [],
-        "vm_state": row.vm_state,
-        "task_state": row.task_state,
-        "power_state": row.power_state,
-        "flavor": row.flavor,
-        "image": row.image,
         "key": None if row.public_key is None else {"name": row.key_name, "public_key": row.public_key},
-        "availability_zone": row.availability_zone,
-        "metadata": row.metadata,
-        "attempts": row.attempts,
         "request": hints,
         "security_groups": groups,
         "nics": nics,
-        "fault": row.fault,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "launched_at": row.launched_at,
-        "terminated_at": row.terminated_at,
-        "config_drive": row.config_drive,
-        "adopted": row.adopted,
         "volumes": volumes,
     }
+    return t.cast(Instance, made)
 
 
 def _nics(
@@ -243,7 +212,7 @@ def _groups(
     return of_instance
 
 
-def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, dict[str, t.Any]]:
+def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, JsonObject]:
     """The scheduler hints that each server was asked for with; they are part of the record of that action."""
     query = (
         # taken out in the database: the scheduler's reasons beside them are long
@@ -261,6 +230,7 @@ def _volumes(
     """What each has of volumes, by device name: the attachment (`id`), and what its host must know of the volume."""
     query = (
         sa.select(
+            volume_attachment.c.instance_uuid,
             *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
             *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
             sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
