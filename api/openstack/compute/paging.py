@@ -14,6 +14,7 @@ from flask import request
 from ...web.errors import BadRequestError
 
 Record = dict[str, t.Any]
+Row = t.TypeVar("Row")
 
 MAX_LIMIT = 1000  # nova.conf [api] max_limit
 
@@ -28,7 +29,7 @@ def number(name: str, default: int = 0) -> int:
     return int(said)
 
 
-def page(rows: t.Sequence[Record], key: str, what: str) -> tuple[list[Record], list[Record]]:
+def page(rows: t.Sequence[Row], key: t.Callable[[Row], object], what: str) -> tuple[list[Row], list[Record]]:
     """Those of `rows` after the query's marker, a value of `key`, at most its limit; and the links to what follows.
 
     Raises BadRequestError for a marker that is not there.
@@ -36,7 +37,7 @@ def page(rows: t.Sequence[Record], key: str, what: str) -> tuple[list[Record], l
     limit = min(number("limit", MAX_LIMIT) or MAX_LIMIT, MAX_LIMIT)
     marker, start = request.args.get("marker"), 0
     if marker is not None:
-        at = next((index for index, row in enumerate(rows) if str(row[key]) == marker), None)
+        at = next((index for index, row in enumerate(rows) if str(key(row)) == marker), None)
         if at is None:
             raise BadRequestError(f"Marker {what} {marker[:60]} could not be found.")
         start = at + 1
@@ -44,5 +45,5 @@ def page(rows: t.Sequence[Record], key: str, what: str) -> tuple[list[Record], l
     if start + limit >= len(rows):
         return shown, []
     args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
-    query = urllib.parse.urlencode([*args, ("marker", str(shown[-1][key]))])
+    query = urllib.parse.urlencode([*args, ("marker", str(key(shown[-1])))])
     return shown, [{"rel": "next", "href": f"{request.base_url}?{query}"}]

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
     remove_aggregates,
     write_aggregates,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
 
 from ...web import policy, validation
 from ...web.errors import BadRequestError, as_bad_request
@@ -86,11 +87,11 @@ def update_aggregate(aggregate_id: str) -> Answer:
     wanted = validation.body(_wrapped("aggregate", {"name": NAME, "availability_zone": ZONE}, least=1))["aggregate"]
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
-        if wanted.get("name", row["name"]) != row["name"]:
+        if wanted.get("name", row.name) != row.name:
             _check_free(connection, wanted["name"])
-            hypervisor_records.rename_aggregate(connection, row["id"], wanted["name"])
+            hypervisor_records.rename_aggregate(connection, row.id, wanted["name"])
         if "availability_zone" in wanted:
-            _write(connection, wanted.get("name", row["name"]), zone=wanted["availability_zone"] or "")
+            _write(connection, wanted.get("name", row.name), zone=wanted["availability_zone"] or "")
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
@@ -99,11 +100,11 @@ def update_aggregate(aggregate_id: str) -> Answer:
 def delete_aggregate(aggregate_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
-        if row["hosts"]:
+        if row.hosts:
             raise BadRequestError(
-                f"Cannot perform action 'delete' on aggregate {row['id']}. Reason: Host aggregate is not empty."
+                f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
             )
-        remove_aggregates(connection, [{"name": row["name"]}])
+        remove_aggregates(connection, [{"name": row.name}])
     return "", 200
 
 
@@ -124,24 +125,24 @@ def act_on_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-def _set_metadata(connection: Connection, row: Record, wanted: Record) -> None:
+def _set_metadata(connection: Connection, row: Aggregate, wanted: Record) -> None:
     """A null takes a key away. The zone is one of the keys in Nova."""
-    merged = {key: value for key, value in {**row["metadata"], **wanted}.items() if value is not None}
+    merged = {key: value for key, value in {**row.metadata, **wanted}.items() if value is not None}
     merged.pop("availability_zone", None)
     zone = None
     if "availability_zone" in wanted:
         zone = wanted["availability_zone"] or ""
         validation.check(zone or None, ZONE)
-    _write(connection, row["name"], zone=zone, metadata=merged)
+    _write(connection, row.name, zone=zone, metadata=merged)
 
 
-def _move_host(connection: Connection, row: Record, host: str, joins: bool) -> None:
-    if joins and host in row["hosts"]:
-        raise ConflictError(f"Aggregate {row['id']} already has host {host}.")
-    if not joins and host not in row["hosts"]:
-        raise NotFoundError(f"Aggregate {row['id']} has no host {host[:60]}.")
-    hosts = [*row["hosts"], host] if joins else [hypervisor for hypervisor in row["hosts"] if hypervisor != host]
-    _write(connection, row["name"], hosts=hosts)
+def _move_host(connection: Connection, row: Aggregate, host: str, joins: bool) -> None:
+    if joins and host in row.hosts:
+        raise ConflictError(f"Aggregate {row.id} already has host {host}.")
+    if not joins and host not in row.hosts:
+        raise NotFoundError(f"Aggregate {row.id} has no host {host[:60]}.")
+    hosts = [*row.hosts, host] if joins else [hypervisor for hypervisor in row.hosts if hypervisor != host]
+    _write(connection, row.name, hosts=hosts)
 
 
 def _write(connection: Connection, name: str, **values: t.Any) -> None:
@@ -151,34 +152,34 @@ def _write(connection: Connection, name: str, **values: t.Any) -> None:
 
 
 def _check_free(connection: Connection, name: str) -> None:
-    if any(row["name"] == name for row in hypervisor_records.aggregates(connection)):
+    if any(row.name == name for row in hypervisor_records.aggregates(connection)):
         raise ConflictError(f"Aggregate {name} already exists.")
 
 
-def _named(connection: Connection, name: str) -> Record:
-    return next(row for row in hypervisor_records.aggregates(connection) if row["name"] == name)
+def _named(connection: Connection, name: str) -> Aggregate:
+    return next(row for row in hypervisor_records.aggregates(connection) if row.name == name)
 
 
-def _row(connection: Connection, aggregate_id: str) -> Record:
+def _row(connection: Connection, aggregate_id: str) -> Aggregate:
     for row in hypervisor_records.aggregates(connection):
-        if str(row["id"]) == aggregate_id:
+        if str(row.id) == aggregate_id:
             return row
     raise NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
 
 
-def _shown(row: Record) -> Record:
-    zone = {"availability_zone": row["zone"]} if row["zone"] else {}
+def _shown(row: Aggregate) -> Record:
+    zone = {"availability_zone": row.zone} if row.zone else {}
     body = {
-        "id": row["id"],
-        "name": row["name"],
-        "availability_zone": row["zone"],
-        "hosts": row["hosts"],
-        "metadata": {**row["metadata"], **zone},
-        "created_at": precise(row["created_at"]),
-        "updated_at": precise(row["updated_at"] or None),
+        "id": row.id,
+        "name": row.name,
+        "availability_zone": row.zone,
+        "hosts": row.hosts,
+        "metadata": {**row.metadata, **zone},
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at or None),
         "deleted": False,
         "deleted_at": None,
     }
     if microversion() >= (2, 41):
-        body["uuid"] = row["uuid"]
+        body["uuid"] = row.uuid
     return body

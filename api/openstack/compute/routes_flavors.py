@@ -130,7 +130,7 @@ def _list(view: t.Callable[[Record, Lens], Record]) -> Answer:
     if direction not in ("asc", "desc"):
         raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:60]}.")
     rows.sort(key=lambda row: (row[SORTABLE[key]] is not None, row[SORTABLE[key]] or 0), reverse=direction == "desc")
-    shown, links = paging.page(rows, "flavorid", "flavor")
+    shown, links = paging.page(rows, lambda row: row["flavorid"], "flavor")
     looking = lens()
     body: Record = {"flavors": [view(row, looking) for row in shown]}
     if links:

@@ -19,6 +19,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
     HostInUseError,
     remove,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
+    Availability,
+    Host,
+)
 
 from ...web import policy, validation
 from ...web.errors import BadRequestError, as_bad_request
@@ -63,12 +67,12 @@ def list_zones_in_detail() -> Answer:
     return {"availabilityZoneInfo": shown}, 200
 
 
-def _zones() -> dict[str, dict[str, Record]]:
+def _zones() -> dict[str, dict[str, Availability]]:
     with reading_ledger() as connection:
         return hypervisor_records.zones(connection, int(time.time()))
 
 
-def _zone(name: str, hosts: dict[str, Record], shown: Record | None) -> Record:
+def _zone(name: str, hosts: dict[str, Availability], shown: Record | None) -> Record:
     available = any(host["active"] for host in hosts.values())
     return {"zoneName": name, "zoneState": {"available": available}, "hosts": shown}
 
@@ -88,7 +92,7 @@ def list_hypervisors_in_detail() -> Answer:
     return _list(_detail)
 
 
-def _list(view: t.Callable[[Record], Record]) -> Answer:
+def _list(view: t.Callable[[Host], Record]) -> Answer:
     version, args = microversion(), request.args
     with reading_ledger() as connection:
         rows = hypervisor_records.hosts(connection, int(time.time()))
@@ -100,7 +104,7 @@ def _list(view: t.Callable[[Record], Record]) -> Answer:
             rows = _matching(rows, args["hypervisor_hostname_pattern"])
         links: list[Record] = []
         if version >= (2, 33):
-            rows, links = paging.page(rows, _id_key(), "hypervisor")
+            rows, links = paging.page(rows, _id, "hypervisor")
         bodies = [view(row) for row in rows]
         if version >= (2, 53) and _with_servers():
             _add_servers(connection, rows, bodies)
@@ -125,7 +129,7 @@ def show_statistics() -> Answer:
     with reading_ledger() as connection:
         rows = hypervisor_records.hosts(connection, int(time.time()))
     # as in Nova, of hosts that may be chosen
-    numbers = [_numbers(row) for row in rows if row["state"].enabled]
+    numbers = [_numbers(row) for row in rows if row.state.enabled]
     names = _NUMBERS
     return {
         "hypervisor_statistics": {
@@ -175,47 +179,47 @@ def list_hypervisor_servers(pattern: str) -> Answer:
     return {"hypervisors": bodies}, 200
 
 
-def _matching(rows: list[Record], pattern: str) -> list[Record]:
-    matching = [row for row in rows if pattern in row["name"]]
+def _matching(rows: list[Host], pattern: str) -> list[Host]:
+    matching = [row for row in rows if pattern in row.name]
     if not matching:
         raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
     return matching
 
 
-def _add_servers(connection: Connection, rows: list[Record], bodies: list[Record]) -> None:
-    servers = hypervisor_records.servers_on(connection, [row["name"] for row in rows])
+def _add_servers(connection: Connection, rows: list[Host], bodies: list[Record]) -> None:
+    servers = hypervisor_records.servers_on(connection, [row.name for row in rows])
     for row, body in zip(rows, bodies):
-        if servers[row["name"]] or microversion() >= (2, 75):
-            body["servers"] = servers[row["name"]]
+        if servers[row.name] or microversion() >= (2, 75):
+            body["servers"] = servers[row.name]
 
 
-def _id_key() -> str:
-    return "uuid" if microversion() >= (2, 53) else "id"
+def _id(row: Host) -> str | int:
+    return row.uuid if microversion() >= (2, 53) else row.id
 
 
-def _host(connection: Connection, number: str) -> Record:
+def _host(connection: Connection, number: str) -> Host:
     for row in hypervisor_records.hosts(connection, int(time.time())):
-        if str(row[_id_key()]) == number:
+        if str(_id(row)) == number:
             return row
     raise NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
 
 
-def _brief(row: Record) -> Record:
-    state = row["state"]
+def _brief(row: Host) -> Record:
+    state = row.state
     return {
-        "id": row[_id_key()],
-        "hypervisor_hostname": row["name"],
+        "id": _id(row),
+        "hypervisor_hostname": row.name,
         "state": "up" if state.up else "down",
         "status": "enabled" if state.enabled else "disabled",
     }
 
 
-def _detail(row: Record) -> Record:
-    version, state = microversion(), row["state"]
+def _detail(row: Host) -> Record:
+    version, state = microversion(), row.state
     facts = state.facts
     service: Record = {
-        "id": row["service_uuid"] if version >= (2, 53) else row["id"],
-        "host": row["name"],
+        "id": row.service_uuid if version >= (2, 53) else row.id,
+        "host": row.name,
         "disabled_reason": state.disabled_reason,
     }
     body = {
@@ -253,8 +257,8 @@ _NUMBERS = (
 )
 
 
-def _numbers(row: Record) -> Record:
-    state = row["state"]
+def _numbers(row: Host) -> Record:
+    state = row.state
     # what the host keeps for itself is used, as in Nova's resource tracker
     memory, disk = state.memory_mb_used + state.reserved_memory_mb, state.disk_gb_used + state.reserved_disk_gb
     values = (
@@ -267,7 +271,7 @@ def _numbers(row: Record) -> Record:
         state.memory_mb - memory,
         state.disk_gb - disk,
         state.num_io_ops,
-        row["running"],
+        row.running,
         state.disk_gb - disk,
     )
     return dict(zip(_NUMBERS, values))
@@ -285,7 +289,7 @@ def list_services() -> Answer:
     if args.get("binary") not in (None, "", BINARY):
         rows = []
     if args.get("host"):
-        rows = [row for row in rows if row["name"] == args["host"]]
+        rows = [row for row in rows if row.name == args["host"]]
     return {"services": [_service(row) for row in rows]}, 200
 
 
@@ -312,7 +316,7 @@ def update_service(service_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)
         if "status" in wanted:
-            _switch(connection, row["name"], wanted["status"] == "enabled", wanted.get("disabled_reason"))
+            _switch(connection, row.name, wanted["status"] == "enabled", wanted.get("disabled_reason"))
         return {"service": _service(_of_service(connection, service_id))}, 200
 
 
@@ -322,7 +326,7 @@ def delete_service(service_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)
         try:
-            remove(connection, row["name"])
+            remove(connection, row.name)
         except HostInUseError as error:
             raise ConflictError(_why_not_deleted(error)) from error
     return "", 204
@@ -355,7 +359,7 @@ def _update_old(action: str) -> Answer:
         }
     )
     with writing_ledger() as connection:
-        names = [row["name"] for row in hypervisor_records.hosts(connection, int(time.time()))]
+        names = [row.name for row in hypervisor_records.hosts(connection, int(time.time()))]
         if wanted["binary"] != BINARY or wanted["host"] not in names:
             raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
         _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
@@ -371,24 +375,24 @@ def _switch(connection: Connection, host: str, enabled: bool, reason: str | None
         switch_hosts(connection, [host], enabled, reason)
 
 
-def _of_service(connection: Connection, service_id: str) -> Record:
+def _of_service(connection: Connection, service_id: str) -> Host:
     key = "service_uuid" if microversion() >= (2, 53) else "id"
     for row in hypervisor_records.hosts(connection, int(time.time())):
-        if str(row[key]) == service_id:
+        if str(getattr(row, key)) == service_id:
             return row
     raise NotFoundError(f"Service {service_id[:60]} could not be found.")
 
 
-def _service(row: Record) -> Record:
-    version, state = microversion(), row["state"]
+def _service(row: Host) -> Record:
+    version, state = microversion(), row.state
     body = {
-        "id": row["service_uuid"] if version >= (2, 53) else row["id"],
+        "id": row.service_uuid if version >= (2, 53) else row.id,
         "binary": BINARY,
-        "host": row["name"],
+        "host": row.name,
         "zone": state.zone,
         "status": "enabled" if state.enabled else "disabled",
         "state": "up" if state.up else "down",
-        "updated_at": precise(row["last_seen_at"] or None),
+        "updated_at": precise(row.last_seen_at or None),
         "disabled_reason": state.disabled_reason,
     }
     if version >= (2, 11):

@@ -57,7 +57,7 @@ def list_keypairs() -> Answer:
         rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
     links: list[Record] = []
     if microversion() >= (2, 35):
-        rows, links = paging.page(rows, "name", "keypair")
+        rows, links = paging.page(rows, lambda row: row["name"], "keypair")
     body: Record = {"keypairs": [{"keypair": _brief(row)} for row in rows]}
     if links:
         body["keypairs_links"] = links

@@ -12,6 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
 from ...web import policy, validation
 from ...web.context import current
@@ -103,25 +104,25 @@ def _schema() -> Record:
     }
 
 
-def _shown(row: Record) -> Record:
+def _shown(row: ServerGroup) -> Record:
     version = microversion()
-    body: Record = {"id": row["id"], "name": row["name"]}
+    body: Record = {"id": row.id, "name": row.name}
     if version >= (2, 64):
-        body["policy"] = row["policy"]
-        apart = row["policy"] == "anti-affinity"
-        body["rules"] = {"max_server_per_host": row["max_server_per_host"]} if apart else {}
+        body["policy"] = row.policy
+        apart = row.policy == "anti-affinity"
+        body["rules"] = {"max_server_per_host": row.max_server_per_host} if apart else {}
     else:
-        body["policies"] = [row["policy"]]
+        body["policies"] = [row.policy]
         body["metadata"] = {}
-    body["members"] = row["members"]
+    body["members"] = row.members
     if version >= (2, 13):
-        body.update({"project_id": row["project_id"], "user_id": row["user_id"] or ""})
+        body.update({"project_id": row.project_id, "user_id": row.user_id or ""})
     return body
 
 
-def _row(connection: Connection, group_id: str) -> Record:
+def _row(connection: Connection, group_id: str) -> ServerGroup:
     caller = current()
     for row in server_group_records.server_groups(connection, caller.reach):
-        if row["id"] == group_id:
+        if row.id == group_id:
             return row
     raise NotFoundError(f"Instance group {group_id[:255]} could not be found.")

@@ -14,6 +14,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Stored
 
 from ...jobs import queue
 from ...web import policy
@@ -92,14 +93,14 @@ def in_cinders_words() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-def enqueue(connection: Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
+def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:
     """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
     queue.enqueue(
         connection,
         kind,
         instances=instances,
         variables={name: [resource_id] for name, resource_id in ids.items()},
-        project_id=row["project_id"],
+        project_id=row.project_id,
         user_id=current().user_id,
         request_id=request_id(),
     )

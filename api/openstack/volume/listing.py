@@ -18,7 +18,16 @@ from ...web.context import current
 from ...web.errors import BadRequestError
 
 Record = dict[str, t.Any]
-View = t.Callable[[Record], Record]
+
+
+class HasId(t.Protocol):
+    """What can be listed: a marker names it by its id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Listed = t.TypeVar("Listed", bound=HasId)
 
 MAX_LIMIT = 1000
 FILTERS: dict[str, str] = {  # of clients: what our views call it
@@ -61,7 +70,9 @@ def project_asked_for() -> str | None:
     return args.get("project_id") or None
 
 
-def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Record:
+def page(
+    kind: str, rows: t.Sequence[Listed], full: t.Callable[[Listed], Record], shown: t.Callable[[Listed], Record]
+) -> Record:
     """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
     filters and sorts by. Raises BadRequestError for a query that means nothing."""
     args = request.args
@@ -82,19 +93,19 @@ def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Record
     body: Record = {kind: [shown(row) for row, _view in pairs[:limit]]}
     if limit and len(pairs) >= limit:  # as in Cinder, a full page has one after it, be that empty
         kept = [(name, value) for name, value in args.items() if name not in ("marker", "offset")]
-        query = urllib.parse.urlencode([*kept, ("marker", pairs[limit - 1][0]["id"])])
+        query = urllib.parse.urlencode([*kept, ("marker", pairs[limit - 1][0].id)])
         body[f"{kind}_links"] = [{"rel": "next", "href": f"{request.base_url}?{query}"}]
     if args.get("with_count", "").lower() in ("true", "1"):
         body["count"] = count
     return body
 
 
-def _start(pairs: t.Sequence[tuple[Record, Record]]) -> int:
+def _start(pairs: t.Sequence[tuple[HasId, Record]]) -> int:
     marker = request.args.get("marker")
     if marker is None:
         return 0
     for index, (row, _view) in enumerate(pairs):
-        if row["id"] == marker:
+        if row.id == marker:
             return index + 1
     raise NotFoundError(f"marker [{marker[:60]}] not found")
 

@@ -9,7 +9,8 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Snapshot, snapshots_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
@@ -33,7 +34,7 @@ def list_snapshots_in_detail() -> Answer:
     return _listed(views.snapshot)
 
 
-def _listed(shown: listing.View) -> Answer:
+def _listed(shown: t.Callable[[Snapshot], Record]) -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=listing.project_asked_for())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
@@ -52,7 +53,7 @@ def create_snapshot() -> Answer:
     return {"snapshot": views.new_snapshot(create(validation.body(schemas.SNAPSHOT)["snapshot"]))}, 202
 
 
-def create(body: Record) -> Record:
+def create(body: Record) -> Snapshot:
     """Record the snapshot that `body` asks for, and have it taken."""
     with writing_ledger() as connection, in_cinders_words():
         wanted = {
@@ -62,7 +63,7 @@ def create(body: Record) -> Record:
             "force": schemas.truth(body.get("force")) or speaks(66),
         }
         row = volume_snapshots.create_snapshot(connection, current().project, wanted)
-        if row["status"] == "creating":
+        if row.status == "creating":
             _enqueue(connection, "volume_snapshot_create", row)
     return row
 
@@ -89,11 +90,9 @@ def remove(number: str, force: bool) -> None:
         _enqueue(connection, "volume_snapshot_delete", row)
 
 
-def _enqueue(connection: t.Any, kind: str, row: Record) -> None:
-    of = volumes.one_volume(connection, row["volume_id"])
-    enqueue(
-        connection, kind, row, [attachment["instance_uuid"] for attachment in of["attachments"]], snapshots=row["id"]
-    )
+def _enqueue(connection: Connection, kind: str, row: Snapshot) -> None:
+    of = volumes.one_volume(connection, row.volume_id)
+    enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
 
 
 ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}
@@ -129,7 +128,7 @@ def act_on_snapshot(number: str) -> Answer:
 @policy.allows("volume:read")
 def list_snapshot_metadata(number: str) -> Answer:
     with reading_ledger() as connection:
-        return {"metadata": volume_snapshots.one_snapshot(connection, number, whose())["metadata"]}, 200
+        return {"metadata": volume_snapshots.one_snapshot(connection, number, whose()).metadata}, 200
 
 
 @volume.route("/<project>/snapshots/<number>/metadata", methods=["POST", "PUT"])
@@ -148,7 +147,7 @@ def write_snapshot_metadata(number: str) -> Answer:
 @policy.allows("volume:read")
 def show_snapshot_metadata(number: str, key: str) -> Answer:
     with reading_ledger() as connection:
-        metadata = volume_snapshots.one_snapshot(connection, number, whose())["metadata"]
+        metadata = volume_snapshots.one_snapshot(connection, number, whose()).metadata
     return {"meta": {key: found(metadata, key)}}, 200
 
 
@@ -168,6 +167,6 @@ def remove_snapshot_metadata(number: str, key: str) -> Answer:
 def _describe(number: str, changed: t.Callable[[Record], Record]) -> Record:
     with writing_ledger() as connection, in_cinders_words():
         row = volume_snapshots.one_snapshot(connection, number, whose())
-        wanted = {"metadata": changed(row["metadata"])}
+        wanted = {"metadata": changed(row.metadata)}
         row = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose())
-    return t.cast("Record", row["metadata"])
+    return t.cast("Record", row.metadata)

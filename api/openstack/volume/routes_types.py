@@ -11,6 +11,8 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ...web import policy, validation
@@ -29,7 +31,7 @@ def list_types() -> Answer:
         rows = volume_access.types_seen(connection, caller.project, caller.is_admin)
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
-        rows = [row for row in rows if row["is_public"] == (asked == "true")]
+        rows = [row for row in rows if row.is_public == (asked == "true")]
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
@@ -82,7 +84,7 @@ def delete_type(number: str) -> Answer:
 @policy.allows("volume:read")
 def list_specs(number: str) -> Answer:
     with reading_ledger() as connection:
-        return {"extra_specs": _seen(connection, number)["extra_specs"]}, 200
+        return {"extra_specs": _seen(connection, number).extra_specs}, 200
 
 
 @volume.post("/<project>/types/<number>/extra_specs")
@@ -98,7 +100,7 @@ def add_specs(number: str) -> Answer:
 @policy.allows("volume:read")
 def show_spec(number: str, key: str) -> Answer:
     with reading_ledger() as connection:
-        return {key: _spec(_seen(connection, number)["extra_specs"], key)}, 200
+        return {key: _spec(_seen(connection, number).extra_specs, key)}, 200
 
 
 @volume.put("/<project>/types/<number>/extra_specs/<key>")
@@ -126,8 +128,8 @@ def remove_spec(number: str, key: str) -> Answer:
 
 def _specify(number: str, changed: t.Callable[[Record], Record]) -> Record:
     with writing_ledger() as connection, as_bad_request():
-        specs = changed(_seen(connection, number)["extra_specs"])
-        return t.cast("Record", volume_types.change_type(connection, number, {"extra_specs": specs})["extra_specs"])
+        specs = changed(_seen(connection, number).extra_specs)
+        return t.cast("Record", volume_types.change_type(connection, number, {"extra_specs": specs}).extra_specs)
 
 
 def _spec(specs: Record, key: str) -> t.Any:
@@ -156,10 +158,10 @@ ACCESS: Record = {
 def list_access(number: str) -> Answer:
     with reading_ledger() as connection:
         row = _seen(connection, number)
-        if row["is_public"]:
+        if row.is_public:
             raise NotFoundError("Access list not available for public volume types.")
-        projects = volume_access.projects_of(connection, row["id"])
-    access = [{"volume_type_id": row["id"], "project_id": project} for project in projects]
+        projects = volume_access.projects_of(connection, row.id)
+    access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
     return {"volume_type_access": access}, 200
 
 
@@ -174,6 +176,6 @@ def change_access(number: str) -> Answer:
     return "", 202
 
 
-def _seen(connection: t.Any, number: str) -> Record:
+def _seen(connection: Connection, number: str) -> VolumeType:
     caller = current()
     return volume_access.type_seen(connection, number, caller.project, caller.is_admin)

@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
     checked_host_mount,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_access,
     volume_attachments,
@@ -71,8 +72,8 @@ def _extend(number: str, said: Record) -> Answer:
             request_id=request_id(),
             user_id=current().user_id,
         )
-        if row["status"] == "extending":
-            servers = [attachment["instance_uuid"] for attachment in row["attachments"]]
+        if row.status == "extending":
+            servers = [attachment.instance_uuid for attachment in row.attachments]
             enqueue(connection, "volume_extend", row, servers, volumes=number)
     return "", 202
 
@@ -99,7 +100,7 @@ def _attach(number: str, said: Record) -> Answer:
 
 def attach(
     connection: Connection, number: str, server: str, device: str | None = None, readonly: bool = False
-) -> Record:
+) -> Attachment:
     """Begin to give a volume to a server; returns the attachment."""
     row = volumes.one_volume(connection, number, whose())
     made = volume_attachments.begin_attach(
@@ -112,7 +113,7 @@ def attach(
         request_id=request_id(),
         user_id=current().user_id,
     )
-    enqueue(connection, "volume_attach", row, [server], attachments=made["id"])
+    enqueue(connection, "volume_attach", row, [server], attachments=made.id)
     return made
 
 
@@ -120,26 +121,20 @@ def _detach(number: str, said: Record, force: bool = False) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
         wanted = said.get("attachment_id")
-        theirs = [attachment for attachment in row["attachments"] if wanted in (None, attachment["id"])]
+        theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
         if theirs:
-            detach(connection, row, theirs[0]["instance_uuid"], force)
-        elif wanted is not None or row["status"] != "available":  # else it is so already, as in Cinder
+            detach(connection, row, theirs[0].instance_uuid, force)
+        elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
             raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
     return "", 202
 
 
-def detach(connection: Connection, row: Record, server: str, force: bool = False) -> None:
+def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(
-        connection,
-        row["id"],
-        server,
-        project_id=whose(),
-        request_id=request_id(),
-        user_id=current().user_id,
-        force=force,
+        connection, row.id, server, project_id=whose(), request_id=request_id(), user_id=current().user_id, force=force
     )
-    enqueue(connection, "volume_detach", row, [server], attachments=gone["id"])
+    enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
 
 
 def _begin_detaching(number: str, _said: Record) -> Answer:
@@ -166,7 +161,7 @@ def _set_readonly(number: str, said: Record) -> Answer:
     readonly = schemas.truth(said["readonly"])
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
-        metadata = {**row["metadata"], "readonly": str(readonly)}  # where Cinder's clients look
+        metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
         wanted = {"readonly": readonly, "metadata": metadata}
         volumes.update_volume(connection, number, wanted, project_id=whose())
     return "", 202
@@ -196,7 +191,7 @@ def _retype(number: str, said: Record) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
         try:
-            of_type = volume_access.type_seen(connection, said["new_type"], row["project_id"], caller.is_admin)
+            of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, caller.is_admin)
         except NotFoundError as error:  # of the volume it would say that there is none
             raise BadRequestError(f"Invalid volume type: {error}") from error
         volumes.retype(connection, number, of_type, project_id=whose())
@@ -205,7 +200,7 @@ def _retype(number: str, said: Record) -> Answer:
 
 def _show_image_metadata(number: str, _said: Record) -> Answer:
     with reading_ledger() as connection:
-        image = volumes.one_volume(connection, number, whose())["image"]
+        image = volumes.one_volume(connection, number, whose()).image
     return {"metadata": views.image_metadata(image) if image else {}}, 200
 
 
@@ -223,14 +218,14 @@ def _describe_image(number: str, changed: t.Callable[[Record], Record]) -> Recor
     """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
-        if not row["image"]:
+        if not row.image:
             raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
-        properties = volumes.checked_metadata(changed(row["image"].get("properties") or {}))
+        properties = volumes.checked_metadata(changed(row.image.get("properties") or {}))
         # a volume that waits for its data is what servers start from that hosts inject into
-        before = row["image"].get("properties") or {}
-        check_new(str(row["image"].get("name")), properties, before)
+        before = row.image.get("properties") or {}
+        check_new(str(row.image.get("name")), properties, before)
         checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
-        image = {**row["image"], "properties": properties}
+        image = {**row.image, "properties": properties}
         volume_access.describe_image(connection, number, image)
     return image
 

@@ -12,7 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
@@ -36,7 +36,7 @@ def list_volumes_in_detail() -> Answer:
     return _listed(views.volume)
 
 
-def _listed(shown: listing.View) -> Answer:
+def _listed(shown: t.Callable[[Volume], Record]) -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
@@ -47,11 +47,11 @@ def _listed(shown: listing.View) -> Answer:
 def summarize() -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
-    body: Record = {"total_size": sum(row["size_gb"] for row in rows), "total_count": len(rows)}
+    body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
     if speaks(36):
         values: dict[str, set[str]] = {}
         for row in rows:
-            for key, value in row["metadata"].items():
+            for key, value in row.metadata.items():
                 values.setdefault(key, set()).add(value)
         body["metadata"] = {key: sorted(values) for key, values in values.items()}
     return {"volume-summary": body}, 200
@@ -70,14 +70,14 @@ def create_volume() -> Answer:
     return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
 
 
-def create(body: Record) -> Record:
+def create(body: Record) -> Volume:
     """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.create_volume(connection, current().project, _wanted(connection, body))
-        if row["status"] == "creating":
-            enqueue(connection, "volume_create", row, volumes=row["id"])
+        if row.status == "creating":
+            enqueue(connection, "volume_create", row, volumes=row.id)
     return row
 
 
@@ -139,7 +139,7 @@ def remove(number: str, force: bool, cascade: bool = False) -> None:
     begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
     with writing_ledger() as connection, in_cinders_words():
         row = begin(connection, number, project_id=whose(), force=force)
-        if row["made_at"] is None and row["host"] is None:
+        if row.made_at is None and row.host is None:
             volumes.finish_delete(connection, number)  # it is nowhere yet
         else:
             enqueue(connection, "volume_delete", row, volumes=number)
@@ -152,7 +152,7 @@ def remove(number: str, force: bool, cascade: bool = False) -> None:
 @policy.allows("volume:read")
 def list_metadata(number: str) -> Answer:
     with reading_ledger() as connection:
-        return {"metadata": volumes.one_volume(connection, number, whose())["metadata"]}, 200
+        return {"metadata": volumes.one_volume(connection, number, whose()).metadata}, 200
 
 
 @volume.route("/<project>/volumes/<number>/metadata", methods=["POST", "PUT"])
@@ -171,7 +171,7 @@ def write_metadata(number: str) -> Answer:
 @policy.allows("volume:read")
 def show_metadata(number: str, key: str) -> Answer:
     with reading_ledger() as connection:
-        metadata = volumes.one_volume(connection, number, whose())["metadata"]
+        metadata = volumes.one_volume(connection, number, whose()).metadata
     return {"meta": {key: found(metadata, key)}}, 200
 
 
@@ -191,8 +191,8 @@ def remove_metadata(number: str, key: str) -> Answer:
 def _describe(number: str, changed: t.Callable[[Record], Record]) -> Record:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
-        row = volumes.update_volume(connection, number, {"metadata": changed(row["metadata"])}, project_id=whose())
-    return t.cast("Record", row["metadata"])
+        row = volumes.update_volume(connection, number, {"metadata": changed(row.metadata)}, project_id=whose())
+    return t.cast("Record", row.metadata)
 
 
 def one_of(key: str) -> Record:

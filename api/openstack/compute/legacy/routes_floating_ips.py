@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
 
 from ....web import policy, validation
 from ....web.context import Caller, current
@@ -50,7 +51,7 @@ REMOVE: Record = {
 def list_floating_ip_pools_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.pools_seen(connection)
-    return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
+    return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
 
 
 @compute_legacy.get("/os-floating-ips")
@@ -96,16 +97,16 @@ def add(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> 
     _check_action()
     floating = _of_address(connection, value["address"])
     ports = network_records.interfaces_of(connection, caller.project, server.uuid)
-    ports = [port for port in ports if port["ip"] is not None]
+    ports = [port for port in ports if port.ip is not None]
     if not ports:
         raise BadRequestError("No fixed IPs associated to instance")
     if "fixed_address" in value:
-        ports = [port for port in ports if port["ip"] == value["fixed_address"]]
+        ports = [port for port in ports if port.ip == value["fixed_address"]]
         if not ports:
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():
         try:
-            associate(connection, floating["id"], ports[0])
+            associate(connection, floating.id, ports[0])
         except (ConflictError, NeutronError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
@@ -114,10 +115,10 @@ def remove(connection: Connection, server: t.Any, value: t.Any, caller: Caller) 
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
-    if floating["instance_uuid"] != server.uuid:
+    if floating.instance_uuid != server.uuid:
         raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
     with as_bad_request():
-        associate(connection, floating["id"], None)
+        associate(connection, floating.id, None)
 
 
 def _check_action() -> None:
@@ -125,9 +126,9 @@ def _check_action() -> None:
         raise BadRequestError("There is no such action: use the Network service for floating IPs.")
 
 
-def _of_address(connection: Connection, address: str) -> Record:
+def _of_address(connection: Connection, address: str) -> FloatingIp:
     for row in network_records.floating_ips_of(connection, current().reach):
-        if row["address"] == address:
+        if row.address == address:
             return row
     raise NotFoundError(f"floating IP {address} not found")
 
@@ -135,23 +136,23 @@ def _of_address(connection: Connection, address: str) -> Record:
 def _pool(connection: Connection, wanted: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
     for row in network_records.pools_seen(connection):
-        if wanted in (row["name"], network_records.pool_network_id(row["name"])):
-            return str(row["name"])
+        if wanted in (row.name, network_records.pool_network_id(row.name)):
+            return row.name
     raise NotFoundError("Floating IP pool not found.")
 
 
-def _found(connection: Connection, number: str) -> Record:
+def _found(connection: Connection, number: str) -> FloatingIp:
     found = network_records.floating_ips_of(connection, current().reach, number)
     if not found:
         raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
     return found[0]
 
 
-def _floating(row: Record) -> Record:
+def _floating(row: FloatingIp) -> Record:
     return {
-        "id": row["id"],
-        "ip": row["address"],
-        "pool": row["pool"],
-        "fixed_ip": row["fixed_ip"],
-        "instance_id": row["instance_uuid"],
+        "id": row.id,
+        "ip": row.address,
+        "pool": row.pool,
+        "fixed_ip": row.fixed_ip,
+        "instance_id": row.instance_uuid,
     }

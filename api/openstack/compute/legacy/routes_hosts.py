@@ -11,8 +11,10 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from ....web import policy, validation
@@ -34,7 +36,7 @@ def list_hosts() -> Answer:
     zone = request.args.get("zone")
     with reading_ledger() as connection:
         rows = hypervisor_records.hosts(connection, int(time.time()))
-    hosts = [{"host_name": row["name"], "service": "compute", "zone": row["state"].zone} for row in rows]
+    hosts = [{"host_name": row.name, "service": "compute", "zone": row.state.zone} for row in rows]
     return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
 
@@ -43,7 +45,7 @@ def list_hosts() -> Answer:
 @since("2.1", "2.42")
 def show_host(name: str) -> Answer:
     with reading_ledger() as connection:
-        state = _host(connection, name)["state"]
+        state = _host(connection, name).state
         servers = instances_by(connection, hosts=[name])
     resources = [
         _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
@@ -104,9 +106,9 @@ def create_events() -> Answer:
     raise ForbiddenError("nothing outside is waited for here: no events of servers are taken")
 
 
-def _host(connection: t.Any, name: str) -> Record:
+def _host(connection: Connection, name: str) -> Host:
     for row in hypervisor_records.hosts(connection, int(time.time())):
-        if row["name"] == name:
+        if row.name == name:
             return row
     raise NotFoundError(f"Compute host {name[:255]} could not be found.")
 

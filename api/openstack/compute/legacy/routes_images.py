@@ -199,7 +199,7 @@ def _images(view: t.Callable[[Record], Record]) -> Answer:
     if "changes-since" in args:
         since_then = moment("changes-since") or 0
         rows = [row for row in rows if row["updated_at"] >= since_then]
-    rows, links = paging.page(rows, "id", "image")
+    rows, links = paging.page(rows, lambda row: row["id"], "image")
     body: Record = {"images": [view(row) for row in rows]}
     if links:
         body["images_links"] = links

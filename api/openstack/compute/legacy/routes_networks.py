@@ -13,6 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
@@ -232,10 +233,10 @@ def list_networks_here(kind: str) -> Answer:
 def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
         for row in network_records.networks_seen(connection, current().reach):
-            if row["uuid"] == network_id:
+            if row.uuid == network_id:
                 return {"network": _network(row)}, 200
     raise NotFoundError("Network not found")
 
 
-def _network(row: Record) -> Record:
-    return {"id": row["uuid"], "label": row["name"], "cidr": row["cidr"]}
+def _network(row: Network) -> Record:
+    return {"id": row.uuid, "label": row.name, "cidr": row.cidr}

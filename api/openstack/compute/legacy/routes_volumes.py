@@ -8,6 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Snapshot,
+    Volume,
     snapshots_by,
     volumes_by,
 )
@@ -127,39 +129,34 @@ def delete_snapshot_here(snapshot_id: str) -> Answer:
     return "", 202
 
 
-def _volume(row: Record) -> Record:
+def _volume(row: Volume) -> Record:
     attached = [
-        {
-            "id": row["id"],
-            "volumeId": row["id"],
-            "serverId": attachment["instance_uuid"],
-            "device": cinders.device(attachment),
-        }
-        for attachment in row["attachments"]
-        if attachment["attached_at"]
+        {"id": row.id, "volumeId": row.id, "serverId": attachment.instance_uuid, "device": cinders.device(attachment)}
+        for attachment in row.attachments
+        if attachment.attached_at
     ]
     return {
-        "id": row["id"],
-        "status": row["status"],
-        "size": row["size_gb"],
-        "availabilityZone": row["availability_zone"] or "nova",
-        "createdAt": cinders.time(row["created_at"]),
+        "id": row.id,
+        "status": row.status,
+        "size": row.size_gb,
+        "availabilityZone": row.availability_zone or "nova",
+        "createdAt": cinders.time(row.created_at),
         "attachments": attached or [{}],  # as Nova
         "displayName": cinders.name(row),
-        "displayDescription": row["description"],
-        "volumeType": row["type"],
-        "snapshotId": row["snapshot_id"],
-        "metadata": row["metadata"],
+        "displayDescription": row.description,
+        "volumeType": row.type,
+        "snapshotId": row.snapshot_id,
+        "metadata": row.metadata,
     }
 
 
-def _snapshot(row: Record) -> Record:
+def _snapshot(row: Snapshot) -> Record:
     return {
-        "id": row["id"],
-        "status": row["status"],
-        "size": row["size_gb"],
-        "createdAt": cinders.time(row["created_at"]),
+        "id": row.id,
+        "status": row.status,
+        "size": row.size_gb,
+        "createdAt": cinders.time(row.created_at),
         "displayName": cinders.name(row),
-        "displayDescription": row["description"],
-        "volumeId": row["volume_id"],
+        "displayDescription": row.description,
+        "volumeId": row.volume_id,
     }

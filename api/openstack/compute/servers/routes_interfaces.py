@@ -132,7 +132,7 @@ def _only_network(connection: Connection, project_id: str) -> t.Any:
         raise BadRequestError("No specific network was requested and none are available.")
     if len(seen) > 1:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return interfaces.network_named(connection, project_id, uuid=seen[0]["uuid"])
+    return interfaces.network_named(connection, project_id, uuid=seen[0].uuid)
 
 
 def _enqueue(connection: Connection, kind: str, row: t.Any) -> None:

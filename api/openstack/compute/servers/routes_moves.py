@@ -187,7 +187,7 @@ def list_migrations() -> Answer:
         flavors = migration_records.flavor_ids(connection)
     links: list[dict[str, t.Any]] = []
     if paged:
-        rows, links = paging.page(rows, "uuid", "migration")
+        rows, links = paging.page(rows, lambda row: row["uuid"], "migration")
     body: dict[str, t.Any] = {"migrations": [_shown(row, flavors) for row in rows]}
     if links:
         body["migrations_links"] = links

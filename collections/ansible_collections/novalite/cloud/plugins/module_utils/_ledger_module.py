@@ -24,7 +24,7 @@ from ._json import Json, JsonMapping, JsonObject
 
 Params = JsonMapping
 Judge = t.Callable[[JsonMapping], None]  # raises NovaliteError where a result must not be
-Operation = t.Callable[[t.Any, Params], JsonObject]
+Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connection, which is not known here
 
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
 ATTEMPTS = 5
@@ -62,7 +62,7 @@ def run_operation(operation: Operation, params: Params, check_mode: bool, judge:
     (params, check_mode), and is left to open the ledger.
     """
     if getattr(operation, "opens_by_itself", False):
-        return plain(t.cast(t.Any, operation)(plain(params), check_mode))
+        return plain(t.cast("t.Callable[[Params, bool], JsonObject]", operation)(plain(params), check_mode))
     from ._ledger.db.engine import open_ledger, transaction
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)

@@ -75,7 +75,10 @@ def chosen_nics(
         )
     if address is not None and len(on) > 1:
         raise NovaliteError(f"address {address} for {len(on)} interfaces of '{domain}': name one network as well")
-    return [OwnNic(nic["mac"], _ref(row), _address(domain, nic, row, address)) for nic, row in on]
+    return [
+        OwnNic(nic["mac"], NetworkRef(row.id, row.name, row.cidr or ""), _address(domain, nic, row, address))
+        for nic, row in on
+    ]
 
 
 def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNic]) -> list[KeptAddress]:
@@ -131,11 +134,7 @@ def _networks(connection: sa.Connection, project_id: str) -> dict[str, NetworkRo
     return {row.bridge: t.cast(NetworkRow, row) for row in rows}
 
 
-def _ref(row: t.Any) -> NetworkRef:
-    return NetworkRef(row.id, row.name, row.cidr)
-
-
-def _address(domain: str, nic: FoundNic, row: t.Any, told: str | None) -> int | None:
+def _address(domain: str, nic: FoundNic, row: NetworkRow, told: str | None) -> int | None:
     if row.cidr is None:
         return None
     if told is not None:

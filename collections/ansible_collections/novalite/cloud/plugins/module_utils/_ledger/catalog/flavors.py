@@ -39,7 +39,7 @@ def write_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.
             else:
                 connection.execute(sa.update(table).where(table.c.name == name).values(**after))
     rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
-    return changes.result("flavors", rows)
+    return changes.result("flavors", [{**row} for row in rows])
 
 
 def remove_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:

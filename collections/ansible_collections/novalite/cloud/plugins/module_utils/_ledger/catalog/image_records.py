@@ -187,9 +187,9 @@ def _checked(image_id: str, wanted: t.Mapping[str, t.Any], known: t.Mapping[str,
         check_range(f"{what}: {key}", wanted[key], 0)
     properties = checked_properties(image_id, wanted["properties"], known)
     tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
-    for kind, found in (("properties", properties), ("tags", tags)):
-        if len(found) > MOST:
-            raise NovaliteError(f"{what}: {len(found)} {kind}, and {MOST} is the limit")
+    for kind, values in (("properties", properties), ("tags", tags)):
+        if len(values) > MOST:
+            raise NovaliteError(f"{what}: {len(values)} {kind}, and {MOST} is the limit")
     return t.cast("Record", properties), tags
 
 

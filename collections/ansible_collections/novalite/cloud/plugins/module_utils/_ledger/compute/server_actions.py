@@ -20,13 +20,14 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
+from ..catalog import image_snapshots
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
 from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
-from . import action_effects, moves
+from . import moves, rebuilds, rescues
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
 SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
@@ -83,6 +84,15 @@ _LEFT_IN = {
     PAUSED: (("active",), "paused"),
     SHUTDOWN: (("active", "paused", "rescued"), "stopped"),
 }
+
+
+# What some actions write beside the states: an image that is made, another image that a server stands on.
+# (connection, the instance's row as it was, the action's details, which it may add to) -> what to write to the instance
+_Begun = t.Callable[[sa.Connection, InstanceRow, JsonObject], JsonObject]
+# (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
+_Ended = t.Callable[[sa.Connection, InstanceRow, JsonObject, t.Optional[str], JsonMapping], JsonObject]
+_BEGUN: dict[str, _Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
+_ENDED: dict[str, _Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}
 
 
 def action_of(name: str, details: JsonMapping | None = None) -> Action:
@@ -165,7 +175,7 @@ def begin(
     if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
         raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
     of_each = {row.uuid: dict(details or {}) for row in rows}
-    if effect := action_effects.BEGUN.get(action):
+    if effect := _BEGUN.get(action):
         for row in rows:
             if values := effect(connection, row, of_each[row.uuid]):
                 connection.execute(sa.update(instance).where(instance.c.id == row.id).values(**values))
@@ -190,12 +200,12 @@ def finish(
     An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
     before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
     without it, what a success means. After an error the instance is what it was before, unless its power state says
-    that the action got half way, or action_effects has it otherwise. `said` is what else its host told of each UUID.
+    that the action got half way, or its effect has it otherwise. `said` is what else its host told of each UUID.
     """
     now = int(time.time())
     rows = _rows(connection, uuids, missing_ok=True)
     message = None if error is None else actions.one_line(error) or "no reason was given"
-    effect = action_effects.ENDED.get(action)
+    effect = _ENDED.get(action)
     begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
     changed = []
     for row in rows:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..db.tables import instance, instance_security_group, keypair, security_group
 from ..db.tables_ec2 import ec2_instance, ec2_keypair
 from ..queries import server_listing
-from ..queries.volume_views import attachments_by
+from ..queries.volume_views import Attachment, attachments_by
 
 Record = dict[str, t.Any]
 
@@ -93,10 +93,10 @@ def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Attachment]]:
+    found: dict[str, list[Attachment]] = {}
     for attachment in attachments_by(connection, instances=uuids) if uuids else ():
-        found.setdefault(attachment["instance_uuid"], []).append(attachment)
+        found.setdefault(attachment.instance_uuid, []).append(attachment)
     return found
 
 

@@ -81,7 +81,7 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[st
         volumes.settle(connection, variables.get("volumes") or [], reason)
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
-        volume_attachments.settle(connection, [attachment["volume_id"] for attachment in held], reason)
+        volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

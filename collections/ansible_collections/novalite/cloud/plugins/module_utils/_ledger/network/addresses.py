@@ -22,6 +22,8 @@ from ..._model.instance import Instance, Nic
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
+from ..db.tables_addresses import OF_HOST
+from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
 
@@ -79,15 +81,15 @@ def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | 
     return wanted
 
 
-def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, t.Any]:
-    found = {row.id: row for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)})}
+def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, Network]:
+    found = {row["id"]: Network(**row) for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)}).mappings()}
     for network_id in wanted:
         if network_id not in found:
             raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
     return found
 
 
-def _host_serves(row: t.Any) -> bool:
+def _host_serves(row: Network) -> bool:
     """Whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
     return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
@@ -96,11 +98,11 @@ def _own_addresses(hosts: t.Mapping[str | None, str]) -> dict[str, str | None]:
     for host, name in hosts.items():
         if not host:
             raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
-    return {f"dhcp:{host}": None for host in hosts}
+    return {OF_HOST + host: None for host in hosts if host}
 
 
 def claim_addresses(
-    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
     """Give each of `owners` in the network `row` the address that it names, or (None) any; all of them, or none.
 
@@ -118,7 +120,7 @@ def claim_addresses(
 
 
 def _claim_once(
-    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
     owned, had = held_by(connection, row.id, list(owners))
     missing = [owner for owner in owners if owner not in owned]
@@ -149,7 +151,7 @@ def _claim_once(
 
 
 def _filled(
-    one: Instance,
+    server: Instance,
     texts: t.Mapping[int, t.Mapping[str, str]],
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
@@ -158,8 +160,8 @@ def _filled(
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics: list[Nic] = []
     new: dict[str, str] = {}
-    host = f"dhcp:{one.get('host')}"
-    for nic in one["nics"]:
+    host = f"{OF_HOST}{server.get('host')}"
+    for nic in server["nics"]:
         of_network, owner = nic["network"], f"vif:{nic['id']}"
         of_owners = texts[of_network["id"]]
         address = of_owners[owner]
@@ -167,10 +169,10 @@ def _filled(
             new[of_network["name"]] = address
         nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
     if new:
-        name = one["name"]  # another project may have one of the same name in the same call
+        name = server["name"]  # another project may have one of the same name in the same call
         changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
         changes.after[name] = {**changes.after.get(name, {}), **new}
-    return {**one, "nics": nics}
+    return {**server, "nics": nics}
 
 
 def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: int | None = None) -> int:
@@ -197,7 +199,7 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     True when it was given back; false when the host had none, or an instance on it still has an address of the
     network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
     """
-    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}")
+    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == OF_HOST + host)
     # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
     # that the next one sees what they did
     connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()

@@ -19,6 +19,7 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
+from ..db.tables_addresses import HELD
 from ..identity.quotas import check_quota
 from ..queries import adopted
 from ..queries.lookups import project_by_name, unknown, unknown_server
@@ -80,7 +81,7 @@ def _begin(connection: sa.Connection, project: str, items: t.Sequence[Item], abs
 def _result(work: _Work, shown: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     result = work.changes.result("floating_ips", shown)
     result["hosts"] = sorted(work.hosts)
-    result["holders"] = list(dict.fromkeys(one["host"] for one in result["floating_ips"] if one["host"]))
+    result["holders"] = list(dict.fromkeys(record["host"] for record in result["floating_ips"] if record["host"]))
     if work.warnings:
         result["warnings"] = work.warnings
     return result
@@ -227,9 +228,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         .select_from(
             instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(
-                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-            )
+            .outerjoin(fixed_ip, HELD)
         )
         .where(mine, instance.c.name == name)
         .order_by(vif.c.position)
@@ -321,9 +320,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
             .outerjoin(vif, vif.c.id == table.c.vif_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(
-                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-            )
+            .outerjoin(fixed_ip, HELD)
         )
         .where(*conditions)
         .order_by(table.c.address)

@@ -210,12 +210,12 @@ def _blueprints(
     groups = {record["name"]: record["id"] for record in found}
     network_names = dict.fromkeys(nic.name for request in requests for nic in request.networks or ())
     found = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
-    networks: dict[str, JsonMapping] = {record["name"]: record for record in found}
+    networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in found}
     alone: tuple[NetworkRequest, ...] = ()
     if lone := next((request for request in requests if request.networks is None), None):
         only = _only_network(connection, owner, lone.name)
-        networks[only["name"]] = only
-        alone = (NetworkRequest(only["name"]),)
+        networks[only.name] = only
+        alone = (NetworkRequest(only.name),)
 
     blueprints = []
     for request in requests:
@@ -236,7 +236,7 @@ def _blueprints(
                 flavor=flavor,
                 image=image,
                 public_key=None if request.key is None else keys[request.key]["public_key"],
-                nics=tuple((_ref(networks[nic.name]), nic.fixed_ip) for nic in nics),
+                nics=tuple((networks[nic.name], nic.fixed_ip) for nic in nics),
                 # None stands for the project's default group, which may have to be made first
                 group_ids=tuple(groups.get(name) for name in request.security_groups),
                 volumes=volumes,
@@ -256,7 +256,7 @@ def _named(requests: list[ServerRequest], field: str, required: bool = True) -> 
     return list(names)
 
 
-def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> JsonMapping:
+def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
     seen = connection.execute(
         sa.select(network.c.name).where(network.c.owner.in_(["", owner["id"]])).distinct().order_by(network.c.name)
     ).scalars()
@@ -269,10 +269,7 @@ def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> J
             f"'{name}' names no network, and project '{owner['name']}' sees {len(names)} ({shown}): "
             "name one in networks"
         )
-    return lookups.network_by_name(connection, names[0], owner["id"])
-
-
-def _ref(record: JsonMapping) -> NetworkRef:
+    record = lookups.network_by_name(connection, names[0], owner["id"])
     return NetworkRef(record["id"], record["name"], record["cidr"])
 
 

@@ -167,7 +167,7 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     return hosts
 
 
-def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
+def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: bool) -> None:
     """Add these to the plans of their hosts by name and UUID alone."""
     for instance in instances:
         plan = hosts.setdefault(instance["host"] or "", {"names": [], "uuids": [], "domains": [], "starts": False})

@@ -14,16 +14,15 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
+from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
 from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
 
-Params = t.Mapping[str, t.Any]
 
-
-def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `volume_action`: see the module's documentation."""
     if params.get("outcomes") is not None:
         return _record(connection, params)
@@ -63,7 +62,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     under_way = {one["id"] for plan in hosts.values() for one in plan["work"]} | {one["id"] for one in nowhere}
     still = [one for one in [*ids, *attached, *copied] if one not in under_way]
     skipped += [{"id": one, "reason": "nothing of it is under way"} for one in still]
-    result: dict[str, t.Any] = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
+    result: JsonObject = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
     if changed:
         done = [one for each in hosts.values() for one in each["work"]]
@@ -84,54 +83,54 @@ def _server(connection: sa.Connection, owner: str, name: str) -> str:
     return str(found)
 
 
-def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+def _attach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
     """The id of the attachment that is under way; None where the server has the volume."""
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item.get("server") or "")
-    for there in one["attachments"]:
-        if there["instance_uuid"] != server:
+    for there in one.attachments:
+        if there.instance_uuid != server:
             continue
-        if one["status"] == "attaching" and takeover:
-            return str(there["id"])
-        if one["status"] in ("in-use", "extending"):
+        if one.status == "attaching" and takeover:
+            return str(there.id)
+        if one.status in ("in-use", "extending"):
             return None
     found = volume_attachments.begin_attach(
         connection,
-        one["id"],
+        one.id,
         server,
         device=item.get("device"),
         readonly=bool(item.get("readonly")),
         delete_on_termination=bool(item.get("delete_on_termination")),
     )
-    return str(found["id"])
+    return str(found.id)
 
 
-def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+def _detach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item["server"]) if item.get("server") else None
-    theirs = [there for there in one["attachments"] if server in (None, there["instance_uuid"])]
+    theirs = [there for there in one.attachments if server in (None, there.instance_uuid)]
     if not theirs:
         return None
-    if one["status"] == "detaching" and takeover:
-        return str(theirs[0]["id"])
-    return str(volume_attachments.begin_detach(connection, one["id"], server)["id"])
+    if one.status == "detaching" and takeover:
+        return str(theirs[0].id)
+    return str(volume_attachments.begin_detach(connection, one.id, server).id)
 
 
 def _snapshot(
-    connection: sa.Connection, owner: str, item: Params, absent: bool, limit_to: t.Collection[str] | None
+    connection: sa.Connection, owner: str, item: JsonMapping, absent: bool, limit_to: t.Collection[str] | None
 ) -> str | None:
     there = snapshots_by(connection, names=[item["name"]], project_id=owner)
     if absent:
-        if there and there[0]["status"] != "deleting":
-            volume_snapshots.begin_delete_snapshot(connection, there[0]["id"])
-        return str(there[0]["id"]) if there else None
+        if there and there[0].status != "deleting":
+            volume_snapshots.begin_delete_snapshot(connection, there[0].id)
+        return str(there[0].id) if there else None
     if there:
-        return None if there[0]["status"] == "available" else str(there[0]["id"])
+        return None if there[0].status == "available" else str(there[0].id)
     if not item.get("volume"):
         raise NovaliteError(f"snapshot {item['name']!r} does not exist yet: name the volume that it is to be of")
     of = volume_sources.volume_named(connection, owner, item["volume"])
-    params = {"volume_id": of["id"], "handle": item["name"], "description": item.get("description"), "force": True}
-    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to})["id"])
+    params = {"volume_id": of.id, "handle": item["name"], "description": item.get("description"), "force": True}
+    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to}).id)
 
 
 # --- how it went ----------------------------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ _FINISH: dict[str, _Finish] = {
 }
 
 
-def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`plans` ({host: plan}) were carried out, `outcomes` say how: what no outcome is about was not done."""
     said = {one["host"]: one for one in params["outcomes"]}
     errors, changed = [], False

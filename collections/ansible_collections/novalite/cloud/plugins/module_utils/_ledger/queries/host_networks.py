@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from ..._addressing.pools import to_text
 from ..._model.instance import Network
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_moves import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
@@ -55,7 +56,7 @@ def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, Netwo
 
 def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable[str]) -> dict[tuple[int, str], str]:
     """(network, host) -> the host's own address there."""
-    owners = {f"dhcp:{host}": host for host in hosts}
+    owners = {OF_HOST + host: host for host in hosts}
     rows = connection.execute(
         sa.select(fixed_ip.c.network_id, fixed_ip.c.owner, fixed_ip.c.ip).where(
             fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
@@ -79,7 +80,7 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
         .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
         .join(vif, vif.c.id == floating_ip.c.vif_id)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .join(fixed_ip, HELD)
         .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
         .order_by(floating_ip.c.address)
     )
@@ -95,7 +96,7 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     rows = connection.execute(
         sa.select(vif.c.network_id, vif.c.ipv6, instance.c.host, instance.c.uuid, instance.c.hostname, fixed_ip.c.ip)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .join(fixed_ip, HELD)
         .where(instance.c.deleted == 0, instance.c.host.is_not(None), vif.c.network_id.in_(sorted(ids)))
         .order_by(fixed_ip.c.ip)
     )

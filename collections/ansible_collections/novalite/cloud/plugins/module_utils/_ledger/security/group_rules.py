@@ -48,7 +48,7 @@ def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str
         .order_by(security_group_rule.c.id)
     )
     for row in connection.execute(query).mappings():
-        means = row["cidr"] if row["remote_group_id"] is not None else range_of(row)
+        means = row["cidr"] if row["remote_group_id"] is not None else range_of({**row})
         groups[row["group_id"]]["rules"].append({**row, "said_cidr": row["cidr"], "cidr": means})
     for group in groups.values():
         rules = group["rules"]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonObject
 from ..._model.instance import Image
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, types_by
@@ -47,11 +48,11 @@ def resolved(
     found = []
     for request in requests:
         if request.type is not None:
-            volume_access.check(connection, request.type, project_id, private_types)
+            volume_access.usable(connection, request.type, project_id, private_types)
         if request.source == VOLUME:
-            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "")["id"])
+            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "").id)
         elif request.source == SNAPSHOT:
-            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "")["id"])
+            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "").id)
         found.append(request)
     return tuple(found)
 
@@ -63,14 +64,14 @@ def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -
     """
     if root.source == SNAPSHOT:
         snapshot = volume_sources.snapshot_named(connection, project_id, root.of or "")
-        one = volume_sources.volume_of(connection, snapshot["volume_id"])
+        record = volume_sources.volume_of(connection, snapshot.volume_id)
     elif root.source == VOLUME:
-        one = volume_sources.volume_of(connection, root.of or "", project_id)
+        record = volume_sources.volume_of(connection, root.of or "", project_id)
     else:
         return NO_IMAGE
-    if not one["bootable"]:
-        raise NovaliteError(f"Block Device {one['id']} is not bootable.")
-    return image_of(one["image"]) if one["image"] else NO_IMAGE
+    if not record.bootable:
+        raise NovaliteError(f"Block Device {record.id} is not bootable.")
+    return image_of(record.image) if record.image else NO_IMAGE
 
 
 def give(
@@ -95,21 +96,21 @@ def give(
         if request.source == VOLUME:
             row = volumes.one_volume(connection, request.of or "", project_id)
         else:
-            params: dict[str, t.Any] = {
+            params: JsonObject = {
                 "size_gb": request.size_gb,
                 "type": request.type,
                 "user_id": user_id,
                 "deferred": True,
+                "private_types": True,  # resolved() has looked
+                "availability_zone": zone,
             }
-            params["private_types"] = True  # resolved() has looked
-            params["availability_zone"] = zone
             if request.source == IMAGE:
                 params["image"] = request.of or dict(image or {})
             elif request.source == SNAPSHOT:
                 params["snapshot_id"] = request.of
             row = volumes.create_volume(connection, project_id, params)
-        if row["host"] is not None:
-            places[row["host"]] = row["id"]
+        if row.host is not None:
+            places[row.host] = row.id
         volume_attachments.attach_new(
             connection,
             instance_uuid,
@@ -126,12 +127,12 @@ def give(
         raise ConflictError(f"Block Device Mapping is Invalid: no compute host has all that the server needs: {said}")
 
 
-def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, moving: bool) -> None:
+def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: bool) -> None:
     """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
     `moving` nothing goes: what they have on a share is theirs on their new hosts."""
     if kind == "build":
         for record in volumes_by(connection, instances=plan["uuids"]):
-            if record["made_at"] is not None:
+            if record.made_at is not None:
                 continue
             plan["volumes"].append(volume_plans.to_be_made(connection, record))
             # when the build fails: nobody else can have used them
@@ -157,7 +158,7 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         .join(instance, instance.c.uuid == table.c.instance_uuid)
         .where(mine, table.c.attached_at.is_(None))
     )
-    local = [volume_type["id"] for volume_type in _local(connection)]
+    local = [of_type.id for of_type in types_by(connection) if of_type.backend in LOCAL_BACKENDS]
     for row in connection.execute(query).all():
         connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
         volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
@@ -166,7 +167,3 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
             .where(volume.c.id == row.volume_id, volume.c.host.is_(None), volume.c.type_id.in_(local))
             .values(host=row.host)
         )
-
-
-def _local(connection: sa.Connection) -> list[dict[str, t.Any]]:
-    return [volume_type for volume_type in types_by(connection) if volume_type["backend"] in LOCAL_BACKENDS]
