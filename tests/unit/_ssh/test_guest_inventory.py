@@ -24,13 +24,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ssh.inventory impo
 UUID = "6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11"
 
 
-def nic(**changes: t.Any) -> dict[str, t.Any]:
+def nic(**changes: t.Any) -> t.Any:
     network = {"name": "private", "bridge": "br100", "isolated": False}
     own: dict[str, t.Any] = {"ip": "10.20.0.5", "ipv6": None, "mac": "fa:16:3e:00:00:01", "floating_ips": []}
     return {**own, "network": network, **changes}
 
 
-def instance(**changes: t.Any) -> dict[str, t.Any]:
+def instance(**changes: t.Any) -> t.Any:
     return {
         "uuid": UUID,
         "name": "web",
@@ -57,7 +57,7 @@ def listed(**changes: t.Any) -> dict[str, t.Any]:
 
 
 def test_nothing_secret_becomes_a_variable() -> None:
-    record = {**instance(), "user_data": "s3cret", "password_hash": "s3cret", "files": ["s3cret"]}
+    record: t.Any = {**instance(), "user_data": "s3cret", "password_hash": "s3cret", "files": ["s3cret"]}
     told = variables(guest(record, "nova"))
     assert "s3cret" not in repr(told)
     assert "AAAA" not in repr(told)

@@ -29,7 +29,7 @@ HYPERVISORS = {
 }
 
 
-def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> dict[str, t.Any]:
+def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> t.Any:
     nic = {"ip": ip, "network": {"bridge": "br100", "isolated": False}}
     return {"name": name, "uuid": uuid, "host": "hv1", "nics": [nic], "image": {"properties": {}}}
 
@@ -67,7 +67,7 @@ def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path:
 
 def test_one_tenants_user_name_leaves_the_others_their_ways_in(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "ssh_config"
-    hostile = {**guest("evil", "u-2", "10.20.0.6"), "image": {"properties": {"os_admin_user": 'a"b'}}}
+    hostile: t.Any = {**guest("evil", "u-2", "10.20.0.6"), "image": {"properties": {"os_admin_user": 'a"b'}}}
     path.write_text(render([hostile, guest("web", "u-1")], HYPERVISORS, "/k", None, str(path)))
     assert effective(path, "web")["hostname"] == "10.20.0.5"
     assert "evil" not in path.read_text()
@@ -81,8 +81,8 @@ def test_a_name_that_two_projects_use_is_no_alias() -> None:
 
 
 def test_an_instance_without_host_or_address_is_left_out() -> None:
-    homeless = {**guest("a", "u-1"), "host": None}
-    bare = {**guest("b", "u-2"), "nics": []}
+    homeless: t.Any = {**guest("a", "u-1"), "host": None}
+    bare: t.Any = {**guest("b", "u-2"), "nics": []}
     assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None, "/c")
 
 

@@ -41,6 +41,19 @@ class HostModuleError(NovaliteError):
         self.result = result
 
 
+def compared(before: JsonObject, after: JsonObject, **more: Json) -> Result:
+    """The result of a module that compares: `changed`, `more`, and the `diff` where there is one."""
+    diff = {} if before == after else {"diff": {"before": before, "after": after}}
+    return {"changed": bool(diff), **more, **diff}
+
+
+def each_for_itself(result: Result, errors: t.Iterable[str | None]) -> Result:
+    """`result`, to whose parts these `errors` belong, None where all went well. Raises HostModuleError with both."""
+    if messages := [error for error in errors if error]:
+        raise HostModuleError("; ".join(messages), **result)
+    return result
+
+
 def call_module(run: Run, call: HostCall) -> Result:
     """Return what a module that does `run` answers to `call`: its result, or `failed` and `msg`; always `changed`,
     and `warnings` if there are any.
@@ -51,8 +64,8 @@ def call_module(run: Run, call: HostCall) -> Result:
         result = {"changed": False, **error.result, "failed": True, "msg": str(error)}
     except NovaliteError as error:
         result = {"changed": False, "failed": True, "msg": str(error)}
-    if call.warnings:
-        result["warnings"] = list(call.warnings)
+    if warnings := [*result.pop("warnings", ()), *call.warnings]:
+        result["warnings"] = warnings
     return result
 
 

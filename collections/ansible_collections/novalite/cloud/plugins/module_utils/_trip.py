@@ -23,15 +23,38 @@ from ._json import JsonMapping, JsonObject
 MODULES = f"{__package__.rpartition('.')[0]}.modules"
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 
-Step = JsonMapping  # name, module, args, paths (the options that are paths on this host)
+
+class Step(t.TypedDict):
+    """What the controller has a module do here; `paths` are the options that are paths on this host."""
+
+    name: str
+    module: str
+    args: JsonObject
+    paths: list[str]
+    may_fail: bool
 
 
-def take(request: JsonMapping) -> list[Result]:
-    """Run `request["steps"]` until one fails; return `name`, `module`, `seconds` and `result` of each that was run.
+class Request(t.TypedDict):
+    steps: list[Step]
+    check_mode: bool
+    diff: bool
+
+
+class Done(t.TypedDict):
+    """How a step went."""
+
+    name: str
+    module: str
+    seconds: float
+    result: Result
+
+
+def take(request: Request) -> list[Done]:
+    """Run the steps of `request` until one fails; return how each went that was run.
 
     A result is what the module returns. One that says what is `missing` ends the trip: the controller has to bring it.
     """
-    steps: list[Result] = []
+    steps: list[Done] = []
     for step in request["steps"]:
         steps.append(_run(step, request))
         result = steps[-1]["result"]
@@ -40,7 +63,7 @@ def take(request: JsonMapping) -> list[Result]:
     return steps
 
 
-def _run(step: Step, request: JsonMapping) -> Result:
+def _run(step: Step, request: Request) -> Done:
     began = time.monotonic()
     call = HostCall(_on_this_host(step["args"], step["paths"]), request["check_mode"], request["diff"])
     try:

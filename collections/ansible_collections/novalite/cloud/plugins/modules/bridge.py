@@ -168,10 +168,7 @@ ARGUMENT_SPEC = {
 def run(call: HostCall) -> Result:
     params = call.params
     bridges = bridge.parse(params["bridges"], params["state"], ownership.of_ledger(params["ledger"]))
-    result = bridging.ensure(bridges, params["state"], call.check_mode, params["move_address"])
-    for warning in result.pop("warnings"):
-        call.warn(warning)
-    return result
+    return bridging.ensure(bridges, params["state"], call.check_mode, params["move_address"])
 
 
 def main() -> None:

@@ -230,10 +230,7 @@ def run(call: HostCall) -> Result:
     params = call.params
     networks = dnsmasq.parse(params["networks"])
     mark = ownership.of_ledger(params["ledger"])
-    result = dhcp.ensure(networks, params["state"], call.check_mode, params["state_dir"], mark)
-    for warning in result.pop("warnings"):
-        call.warn(warning)
-    return result
+    return dhcp.ensure(networks, params["state"], call.check_mode, params["state_dir"], mark)
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ from ..module_utils._disk import snapshot
 from ..module_utils._domain import lifecycle, lifecycle_backup
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
@@ -152,10 +152,7 @@ def run(call: HostCall) -> Result:
         "snapshots": [dataclasses.asdict(copy) for copy in copies],
         "diff": {"before": dict.fromkeys(new), "after": new} if new else {},
     }
-    errors = [copy.error for copy in copies if copy.error]
-    if errors:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (copy.error for copy in copies))
 
 
 def _remove(call: HostCall) -> Result:

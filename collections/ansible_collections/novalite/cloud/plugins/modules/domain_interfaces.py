@@ -94,7 +94,7 @@ domains:
 
 from ..module_utils._domain import lifecycle_interfaces
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
@@ -116,22 +116,13 @@ def run(call: HostCall) -> Result:
     result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),
         "domains": [
-            {
-                "uuid": outcome.uuid,
-                "name": outcome.name,
-                "attached": outcome.attached,
-                "detached": outcome.detached,
-                "error": outcome.error,
-            }
+            {name: getattr(outcome, name) for name in ("uuid", "name", "attached", "detached", "error")}
             for outcome in outcomes
         ],
     }
     if call.diff:
         result["diff"] = lifecycle_interfaces.diff_of(outcomes)
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    if errors:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (outcome.error for outcome in outcomes))
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ domains:
 from ..module_utils._domain import lifecycle_power
 from ..module_utils._domain.outcome import DOMAIN_OPTIONS
 from ..module_utils._errors import NovaliteError
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
@@ -170,22 +170,13 @@ def run(call: HostCall) -> Result:
     result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),
         "domains": [
-            {
-                "uuid": outcome.uuid,
-                "name": outcome.name,
-                "state": outcome.state,
-                "action": outcome.action,
-                "error": outcome.error,
-            }
+            {name: getattr(outcome, name) for name in ("uuid", "name", "state", "action", "error")}
             for outcome in outcomes
         ],
     }
     if call.diff and result["changed"]:
         result["diff"] = lifecycle_power.diff_of(outcomes)
-    errors = [outcome.error for outcome in outcomes if outcome.error]
-    if errors:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (outcome.error for outcome in outcomes))
 
 
 def main() -> None:

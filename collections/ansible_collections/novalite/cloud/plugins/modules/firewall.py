@@ -330,7 +330,7 @@ repaired:
 """
 
 from ..module_utils._firewall import answers, apply, arguments, boot, host, policy, sets
-from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._host_module import HostCall, Result, compared, run_host_module
 from ..module_utils._network import ownership
 
 ARGUMENT_SPEC = {
@@ -371,14 +371,13 @@ def run(call: HostCall) -> Result:
         request, check_mode=call.check_mode, backend=params["backend"], mark=ownership.of_ledger(params["ledger"])
     )
     kept = [] if call.check_mode else boot.keep(outcome.changed)
-    for warning in [*policy.unsupported(groups), *outcome.warnings, *kept]:
-        call.warn(warning)
-    result: Result = {"changed": outcome.changed, "restores": outcome.restores}
-    if outcome.repaired:
-        result["repaired"] = outcome.repaired
-    if outcome.changed:
-        result["diff"] = {"before": outcome.before, "after": outcome.after}
-    return result
+    return compared(
+        outcome.before,
+        outcome.after,
+        restores=outcome.restores,
+        warnings=[*policy.unsupported(groups), *outcome.warnings, *kept],
+        **({"repaired": outcome.repaired} if outcome.repaired else {}),
+    )
 
 
 def main() -> None:

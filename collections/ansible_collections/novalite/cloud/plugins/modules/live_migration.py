@@ -114,7 +114,7 @@ here:
 from ..module_utils._domain import lifecycle_migrate
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 from ..module_utils._transfer.channel import doors
 
@@ -154,9 +154,7 @@ def run(call: HostCall) -> Result:
         "done": [move["uuid"] for move in moved if move["error"] is None],
         "here": [move["uuid"] for move in moved if move["here"] is True],
     }
-    if errors := [move["error"] for move in moved if move["error"] is not None]:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (move["error"] for move in moved))
 
 
 def main() -> None:

@@ -142,10 +142,7 @@ def run(call: HostCall) -> Result:
     params = call.params
     routers = router.parse(params["routers"])
     mark = ownership.of_ledger(params["ledger"])
-    result = routing.ensure(routers, params["state"], call.check_mode, params["exclusive"], mark)
-    for warning in result.pop("warnings"):
-        call.warn(warning)
-    return result
+    return routing.ensure(routers, params["state"], call.check_mode, params["exclusive"], mark)
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ attachments:
 from ..module_utils._domain import volumes
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import in_threads
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
@@ -153,10 +153,7 @@ def run(call: HostCall) -> Result:
         disks = {f"{attachment['name']} {attachment['device']}": attachment["volume_id"] for attachment in changed}
         none = dict.fromkeys(disks)
         result["diff"] = {"before": none if present else disks, "after": disks if present else none}
-    errors = [row["error"] for row in rows if row["error"]]
-    if errors:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (row["error"] for row in rows))
 
 
 def main() -> None:

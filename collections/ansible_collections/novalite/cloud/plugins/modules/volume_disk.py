@@ -126,7 +126,7 @@ from ..module_utils._disk.volumes import ensure
 from ..module_utils._domain.volumes import LiveGuests
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
+from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 ARGUMENT_SPEC = {
@@ -171,10 +171,7 @@ def run(call: HostCall) -> Result:
             "before": {volume.id: volume.before for volume in changed},
             "after": {volume.id: volume.after for volume in changed},
         }
-    errors = [volume.error for volume in volumes if volume.error]
-    if errors:
-        raise HostModuleError("; ".join(errors), **result)
-    return result
+    return each_for_itself(result, (volume.error for volume in volumes))
 
 
 def main() -> None:

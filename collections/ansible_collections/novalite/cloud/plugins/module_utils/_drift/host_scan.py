@@ -10,6 +10,7 @@ import glob
 import os
 import re
 import time
+import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
@@ -27,6 +28,7 @@ from .._firewall.rules import FAMILIES
 from .._host import STATE_DIR
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI, connect
+from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, bindings, ownership
 from .._network.dnsmasq import read_config, read_hosts
 from . import residue
@@ -51,8 +53,8 @@ _METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
 _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing
 
 
-def look(state_dir: str, uri: str) -> JsonObject:
-    """Everything of novalite's that is here, as plain data. Changes nothing.
+def look(state_dir: str, uri: str) -> Look:
+    """Everything of novalite's that is here. Changes nothing.
 
     Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
@@ -61,18 +63,16 @@ def look(state_dir: str, uri: str) -> JsonObject:
     connection = connect(uri)
     filtered = bindings.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
-        domains = [domain for domain in map(_domain, connection.listAllDomains()) if domain is not None]
-        for tap in (tap for domain in domains for tap in domain["taps"]):
-            tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
+        domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
-        "domains": sorted(domains, key=lambda domain: str(domain["name"])),
+        "domains": sorted(domains, key=lambda domain: domain["name"]),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
-        "residue": [remnant._asdict() for remnant in residue.find(state_dir)],
+        "residue": [Remnant(what=what, name=name, disk=disk) for what, name, disk in residue.find(state_dir)],
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
@@ -82,7 +82,7 @@ def look(state_dir: str, uri: str) -> JsonObject:
     }
 
 
-def _domain(domain: libvirt.virDomain) -> JsonObject | None:
+def _domain(domain: libvirt.virDomain, filtered: t.Collection[str] | None) -> FoundDomain | None:
     """A domain that carries novalite's metadata, its state and its interfaces; None for another's.
 
     `reason` tells, of one that is off, whether its guest shut itself down ("shutdown") or it was ended; empty when
@@ -98,13 +98,19 @@ def _domain(domain: libvirt.virDomain) -> JsonObject | None:
     except libvirt.libvirtError:
         return None  # it has none, or it ended just now
     nics = root.findall("./devices/interface")
-    record = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
-    macs = [attribute(nic, "mac", "address") for nic in nics]
-    return {**record, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
+    return {
+        "uuid": domain.UUIDString(),
+        "name": domain.name(),
+        "state": state,
+        "reason": reason,
+        "macs": [str(attribute(nic, "mac", "address")) for nic in nics],
+        "taps": [tap for nic in nics if (tap := _tap(nic, filtered))],
+    }
 
 
-def _tap(nic: ElementTree.Element) -> JsonObject | None:
-    """The device by which a running guest is on its bridge, and where it is plugged in really."""
+def _tap(nic: ElementTree.Element, filtered: t.Collection[str] | None) -> Tap | None:
+    """The device by which a running guest is on its bridge, and where it is plugged in really. `filtered` are the
+    devices whose rules are in force, None where nobody can say."""
     device, bridge = attribute(nic, "target", "dev"), attribute(nic, "source", "bridge")
     if not device or not bridge or not os.path.isdir(os.path.join(_NET, device)):
         return None
@@ -112,7 +118,9 @@ def _tap(nic: ElementTree.Element) -> JsonObject | None:
         master = os.path.basename(os.readlink(os.path.join(_NET, device, "master")))
     except OSError:
         master = None
-    return {"device": device, "bridge": bridge, "master": master, "filter": attribute(nic, "filterref", "filter")}
+    name = attribute(nic, "filterref", "filter")
+    unfiltered = name is not None and filtered is not None and device not in filtered
+    return {"device": device, "bridge": bridge, "master": master, "filter": name, "unfiltered": unfiltered}
 
 
 def _disks(state_dir: str) -> list[str]:
@@ -147,7 +155,7 @@ def _missing_bases(state_dir: str) -> dict[str, list[str]]:
     return bases
 
 
-def _chains() -> list[JsonObject]:
+def _chains() -> list[Chain]:
     """Instances that have chains, by their numbers, with the addresses that lead to them."""
     numbers: dict[int, set[str]] = {}
     for family in FAMILIES:

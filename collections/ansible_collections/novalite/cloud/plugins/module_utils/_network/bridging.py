@@ -13,6 +13,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._host import locked
+from .._host_module import compared
 from .._json import JsonObject
 from . import additions, bridge_shared, bridged, foreign, links, move, namespaces, sysctl
 from . import bridge as planning
@@ -129,10 +130,7 @@ def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, mo
             raise
         if state == "present":
             work.warnings += foreign.warnings([bridge.name for bridge in bridges])
-    result: JsonObject = {"changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings}
-    if result["changed"]:
-        result["diff"] = {"before": work.before, "after": work.after}
-    return result
+    return compared(work.before, work.after, kept=work.kept, warnings=work.warnings)
 
 
 def _present(work: _Run, bridge: Bridge) -> None:

@@ -20,6 +20,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
+from .._host_module import compared
 from .._json import JsonObject
 from . import dnsmasq, ownership
 from .dnsmasq import Host, Network
@@ -60,9 +61,7 @@ def ensure(
     for network, (old, new) in zip(networks, in_threads(work, networks)):
         if old != new:
             before[network.bridge], after[network.bridge] = old, new
-    if before == after:
-        return {"changed": False, "warnings": warnings}
-    return {"changed": True, "warnings": warnings, "diff": {"before": before, "after": after}}
+    return compared(before, after, warnings=warnings)
 
 
 class Server:

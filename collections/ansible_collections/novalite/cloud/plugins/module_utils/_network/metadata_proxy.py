@@ -16,6 +16,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
+from .._host_module import compared
 from .._json import JsonObject
 from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
@@ -65,10 +66,7 @@ def _locked(bridge: str, check_mode: bool) -> t.ContextManager[None]:
 
 def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[JsonObject, JsonObject]]) -> JsonObject:
     changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
-    if not changes:
-        return {"changed": False}
-    before, after = ({bridge: states[side] for bridge, states in changes.items()} for side in (0, 1))
-    return {"changed": True, "diff": {"before": before, "after": after}}
+    return compared(*({bridge: states[side] for bridge, states in changes.items()} for side in (0, 1)))
 
 
 class _Place:

@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
+from .._host_module import compared
 from .._json import JsonMapping, JsonObject
 from .._libvirt import connect
 from . import bindings
@@ -171,9 +172,7 @@ def ensure(
                 before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode, mark)
         except libvirt.libvirtError as error:
             raise NovaliteError(f"libvirt refused a network filter: {error.get_error_message()}") from error
-    if before == after:
-        return {"changed": False}
-    return {"changed": True, "diff": {"before": before, "after": after}}
+    return compared(before, after)
 
 
 def _define(

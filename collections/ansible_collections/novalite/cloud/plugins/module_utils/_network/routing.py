@@ -16,6 +16,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
+from .._host_module import compared
 from .._json import JsonObject
 from . import additions, links, namespaces, router, rules, sysctl
 from .links import Link, ip
@@ -81,10 +82,7 @@ def ensure(
             work.undo.pop_all()
         if not check_mode:
             work.warnings += forget_flows(changing)
-    result: JsonObject = {"changed": work.before != work.after, "warnings": work.warnings}
-    if result["changed"]:
-        result["diff"] = {"before": work.before, "after": work.after}
-    return result
+    return compared(work.before, work.after, warnings=work.warnings)
 
 
 def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:

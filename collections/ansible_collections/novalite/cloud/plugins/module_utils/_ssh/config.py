@@ -17,6 +17,7 @@ import typing as t
 from .._errors import NovaliteError
 from .._guest import image_properties
 from .._json import JsonMapping
+from .._model.instance import Instance
 from .._network.namespaces import namespace_of
 from .._relay import TO_ADDRESS
 
@@ -55,7 +56,7 @@ def jump_options(hostvars: JsonMapping) -> dict[str, str]:
 
 
 def render(
-    instances: t.Iterable[JsonMapping],
+    instances: t.Iterable[Instance],
     hypervisors: t.Mapping[str, JsonMapping],
     known_hosts: str,
     identity_file: str | None,
@@ -67,28 +68,29 @@ def render(
     has another host key.
     """
     reachable = [
-        instance for instance in instances if instance["host"] and instance["nics"] and instance["nics"][0]["ip"]
+        (instance, host, ip)
+        for instance in instances
+        if (host := instance["host"]) and instance["nics"] and (ip := instance["nics"][0]["ip"])
     ]
     lines = ["# Written by novalite at every launch and termination."]
-    for host in sorted({instance["host"] for instance in reachable}):
+    for host in sorted({host for _instance, host, _ip in reachable}):
         lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
-    names = collections.Counter(instance["name"] for instance in reachable)
-    addresses = collections.Counter(instance["nics"][0]["ip"] for instance in reachable)
-    for instance in sorted(reachable, key=lambda instance: (instance["name"], instance["uuid"])):
-        nic = instance["nics"][0]
+    names = collections.Counter(instance["name"] for instance, _host, _ip in reachable)
+    addresses = collections.Counter(ip for _instance, _host, ip in reachable)
+    for instance, host, ip in sorted(reachable, key=lambda found: (found[0]["name"], found[0]["uuid"])):
         try:
             user = image_properties.login_user(instance["image"])
         except NovaliteError:
             continue  # it was registered before such names were refused: the others keep their ways in
         aliases = [instance["uuid"]]
-        if addresses[nic["ip"]] == 1:  # isolated networks may use the same
-            aliases.append(nic["ip"])
+        if addresses[ip] == 1:  # isolated networks may use the same
+            aliases.append(ip)
         if names[instance["name"]] == 1 and instance["name"] not in hypervisors:
             aliases.insert(0, instance["name"])
         options = {
-            "HostName": nic["ip"],
+            "HostName": ip,
             "User": user,
-            **_way(instance["host"], namespace_of(nic["network"]), path),
+            **_way(host, namespace_of(instance["nics"][0]["network"]), path),
             "HostKeyAlias": instance["uuid"],
             "UserKnownHostsFile": known_hosts,
             "StrictHostKeyChecking": "accept-new",

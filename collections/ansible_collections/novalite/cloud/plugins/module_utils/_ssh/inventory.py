@@ -13,7 +13,8 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
-from .._json import JsonMapping, JsonObject
+from .._json import JsonObject
+from .._model.instance import Image, Instance
 from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
@@ -23,7 +24,7 @@ AGENT = "community.libvirt.libvirt_qemu"  # the connection plug-in, which runs o
 Guest = JsonObject
 
 
-def guest(instance: JsonMapping, zone: str | None) -> Guest:
+def guest(instance: Instance, zone: str | None) -> Guest:
     """What the inventory tells of an instance: no user data, no key, no place where an image was fetched from.
 
     It is what a cache may keep, so it is JSON's types alone.
@@ -103,7 +104,7 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def _says_user(image: JsonMapping) -> bool:
+def _says_user(image: Image) -> bool:
     return "os_admin_user" in (image.get("properties") or {})
 
 
