@@ -478,3 +478,22 @@ def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
     assert going("hv2", "last") == [], "it is there now"
     server(cloud, "other", host="hv1")
     assert going("hv1", "other") == ["br-private"], "nothing of it is left where it was"
+
+
+def test_a_guest_that_runs_moves_among_hosts_with_its_state_directory(cloud: t.Any) -> None:
+    c = tables.compute_host.c
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv2").values(state_dir="/srv/nv"))
+    with pytest.raises(
+        NovaliteError, match="host hv2 keeps instances in /srv/nv, hv1 in /var/lib/novalite: a guest that"
+    ):
+        ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(enabled=True))
+    begun = ask(cloud, "live-migration", "web", check_mode=True)
+    assert [move["to_host"] for move in begun["moves"]] == ["hv3"]
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(state_dir="/data"))
+    with pytest.raises(NovaliteError, match="no other host keeps instances in /var/lib/novalite as hv1 does"):
+        ask(cloud, "live-migration", "web")
+    begun = ask(cloud, "migrate", {"name": "web", "host": "hv2"})
+    directories = {host: plan["state_dir"] for host, plan in begun["hosts"].items()}
+    assert directories == {"hv1": "/var/lib/novalite", "hv2": "/srv/nv"}

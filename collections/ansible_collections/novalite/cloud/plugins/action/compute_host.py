@@ -48,6 +48,7 @@ class ActionModule(TripAction, LedgerAction):
             return remove_values(self._forget(gone), secrets)
         asked = {option: params[option] for option in compute_host.FACT_ARGUMENTS}
         asked["name"] = asked["name"] or task_vars["inventory_hostname"]
+        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         # Neither the ledger's URL, which holds a password, nor the policy is any business of the hypervisor.
         result = self.run_on_host("compute_host", asked, task_vars)
         if result.get("failed") or "compute_host" not in result:

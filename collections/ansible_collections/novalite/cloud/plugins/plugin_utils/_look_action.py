@@ -38,6 +38,7 @@ class LookAction(TripAction, LedgerAction):
         secrets = {ledger["ledger_url"]} if ledger["ledger_url"] else set()
         # the ledger's URL, which holds a password, is no business of the hypervisor
         asked = {option: params[option] for option in HOST_ARGUMENTS}
+        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         since = int(time.time())
         result = self.run_on_host(self.module.__name__.rpartition(".")[2], asked, task_vars)
         if result.get("failed") or "found" not in result:

@@ -14,6 +14,7 @@ from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
 from ..queries.views import Instance
+from . import state_dirs
 
 Plan = dict[str, t.Any]
 Moves = t.Sequence[t.Mapping[str, t.Any]]
@@ -23,8 +24,8 @@ def plans(
     connection: sa.Connection, params: t.Mapping[str, t.Any], moves: Moves, placed: t.Sequence[tuple[Instance, t.Any]]
 ) -> dict[str, Plan]:
     """`{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
-    "staying": [...]}}`: the last three are those of `moves` that concern the host. move_plan.summary() adds what
-    follows from them, and a live migration has `domains_there`.
+    "staying": [...], "state_dir": path}}`: the last three lists are those of `moves` that concern the host.
+    move_plan.summary() adds what follows from them, and a live migration has `domains_there`.
 
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
@@ -47,7 +48,7 @@ def plans(
         compute_hosts=params.get("compute_hosts") or (),
         moving=True,
     ).hosts
-    ends = _ends(connection)
+    ends, directories = _ends(connection), state_dirs.state_dirs(connection)
     hosts: dict[str, Plan] = {}
     for host, of_host in found.items():
         plan = hosts.setdefault(host, {})
@@ -73,8 +74,8 @@ def plans(
                     "from_address": ends.get(move["from_host"]),
                 }
             )
-    for plan in hosts.values():
-        plan |= move_plan.summary(plan)
+    for host, plan in hosts.items():
+        plan |= {**move_plan.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
         if params["action"] == "live-migration":
             plan["domains_there"] = move_plan.domains_there(plan, hosts)
     return hosts

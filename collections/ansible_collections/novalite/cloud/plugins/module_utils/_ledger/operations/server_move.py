@@ -22,6 +22,7 @@ from ..db.tables import instance
 from ..db.tables_moves import migration
 from ..migration import move_ends, move_plans
 from ..migration.move_begin import begin_move, local_volume
+from ..migration.state_dirs import live_destinations
 from ..placement import move_claims
 from ..placement.compute_hosts import record
 from ..queries import actions, lookups
@@ -204,7 +205,10 @@ def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
     if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
         same_host = "only"
+    limit_to = params.get("limit_to")
     try:
+        if move.type == "live-migration":
+            limit_to = live_destinations(connection, one["host"], move.dest_host, limit_to)
         place = move_claims.place(
             connection,
             one,
@@ -213,7 +217,7 @@ def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params
             same_host=same_host,
             options=params.get("options"),
             down_time=params.get("service_down_time"),
-            limit_to=params.get("limit_to"),
+            limit_to=limit_to,
         )
     except NovaliteError as error:
         place = move_claims.Place(None, str(error), ())

@@ -150,7 +150,7 @@ def holder_of(one: t.Mapping[str, t.Any]) -> str | None:
 def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.Any], state_dir: str) -> Plan:
     """What volume_attach has to know."""
     row = connection.execute(
-        sa.select(instance.c.id, instance.c.adopted, compute_host.c.facts)
+        sa.select(instance.c.id, instance.c.adopted, compute_host.c.state_dir, compute_host.c.facts)
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)
         .where(instance.c.uuid == attachment["instance_uuid"])
     ).one()
@@ -161,7 +161,7 @@ def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.An
         "instance_uuid": attachment["instance_uuid"],
         "name": domain_name(row.id, row.adopted),
         "device": attachment["device"].rpartition("/")[2],
-        "xml": render_volume(volume_of({**one, **attachment}, state_dir), facts),
+        "xml": render_volume(volume_of({**one, **attachment}, row.state_dir or state_dir), facts),
     }
 
 
