@@ -133,6 +133,15 @@ def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:
     assert line.startswith("server_move: refused: ") and "no room" in line
 
 
+def test_a_move_is_told_to_the_journal_once(cloud: t.Any) -> None:
+    server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    committed = ask(cloud, "migrate", state="commit", before=begun, outcomes=well("hv1", "hv2"))
+    ended = ask(cloud, "migrate", state="end", before=committed, outcomes=well("hv1", "hv2"))
+    assert committed["done"] == ended["done"] != []
+    assert [len(decisions("server_move", result)) for result in (begun, committed, ended)] == [1, 0, 0]
+
+
 def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
     uuid = server(cloud, vm_state="stopped")
     before = row(cloud, uuid)
