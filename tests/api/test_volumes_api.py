@@ -253,6 +253,9 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
     assert job["kind"] == "volume_attach"
     (attachment,) = job["variables"]["attachments"]
     with transaction(cloud.engine) as connection:
+        connection.execute(sa.update(tables.compute_host).values(state_dir="/srv/nv"))
+        (plan,) = volume_action(connection, {"attachments": [attachment]})["hosts"].values()
+        assert f"/srv/nv/volumes/{number}" in plan["attach"][0]["xml"]
         volume_attachments.finish_attach(connection, attachment)
     (one,) = shown(doors.admin, number)["attachments"]
     assert {key: one[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {

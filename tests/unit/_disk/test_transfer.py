@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -14,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
-from tests.unit._disk.state import needs_qemu_img
+from tests.unit._disk.state import info, needs_qemu_img
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
 ROOTED = "0e2f6a9e-8f2b-4a53-8d9f-2a9d3f8f1c33"
@@ -34,6 +35,40 @@ def content(state: str) -> list[str]:
 
 def receive(state: str, disk: Disk) -> list[str]:
     return transfer.receive([{"id": "", "uuid": UUID, "to_host": "hv2", "to_address": ""}], {UUID: disk}, state)
+
+
+def stand_on(path: str, backing: str) -> None:
+    rebase = ["qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "raw", "-b", backing, path]
+    subprocess.run(rebase, check=True)
+
+
+@pytest.mark.parametrize("ending", [".raw", ""])
+def test_disks_of_a_host_with_another_state_directory_stand_on_this_hosts_files(
+    state: str, base: str, ending: str
+) -> None:
+    disk = Disk(UUID, base, swap_mb=1)
+    create_disks([disk], state)
+    arrive(state, UUID)
+    staging = channel.staging_of(state, UUID)
+    for name, key in (("disk", base[7:]), ("disk.swap", "swap_1")):
+        stand_on(os.path.join(staging, name), f"/srv/{'deep/' * 40}nv/_base/{key}{ending}")
+    owner = os.stat(os.path.join(staging, "disk")).st_uid
+    assert receive(state, disk) == [UUID]
+    here = os.path.join(layout.instance_dir(state, UUID), "disk")
+    assert info(here)["full-backing-filename"] == layout.cache_path(state, base)
+    assert info(f"{here}.swap")["full-backing-filename"] == layout.base_path(state, "swap_1")
+    assert os.stat(here).st_uid == owner
+    subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 1 0 1M", here], check=True)
+
+
+@pytest.mark.parametrize("backing", ["/etc/shadow", "/srv/nv/_base/other.raw", "/srv/nv/instances/{key}.raw"])
+def test_a_disk_that_stands_on_something_else_is_refused(state: str, base: str, backing: str) -> None:
+    disk = Disk(UUID, base)
+    create_disks([disk], state)
+    arrive(state, UUID)
+    stand_on(os.path.join(channel.staging_of(state, UUID), "disk"), backing.format(key=base[7:]))
+    with pytest.raises(NovaliteError, match=rf"disk stands on '{backing.format(key=base[7:])}', which is .* here"):
+        receive(state, disk)
 
 
 @pytest.mark.parametrize("checksum", [True, False])

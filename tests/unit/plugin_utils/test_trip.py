@@ -182,3 +182,12 @@ def test_what_modules_of_hosts_import_comes_along() -> None:
                 left += sorted(targets & set(files) - seen)
                 seen |= targets
     assert not missing
+
+
+def test_files_are_where_the_inventory_says_unless_the_task_says_it() -> None:
+    step = {"name": "Look", "module": "console_output", "args": {"uuids": [UUID]}}
+    assert _trip._checked(step, "/srv/nv")["args"]["state_dir"] == "/srv/nv"
+    said = {**step, "args": {"uuids": [UUID], "state_dir": "/data"}}
+    assert _trip._checked(said, "/srv/nv")["given"] == said["args"]
+    bare = {"name": "Look", "module": "domain_info", "args": {"domains": []}}
+    assert "state_dir" not in _trip._checked(bare, "/srv/nv")["args"]

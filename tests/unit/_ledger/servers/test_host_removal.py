@@ -125,3 +125,24 @@ def test_what_the_host_took_of_networks_is_given_back(cloud: t.Any) -> None:
     leave(cloud)
     (row,) = cloud.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.ip == free))
     assert (row.owner, row.last_owner) == (None, "dhcp:hv1") and row.released_at > 0
+
+
+def test_an_empty_host_alone_may_keep_its_files_elsewhere(cloud: t.Any) -> None:
+    def report(**said: str) -> str:
+        facts = {"name": "hv1", "up": True, "vcpus": 8, "memory_mb": 16384, "disk_gb": 100, **said}
+        with transaction(cloud.engine) as connection:
+            (host,) = compute_host(connection, {"compute_hosts": [facts]})["compute_hosts"]
+        assert "state_dir" not in host["facts"]
+        return str(host["state_dir"])
+
+    assert report() == "/var/lib/novalite"
+    assert report(state_dir="/srv/nv") == "/srv/nv"
+    server(cloud)
+    assert report() == report(state_dir="/srv/nv") == "/srv/nv"
+    refused = "compute host 'hv1' cannot have the state directory /data, for it has instances: web"
+    with pytest.raises(HostInUseError, match=refused):
+        report(state_dir="/data")
+    out_of_order = {"name": "hv1", "up": False, "down_reason": "x" * 300}  # what look.yml makes of a long refusal
+    with transaction(cloud.engine) as connection:
+        (host,) = compute_host(connection, {"compute_hosts": [out_of_order]})["compute_hosts"]
+    assert (host["down_reason"], host["state_dir"]) == ("x" * 255, "/srv/nv")

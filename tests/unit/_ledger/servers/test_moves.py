@@ -133,6 +133,15 @@ def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:
     assert line.startswith("server_move: refused: ") and "no room" in line
 
 
+def test_a_move_is_told_to_the_journal_once(cloud: t.Any) -> None:
+    server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    committed = ask(cloud, "migrate", state="commit", before=begun, outcomes=well("hv1", "hv2"))
+    ended = ask(cloud, "migrate", state="end", before=committed, outcomes=well("hv1", "hv2"))
+    assert committed["done"] == ended["done"] != []
+    assert [len(decisions("server_move", result)) for result in (begun, committed, ended)] == [1, 0, 0]
+
+
 def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
     uuid = server(cloud, vm_state="stopped")
     before = row(cloud, uuid)
@@ -478,3 +487,22 @@ def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
     assert going("hv2", "last") == [], "it is there now"
     server(cloud, "other", host="hv1")
     assert going("hv1", "other") == ["br-private"], "nothing of it is left where it was"
+
+
+def test_a_guest_that_runs_moves_among_hosts_with_its_state_directory(cloud: t.Any) -> None:
+    c = tables.compute_host.c
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv2").values(state_dir="/srv/nv"))
+    with pytest.raises(
+        NovaliteError, match="host hv2 keeps instances in /srv/nv, hv1 in /var/lib/novalite: a guest that"
+    ):
+        ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(enabled=True))
+    begun = ask(cloud, "live-migration", "web", check_mode=True)
+    assert [move["to_host"] for move in begun["moves"]] == ["hv3"]
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(state_dir="/data"))
+    with pytest.raises(NovaliteError, match="no other host keeps instances in /var/lib/novalite as hv1 does"):
+        ask(cloud, "live-migration", "web")
+    begun = ask(cloud, "migrate", {"name": "web", "host": "hv2"})
+    directories = {host: plan["state_dir"] for host, plan in begun["hosts"].items()}
+    assert directories == {"hv1": "/var/lib/novalite", "hv2": "/srv/nv"}

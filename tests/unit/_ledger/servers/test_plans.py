@@ -187,3 +187,15 @@ def test_a_network_of_many_hosts_calls_at_none_of_them(cloud: t.Any, monkeypatch
     monkeypatch.setattr(plans, "NAMED_HOSTS", 1)
     hosts = plan(cloud, instances=[launched(cloud, "b", "hv2")])
     assert set(hosts) == {"hv2"} and "names" not in hosts["hv2"]["build"]["dhcp_networks"][0]
+
+
+def test_each_host_has_its_own_state_directory(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda _instance, _facts, state_dir, **_marks: state_dir)
+    monkeypatch.setattr(plans, "render", str)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(state_dir="/srv/nv"))
+    servers = [launched(cloud, "a", "hv1"), launched(cloud, "b", "hv2")]
+    new = {**servers[0], "host": "hv9"}  # the ledger does not know it yet
+    hosts = plan(cloud, instances=[*servers, new])
+    directories = {host: of_host["build"]["state_dir"] for host, of_host in hosts.items()}
+    assert directories == {"hv1": "/var/lib/novalite", "hv2": "/srv/nv", "hv9": "/s"}
+    assert {host: of_host["build"]["domains"][0]["xml"] for host, of_host in hosts.items()} == directories

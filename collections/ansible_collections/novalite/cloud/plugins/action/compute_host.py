@@ -32,6 +32,7 @@ class ActionModule(HostLedgerAction):
             return self.ask_ledger({"name": name, "state": "absent"}, where)
         # the policy is no business of the hypervisor, either
         asked = {**{option: params[option] for option in compute_host.FACT_ARGUMENTS}, "name": name}
+        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         result = self.run_on_host("compute_host", asked, task_vars)
         if result.get("failed") or "compute_host" not in result:
             return result

@@ -60,6 +60,7 @@ def gather(
         "vcpus": os.sysconf("SC_NPROCESSORS_ONLN"),
         "memory_mb": memory_mb_of(_read("/proc/meminfo")),
         "disk_gb": disk_gb(state_dir),
+        "state_dir": os.path.abspath(state_dir),
         "hypervisor_type": "QEMU",
         "hypervisor_version": 0,
         "libvirt_version": 0,

@@ -14,6 +14,8 @@ description:
   - An action plug-in of the same name then records it in the ledger on the controller, with the policy options.
   - A hypervisor whose libvirt daemon does not answer is no error. It is recorded as down, with the reason, and the
     scheduler leaves it out. One that cannot be reached at all is left to Ansible's own handling.
+  - Every plan for the host names files below its O(state_dir), so another one is refused as long as an instance, a
+    claim, a volume or a move that waits for its end is there.
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
@@ -164,6 +166,9 @@ compute_host:
     disk_gb:
       description: Size in GiB of the file system that holds O(state_dir).
       type: int
+    state_dir:
+      description: Where it keeps images, instances and volumes, O(state_dir) as an absolute path.
+      type: str
     hypervisor_type:
       description: V(KVM) or V(QEMU).
       type: str

@@ -49,7 +49,8 @@ def decisions(operation: str, result: Result) -> list[str]:
     if operation == "server_move":
         lines += [
             f"server_move: {move['name']} ({move['uuid']}) moves from {move['from_host']} to {move['to_host']}"
-            for move in result.get("moves") or ()
+            # later steps, which say what is `done`, name the moves again: they were decided on before
+            for move in (() if "done" in result else result.get("moves") or ())
             if {"name", "uuid", "from_host", "to_host"} <= move.keys()
         ]
         lines += [

@@ -48,6 +48,7 @@ class LookAction(HostLedgerAction):
         params, task_vars = self.options(tmp, task_vars), task_vars or {}
         where = self.where(params, task_vars)
         asked = {option: params[option] for option in HOST_ARGUMENTS}
+        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
         since = int(time.time())
         result = self.run_on_host(self.name(), asked, task_vars)
         if result.get("failed") or "found" not in result:

@@ -26,21 +26,17 @@ class Playbook:
     refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
 
 
-def _server_options() -> dict[str, Variable]:
-    """What can be said of one server, as the module takes it in a list."""
-    return {
-        option.name: Variable(
-            "see `ansible-doc novalite.cloud.server`",
-            option.kind,
-            commas=option.kind == "list" and option.elements != "dict",
-            secret=option.secret,
-        )
-        for option in SERVER
-        if option.name not in ("name", "count")  # with all playbooks that name servers
-    }
-
-
-OPTIONS = _server_options()
+# What can be said of one server, as the module takes it in a list; name and count are with all playbooks on servers
+OPTIONS = {
+    option.name: Variable(
+        "see `ansible-doc novalite.cloud.server`",
+        option.kind,
+        commas=option.kind == "list" and option.elements != "dict",
+        secret=option.secret,
+    )
+    for option in SERVER
+    if option.name not in ("name", "count")
+}
 
 PROJECT = {"project": Variable("project, by its name")}
 TAKEOVER = {"takeover": Variable("begin again what another run was at", "bool")}

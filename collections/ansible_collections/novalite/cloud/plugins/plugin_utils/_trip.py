@@ -142,7 +142,8 @@ class TripAction(ActionBase):
         module does not take.
         """
         task_vars = task_vars or {}
-        checked = [_checked(step) for step in steps]
+        state_dir = self.state_dir(task_vars)
+        checked = [_checked(step, state_dir) for step in steps]
         results = self._trip(checked, task_vars) if self._can_trip() else None
         if results is None:
             results = self._by_modules(checked, task_vars)
@@ -153,6 +154,10 @@ class TripAction(ActionBase):
         """Run one `module` of the collection with `args` on the host; return its result."""
         step = {"name": self._task.name or module, "module": module, "args": args}
         return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
+
+    def state_dir(self, task_vars: c.Mapping[str, t.Any]) -> str:
+        """Where the inventory says that the host keeps its files: for modules whose task does not say it."""
+        return str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
 
     def _can_trip(self) -> bool:
         return bool(
@@ -180,13 +185,12 @@ class TripAction(ActionBase):
     def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
         """What the host answers, or None if there is no Python, or it could not use the code."""
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
-        directory = str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
         argv = [
             PYTHON if not named or named.startswith("auto") else named,
             "-I",
             "-c",
             BOOT,
-            os.path.join(directory, "code"),
+            os.path.join(self.state_dir(task_vars), "code"),
             archive()[1],
             "0" if self._task.check_mode else "1",
         ]
@@ -223,11 +227,14 @@ class TripAction(ActionBase):
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
 
 
-def _checked(step: JsonMapping) -> JsonObject:
-    """`step` with its arguments validated as the module's own, and what among them is `secrets`."""
+def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
+    """`step` with its arguments validated as the module's own, and what among them is `secrets`. `state_dir` is the
+    host's."""
     module = importlib.import_module(f"{NAME}.modules.{step['module']}")
     spec = module.ARGUMENT_SPEC
     given = json.loads(json.dumps(step["args"]))
+    if "state_dir" in spec:
+        given.setdefault("state_dir", state_dir)
     validated = ArgumentSpecValidator(_as_text(spec), **getattr(module, "SPEC_RULES", {})).validate(given)
     if validated.error_messages:
         message = "; ".join(validated.error_messages)

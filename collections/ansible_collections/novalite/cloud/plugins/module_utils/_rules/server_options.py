@@ -28,20 +28,8 @@ NAME: Limits = (1, MAX_TEXT)
 LABEL: Limits = (1, 63)  # RFC 1035
 EXPRESSION: Limits = (1, MAX_EXPRESSION)
 
-JSON_TYPES: dict[Kind, str | list[str]] = {
-    "str": "string",
-    "int": "integer",
-    "bool": "boolean",
-    "list": "array",
-    "dict": "object",
-    "raw": ["string", "array"],
-}
-JSON_LIMITS: dict[Kind, tuple[str, str]] = {
-    "str": ("minLength", "maxLength"),
-    "raw": ("minLength", "maxLength"),
-    "int": ("minimum", "maximum"),
-    "list": ("minItems", "maxItems"),
-}
+JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "list": "array", "dict": "object"}
+JSON_LIMITS = {"str": "Length", "raw": "Length", "int": "imum", "list": "Items"}  # behind min and max
 
 
 @dataclass(frozen=True)
@@ -53,13 +41,13 @@ class Option:
     kind: Kind = "str"
     limits: Limits = (None, None)
     description: str = ""  # for those who write a site in an editor; `ansible-doc` says it at length
+    elements: Kind = "str"  # of a list; "raw": names, or the suboptions
+    suboptions: tuple[Option, ...] = ()
     required: bool = False
     choices: tuple[str, ...] = ()
     default: str | None = None
-    elements: Kind | None = None  # of a list; "raw": names, or the suboptions
-    suboptions: tuple[Option, ...] = ()
     lists: int = 0  # instead of one, a list of at most so many of them
-    argument_kind: Kind | None = None  # where the module takes more than `kind`, and checks it itself
+    module: Kind | None = None  # the type for the module, where that takes more and checks it itself
     no_log: bool | None = None  # None: Ansible decides by the name
 
     @property
@@ -69,13 +57,13 @@ class Option:
     def argument(self) -> Schema:
         """The option in an argument_spec."""
         said = {
-            "elements": self.elements,
+            "elements": self.kind == "list" and self.elements,
             "required": self.required,
             "choices": list(self.choices),
             "default": self.default,
-            "options": argument_spec(self.suboptions) if self.elements == "dict" else None,
+            "options": self.elements == "dict" and argument_spec(self.suboptions),
         }
-        spec: Schema = {"type": self.argument_kind or self.kind, **{key: value for key, value in said.items() if value}}
+        spec: Schema = {"type": self.module or self.kind, **{key: value for key, value in said.items() if value}}
         return spec if self.no_log is None else {**spec, "no_log": self.no_log}
 
     def schema(self, site: bool) -> Schema:
@@ -83,16 +71,20 @@ class Option:
         hint is handed on; what the API's users may say to the scheduler is listed."""
         if self.choices:
             return {"enum": list(self.choices)}
-        limits = zip(JSON_LIMITS.get(self.kind, ()), self.limits)
-        schema: Schema = {"type": JSON_TYPES[self.kind], **{word: limit for word, limit in limits if limit is not None}}
+        schema: Schema = {"type": JSON_TYPES.get(self.kind, ["string", "array"])}
+        if site and self.description:
+            schema["description"] = self.description
         if self.kind == "list":
             name, item = _NAME.schema(site), closed(self.suboptions, site)
-            schema["items"] = {"str": name, "dict": item, "raw": {"anyOf": [name, item]}}[self.elements or "str"]
+            schema["items"] = {"str": name, "dict": item, "raw": {"anyOf": [name, item]}}[self.elements]
         elif self.kind == "dict" and not self.suboptions:
             types = ["string", "number", *(["null"] if site else [])]
             schema["additionalProperties"] = {"type": types, "maxLength": self.limits[1]}
         elif self.suboptions and not site:
             schema = closed(self.suboptions, site)
+        if (word := JSON_LIMITS.get(self.kind)) is not None:
+            limits = zip((f"min{word}", f"max{word}"), self.limits)
+            schema.update({bound: limit for bound, limit in limits if limit is not None})
         if self.lists:
             return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1, "maxItems": self.lists}]}
         return schema
@@ -108,12 +100,8 @@ def closed(options: t.Sequence[Option], site: bool) -> Schema:
         "type": "object",
         "required": [option.name for option in options if option.required],
         "additionalProperties": False,
-        "properties": {option.name: _described(option, option.schema(site), site) for option in options},
+        "properties": {option.name: option.schema(site) for option in options},
     }
-
-
-def _described(option: Option, schema: Schema, site: bool) -> Schema:
-    return {**schema, "description": option.description} if site and option.description else schema
 
 
 _NAME = Option("", limits=NAME)
@@ -144,26 +132,12 @@ VOLUME = (
 SERVER = (
     Option("name", limits=LABEL, required=True),
     # the module takes `-e count=3`, which arrives as text
-    Option(
-        "count",
-        "int",
-        (1, MAX_SERVERS),
-        "2 and more are named name-1, name-2 and so on; 0 is none.",
-        argument_kind="raw",
-    ),
+    Option("count", "int", (1, MAX_SERVERS), "2 and more are named name-1, name-2 and so on; 0 is none.", module="raw"),
     Option("flavor", limits=NAME, description="Name of the flavor. Another one needs a new instance."),
     Option("image", limits=NAME, description="Name or id of the image. Another one needs a new instance."),
     Option("key", limits=NAME, description="Name of the key pair.", no_log=False),
-    Option(
-        "networks", "list", (1, MAX_NICS), "One interface for each, in this order.", elements="raw", suboptions=NETWORK
-    ),
-    Option(
-        "security_groups",
-        "list",
-        (None, MAX_GROUPS),
-        "All groups that it is in; changed while it runs.",
-        elements="str",
-    ),
+    Option("networks", "list", (1, MAX_NICS), "One interface for each, in this order.", "raw", NETWORK),
+    Option("security_groups", "list", (None, MAX_GROUPS), "All groups that it is in; changed while it runs."),
     Option("availability_zone", limits=NAME),
     Option("metadata", "dict", (None, MAX_TEXT), "Keys that are not named stay as they are; changed while it runs."),
     Option("hostname", limits=LABEL),
@@ -171,14 +145,7 @@ SERVER = (
     Option("config_drive", "bool"),
     Option("files", "list", elements="dict", suboptions=FILE),
     Option("admin_password", description="Counts when the server is made.", no_log=True),
-    Option(
-        "volumes",
-        "list",
-        (None, MAX_VOLUMES),
-        "Volumes that it gets when it is built; not looked at afterwards.",
-        elements="dict",
-        suboptions=VOLUME,
-    ),
+    Option("volumes", "list", (None, MAX_VOLUMES), "Given when it is built; not looked at afterwards.", "dict", VOLUME),
     Option("hints", "dict", description="For the scheduler, when the server is made.", suboptions=HINTS),
     Option("requirements", limits=EXPRESSION),
     Option("rank", limits=EXPRESSION),

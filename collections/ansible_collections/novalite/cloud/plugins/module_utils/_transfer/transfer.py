@@ -220,10 +220,14 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
     if backing == layout.former_path(there, name):
         layout.link_former(there, name)  # made on a host that had it under that name; the disk is left as it is
     elif backing != wanted:
-        raise NovaliteError(
-            f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {wanted} here: give both "
-            "hosts the same state directory"
-        )
+        directory, file = os.path.split(backing)
+        if os.path.basename(directory) != layout.BASE or file not in (name, os.path.basename(wanted)):
+            raise NovaliteError(
+                f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {wanted} here"
+            )
+        # of a host with another state directory: the same file has another name here
+        rebase = ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", "raw", "-b", wanted, path]
+        run_confined(rebase, writes=[path], limits=Limits(file_size=ANY_SIZE))
 
 
 def _virtual_size(path: str, disk_format: str) -> int:

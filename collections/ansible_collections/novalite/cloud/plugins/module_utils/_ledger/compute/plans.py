@@ -52,16 +52,17 @@ def plan_hosts(
     be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
     networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
     `network_hosts`: what their networks need according to the ledger. Every plan has `ledger`, what the host's modules
-    mark their work with. `compute_hosts` are facts that the ledger may not have yet. Those that leave because they are
-    `moving` keep what they have on the other host.
+    mark their work with, and each with disks `state_dir`, where the host keeps its files (of one that the ledger does
+    not know, as the caller says). `compute_hosts` are facts that the ledger may not have yet. Those that leave because
+    they are `moving` keep what they have on the other host.
 
     Raises NovaliteError for a VXLAN network with a host that has no tunnel address.
 
     What only the guests may know is read here, for those to be built, and is in no other result.
     """
     told = _guest_records(connection, [server["uuid"] for server in instances])
-    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
-    facts: dict[str, JsonObject] = {row.name: row.facts for row in rows}
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts))
+    facts: dict[str, JsonObject] = {row.name: {**row.facts, "state_dir": row.state_dir} for row in rows}
     ledger = ledger_id(connection)
     for looked_at in compute_hosts:  # one that does not answer just now says little
         facts[looked_at["name"]] = {**facts.get(looked_at["name"], {}), **looked_at}
@@ -80,7 +81,9 @@ def plan_hosts(
         for host, plan in plan_by_host(
             placed,
             facts,
-            lambda server, of_host: render(guest_of(server, of_host, state_dir=state_dir, ledger=ledger)),
+            lambda server, of_host: render(
+                guest_of(server, of_host, state_dir=of_host.get("state_dir", state_dir), ledger=ledger)
+            ),
             wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
@@ -100,9 +103,11 @@ def plan_hosts(
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
     _keep_records(connection, hosts)
-    for of_host in hosts.values():
+    for host, of_host in hosts.items():
         for plan in of_host.values():
             plan["ledger"] = ledger
+            if "disks" in plan:
+                plan["state_dir"] = facts.get(host, {}).get("state_dir", state_dir)
     return HostPlans(hosts, any(map(_is_secret, told.values())))
 
 

@@ -215,6 +215,8 @@ compute_host = sa.Table(
     sa.Column("count_foreign", sa.String(8), nullable=False, server_default="running"),  # or all, none
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("failed_builds", sa.Integer, nullable=False, server_default="0"),  # since the last one that succeeded
+    # where it keeps images, instances and volumes; it does not change while there are any
+    sa.Column("state_dir", sa.String(4096), nullable=False, server_default="/var/lib/novalite"),
     sa.Column("looked_at", sa.BigInteger),  # when reconcile.yml last went over it, and
     sa.Column("differences", sa.Integer),  # how many things it put right there
     # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...

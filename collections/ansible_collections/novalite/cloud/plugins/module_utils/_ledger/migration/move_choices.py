@@ -19,6 +19,7 @@ from ..db.tables_moves import migration
 from ..placement import move_claims
 from ..queries.views import instances_by
 from .move_begin import local_volume
+from .state_dirs import live_destinations
 
 
 def away_from(connection: sa.Connection, host: str) -> list[Instance]:
@@ -61,7 +62,10 @@ def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonM
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
     if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
         same_host = "only"
+    limit_to = params.get("limit_to")
     try:
+        if move.type == "live-migration":
+            limit_to = live_destinations(connection, one["host"] or "", move.dest_host, limit_to)
         found = move_claims.place(
             connection,
             one,
@@ -70,7 +74,7 @@ def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonM
             same_host=same_host,
             options=params.get("options"),
             down_time=params.get("service_down_time"),
-            limit_to=params.get("limit_to"),
+            limit_to=limit_to,
         )
     except NovaliteError as error:
         found = move_claims.Place(None, str(error), ())

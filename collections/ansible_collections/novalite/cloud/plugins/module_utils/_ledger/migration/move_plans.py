@@ -17,6 +17,7 @@ from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
+from . import state_dirs
 
 
 def plans(
@@ -25,8 +26,8 @@ def plans(
     """What each host has to be given for `moves` of these `instances` (by UUID).
 
     `{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
-    "staying": [...]}}`: the last three are those of `moves` that concern the host. move_plan.summary() adds what
-    follows from them, and a live migration has `domains_there`.
+    "staying": [...], "state_dir": path}}`: the last three lists are those of `moves` that concern the host.
+    move_plan.summary() adds what follows from them, and a live migration has `domains_there`.
 
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
@@ -49,7 +50,7 @@ def plans(
         compute_hosts=params.get("compute_hosts") or (),
         moving=True,
     ).hosts
-    ends = _ends(connection)
+    ends, directories = _ends(connection), state_dirs.state_dirs(connection)
     hosts: dict[str, Plan] = {}
     for host, of_host in found.items():
         plan = hosts.setdefault(host, {})
@@ -75,8 +76,8 @@ def plans(
                     "from_address": ends.get(move["from_host"]),
                 }
             )
-    for plan in hosts.values():
-        plan |= move_plan.summary(plan)
+    for host, plan in hosts.items():
+        plan |= {**move_plan.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
         if params["action"] == "live-migration":
             plan["domains_there"] = move_plan.domains_there(plan, hosts)
     return hosts

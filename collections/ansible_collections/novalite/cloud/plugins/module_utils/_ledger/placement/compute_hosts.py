@@ -10,12 +10,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._host import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._scheduling.rows import Aggregate, HostState
 from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
 from ..queries.foreign import COUNTS, Usage, known_uuids, usage
 from .aggregates import check_zones, memberships, zone_of
+from .host_removal import check_empty
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
 EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is not down
@@ -36,7 +38,7 @@ _POLICY: JsonObject = {
     "disk_ratio": 1.0,
     "count_foreign": "running",
 }
-_NOT_FACTS = {"name", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
+_NOT_FACTS = {"name", "state_dir", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
 STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
     *_TOTALS,
@@ -49,7 +51,8 @@ STATE_COLUMNS = (
 def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int) -> tuple[JsonObject, JsonObject]:
     """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds.
 
-    Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones.
+    Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones,
+    HostInUseError for one that says that it keeps its files elsewhere, while there are any.
     """
     for entry in entries:
         _check(entry)
@@ -66,6 +69,8 @@ def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int
         old = known.get(name)
         values = _reported(entry, old) | _decided(entry, old)
         values |= _foreign(entry, old, ours)
+        if old is not None and values.get("state_dir", old.state_dir) != old.state_dir:
+            check_empty(connection, old, f"cannot have the state directory {values['state_dir']}")
         if old is None:
             new.append({"name": name, "last_seen_at": now if values["up"] else 0, **values})
             after[name] = values
@@ -174,10 +179,12 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
 
 def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
     up = bool(entry.get("up", True))
-    values: JsonObject = {"up": up, "down_reason": None if up else entry.get("down_reason") or "is down"}
+    # why a task failed may be a long story; the column is not
+    values: JsonObject = {"up": up, "down_reason": None if up else (entry.get("down_reason") or "is down")[:255]}
     if up or old is None:
         values.update({key: entry.get(key) or 0 for key in _TOTALS})
         values["traits"] = sorted(entry.get("traits") or [])
+        values["state_dir"] = entry.get("state_dir") or (STATE_DIR if old is None else old.state_dir)
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
     return values
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A compute host leaves the cloud: when nothing of anybody is on it, or on its way to it.
+"""A compute host leaves the cloud, or keeps its files elsewhere: when nothing of anybody is on it, or on its way to it.
 
 What says so is read with the host's row held: a claim is a guarded write of that row, so none comes between.
 """
@@ -24,14 +24,15 @@ NAMED = 5  # of each kind that is still there, in an error's text
 
 
 class HostInUseError(ConflictError):
-    """A compute host that cannot leave: `instances`, `moves` and `volumes` are the names of what is there."""
+    """A compute host that cannot do what it would do empty; `instances`, `moves` and `volumes` are the names of what is
+    there, `refused` what it cannot do."""
 
-    def __init__(self, host: str, instances: list[str], moves: list[str], volumes: list[str]) -> None:
+    def __init__(self, host: str, instances: list[str], moves: list[str], volumes: list[str], refused: str) -> None:
         self.instances, self.moves, self.volumes = instances, moves, volumes
         kinds = (("instances", instances), ("moves that are not done", moves), ("volumes", volumes))
         there = "; ".join(f"{kind}: {_some(names)}" for kind, names in kinds if names)
         super().__init__(
-            f"compute host '{host}' cannot leave, for it has {there}. Move or delete them "
+            f"compute host '{host}' {refused}, for it has {there}. Move or delete them "
             "(host_evacuate.yml, terminate.yml, volumes.yml) and run again"
         )
 
@@ -45,15 +46,20 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     row = connection.execute(sa.select(compute_host).where(compute_host.c.name == host).with_for_update()).first()
     if row is None:
         return None
-    instances, moves, volumes = _instances(connection, row), _moves(connection, host), _volumes(connection, host)
-    if instances or moves or volumes:
-        raise HostInUseError(host, instances, moves, volumes)
+    check_empty(connection, row, "cannot leave")
     own = OF_HOST + host
     freed = sa.update(fixed_ip).where(fixed_ip.c.owner == own)
     connection.execute(freed.values(owner=None, last_owner=own, released_at=int(time.time())))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
+
+
+def check_empty(connection: sa.Connection, row: sa.Row[t.Any], refused: str) -> None:
+    """Raise HostInUseError, which says what is `refused`, unless nothing is on the compute host `row` or claims it."""
+    there = _instances(connection, row), _moves(connection, row.name), _volumes(connection, row.name)
+    if any(there):
+        raise HostInUseError(row.name, *there, refused)
 
 
 def _instances(connection: sa.Connection, row: sa.Row[t.Any]) -> list[str]:

@@ -150,7 +150,7 @@ def holder_of(one: Volume) -> str | None:
 def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_dir: str) -> Plan:
     """What volume_attach has to know."""
     row = connection.execute(
-        sa.select(instance.c.id, instance.c.adopted, compute_host.c.facts)
+        sa.select(instance.c.id, instance.c.adopted, compute_host.c.state_dir, compute_host.c.facts)
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)
         .where(instance.c.uuid == attachment.instance_uuid)
     ).one()
@@ -162,5 +162,5 @@ def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_d
         "instance_uuid": attachment.instance_uuid,
         "name": domain_name(row.id, row.adopted),
         "device": attachment.device.rpartition("/")[2],
-        "xml": render_volume(volume_of(disk, state_dir), facts),
+        "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts),
     }
