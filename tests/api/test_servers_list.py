@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import typing as t
-import uuid
 
 import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_status
 from api.openstack.compute.servers import views as views_servers
 from tests.api import seeds
@@ -72,20 +70,8 @@ def nic(
     api: seeds.Api, server: str, address: str | None, ipv6: str | None = None, mac: str = "fa:16:3e:00:00:01"
 ) -> str:
     """An interface of the server in the network `private`; returns its id."""
-    vif_id = str(uuid.uuid4())
-    with transaction(api.engine) as connection:
-        network = connection.execute(sa.select(tables.network).where(tables.network.c.name == "private")).one()
-        connection.execute(
-            sa.insert(tables.vif).values(
-                id=vif_id, instance_uuid=server, network_id=network.id, position=0, mac=mac, ipv6=ipv6
-            )
-        )
-        if address is not None:
-            number = int.from_bytes(bytes(map(int, address.split("."))), "big")
-            connection.execute(
-                sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == number).values(owner=f"vif:{vif_id}")
-            )
-    return vif_id
+    ((network,),) = api.rows(sa.select(tables.network.c.id).where(tables.network.c.name == "private"))
+    return api.vif(server, network, address, mac=mac, ipv6=ipv6)
 
 
 def names(client: FlaskClient, query: str, version: str = "2.96") -> list[str]:

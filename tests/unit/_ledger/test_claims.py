@@ -26,8 +26,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import _claim, scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
+from tests.support.rows import a_flavor, add_instance, add_project
 
-FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
+FLAVOR = a_flavor()
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
 PROJECT = "0" * 32
 
@@ -65,23 +66,11 @@ def some(count: int, **fields: t.Any) -> list[dict[str, t.Any]]:
 def write(connection: sa.Connection, instances: list[dict[str, t.Any]], **fields: t.Any) -> None:
     """The rows that `server` would have made."""
     if not connection.execute(sa.select(project.c.id)).first():
-        connection.execute(sa.insert(project).values(id=PROJECT, name="demo", created_at=0))
+        add_project(connection, "demo", PROJECT)
     for server in instances:
-        row = {
-            "uuid": server["uuid"],
-            "project_id": PROJECT,
-            "name": server["name"],
-            "hostname": server["name"],
-            "flavor": FLAVOR,
-            "image": IMAGE,
-            "metadata": {},
-            "vm_state": "building",
-            "task_state": "scheduling",
-            "attempts": [],
-            "created_at": 1,
-            "updated_at": 1,
-        }
-        connection.execute(sa.insert(instance).values(**{**row, **fields}))
+        usual = {"flavor": FLAVOR, "image": IMAGE, "vm_state": "building", "task_state": "scheduling"}
+        own = {"uuid": server["uuid"], "project_id": PROJECT}
+        add_instance(connection, server["name"], **own, **{**usual, **fields})
         connection.execute(
             sa.insert(instance_action).values(
                 instance_uuid=server["uuid"], action="create", request_id="req-1", started_at=1, details={"hints": {}}
