@@ -18,9 +18,8 @@ import time
 import typing as t
 import urllib.request
 
-from openstack.connection import Connection
-
 import openstack
+from openstack.connection import Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 START = 600.0  # seconds, for a lab from nothing

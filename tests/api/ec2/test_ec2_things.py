@@ -18,9 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api import ec2_door
+from tests.api.ec2.test_ec2_instances import became, jobs, run
 from tests.api.ec2_door import Client, Door, refused
 from tests.api.seeds import IMAGE_ID, PUBLIC_KEY, Api
-from tests.api.test_ec2_instances import became, jobs, run
 
 AMI = f"ami-{IMAGE_ID.replace('-', '')[:17]}"
 

@@ -13,8 +13,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from api.openstack.identity import views
+from tests.api.identity.test_identity_tokens import ask, by_password, in_project
 from tests.api.seeds import Api, password
-from tests.api.test_identity_tokens import ask, by_password, in_project
 
 V3 = "/identity/v3"
 Json = dict[str, t.Any]

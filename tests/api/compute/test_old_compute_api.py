@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
-from tests.api.test_image_api import make as make_image
-from tests.api.test_network_api import make_pool
+from tests.api.image.test_image_api import make as make_image
+from tests.api.network.test_network_api import make_pool
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import typing as t
 
 import pytest
 
+from tests.api.compute.test_interfaces_api import IMAGE_ID, ask
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.seeds import Api
-from tests.api.test_interfaces_api import IMAGE_ID, ask
 
 Body = dict[str, t.Any]
 

@@ -29,7 +29,7 @@ from api.ec2 import ids, parameters
 from api.ec2.blueprint import ACTIONS
 from api.openstack.compute.servers import console
 from tests.api import foreign, seeds
-from tests.api.test_fuzz_routes import TEXTS
+from tests.api.web.test_fuzz_routes import TEXTS
 
 EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "2"))
 SEED = int(os.environ.get("NOVALITE_FUZZ_SEED", "1"))

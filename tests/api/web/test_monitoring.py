@@ -25,7 +25,7 @@ from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud
 
-MONITORING = pathlib.Path(__file__).parents[2] / "api" / "monitoring"
+MONITORING = pathlib.Path(__file__).parents[3] / "api" / "monitoring"
 
 
 @pytest.fixture

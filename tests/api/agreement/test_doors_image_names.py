@@ -13,9 +13,9 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.modules import server as server_module
 from tests.api import conftest, ec2_door
+from tests.api.agreement.test_three_doors import run
 from tests.api.ec2_door import Door
 from tests.api.seeds import IMAGE_ID, Api
-from tests.api.test_three_doors import run
 
 AMI = f"ami-{IMAGE_ID.replace('-', '')[:17]}"
 NAME = "ami-tiny"

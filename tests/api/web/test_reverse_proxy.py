@@ -25,7 +25,7 @@ import pytest
 
 from tests.api.seeds import password
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKENS = "/identity/v3/auth/tokens"
 PATIENCE = 60.0  # seconds
 

@@ -18,7 +18,7 @@ import typing as t
 
 import pytest
 
-from tests.api.test_reverse_proxy import TOKENS, Server, ask, login, serving
+from tests.api.web.test_reverse_proxy import TOKENS, Server, ask, login, serving
 
 CROWD = 200
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "

@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.leftovers import leftovers
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
-ROLES = pathlib.Path(__file__).parents[4] / "collections/ansible_collections/novalite/cloud/roles"
+ROLES = pathlib.Path(__file__).parents[5] / "collections/ansible_collections/novalite/cloud/roles"
 
 NOTHING: dict[str, list[t.Any]] = {
     "domains": [],

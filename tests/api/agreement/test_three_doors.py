@@ -15,9 +15,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain
 from ansible_collections.novalite.cloud.plugins.modules import server, server_info
 from tests.api import ec2_door
+from tests.api.ec2.test_ec2_instances import RUN, became
 from tests.api.ec2_door import Door
 from tests.api.seeds import IMAGE_ID, Api
-from tests.api.test_ec2_instances import RUN, became
 
 Seen = dict[str, t.Any]
 COMPUTE = "/compute/v2.1/servers"
