@@ -23,8 +23,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from api import create_app
 from api.settings import Settings
 from tests.api import seeds
+from tests.api.doors import Doors
 from tests.support.cloud import Cloud as AnyCloud
 from tests.support.cloud import Network, sqlite
+
+BASES = {"compute": "/compute/v2.1", "image": "/image/v2", "network": "/network/v2.0", "volume": "/volume/v3"}
 
 
 class Cloud(AnyCloud):
@@ -103,6 +106,14 @@ def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
     made = Cloud(pathlib.Path(shutil.copytree(migrated, tmp_path / "home")))
     yield made
     made.close()
+
+
+@pytest.fixture
+def doors(cloud: Cloud, request: pytest.FixtureRequest) -> t.Iterator[Doors]:
+    """The doors of the service that the test's folder is named after."""
+    opened = Doors(cloud, BASES[request.path.parent.name])
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

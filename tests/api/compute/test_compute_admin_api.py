@@ -7,21 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-import pytest
-
 from tests.api.compute.test_interfaces_api import IMAGE_ID, ask
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.seeds import Api
 
 Body = dict[str, t.Any]
-
-
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/compute/v2.1")
-    yield opened
-    opened.close()
 
 
 def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:

@@ -21,13 +21,6 @@ from tests.api.doors import Doors
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPcCEGnhBBf9ysTNhO3L4ajAqB7KVm0yONdzSpeo+wr5 test"
 
 
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/compute/v2.1")
-    yield opened
-    opened.close()
-
-
 def make(cloud: Cloud, name: str, **values: t.Any) -> int:
     row = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "extra_specs": {}, **values}
     return int(cloud.insert(tables.flavor, name=name, **row))

@@ -23,13 +23,6 @@ from tests.api.doors import Doors
 
 
 @pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/compute/v2.1")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def hosts(cloud: Cloud) -> list[str]:
     """hv1 with a server in zone nova, which nobody has asked for an hour; hv2, which does not answer, in zone edge."""
     for name, zone in (("hv1", "nova"), ("hv2", "edge")):

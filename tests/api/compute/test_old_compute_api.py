@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 import pytest
 import sqlalchemy as sa
@@ -18,13 +17,6 @@ from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.image.test_image_api import make as make_image
 from tests.api.network.test_network_api import make_pool
-
-
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/compute/v2.1")
-    yield opened
-    opened.close()
 
 
 def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:

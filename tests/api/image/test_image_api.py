@@ -22,13 +22,6 @@ MADE = 1_700_000_000
 SUM = "ab" * 32
 
 
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/image/v2")
-    yield opened
-    opened.close()
-
-
 def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:
     number = str(uuid.uuid4())
     row = {

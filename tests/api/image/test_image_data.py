@@ -32,13 +32,6 @@ RAW = bytes(range(256)) * 16
 DISK = {"disk_format": "raw", "container_format": "bare"}
 
 
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/image/v2")
-    yield opened
-    opened.close()
-
-
 def send(user: User, number: str, data: bytes, status: int = 204, where: str = "file", **headers: str) -> str:
     """As clients stream: in chunks, of a length that nobody says."""
     sent = {**user.headers, "Content-Type": "application/octet-stream", **headers}

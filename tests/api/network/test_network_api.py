@@ -24,13 +24,6 @@ from tests.support.rows import change_address
 NOWHERE = "11111111-2222-3333-4444-555555555555"
 
 
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/network/v2.0")
-    yield opened
-    opened.close()
-
-
 def make_pool(cloud: Cloud, name: str = "public", cidr: str = "203.0.113.0/28") -> str:
     item = {"name": name, "cidr": cidr, "addresses": None, "interface": "eth0"}
     with transaction(cloud.engine) as connection:

@@ -20,13 +20,6 @@ from tests.api.doors import Doors
 Body = dict[str, t.Any]
 
 
-@pytest.fixture
-def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/network/v2.0")
-    yield opened
-    opened.close()
-
-
 def error_of(body: t.Any) -> str:
     return str(body["NeutronError"]["type"])
 
