@@ -24,11 +24,6 @@ LATEST = {"OpenStack-API-Version": "compute 2.96"}
 ClientAs = t.Callable[..., FlaskClient]
 
 
-@pytest.fixture
-def scene(api: seeds.Api) -> scenes.Scene:
-    return scenes.build(api)
-
-
 def a_volume(api: seeds.Api, project: str = "demo", **params: t.Any) -> str:
     with transaction(api.engine) as connection:
         owner = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == project)).scalar_one()

@@ -139,11 +139,6 @@ def browser(namespace: str | None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def scene(api: seeds.Api) -> scenes.Scene:
-    return scenes.build(api)
-
-
-@pytest.fixture
 def site(api: seeds.Api, browser: Browser, namespace: str | None, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
     monkeypatch.setattr(streams, "PAUSE", 0.05)
     with contextlib.closing(listening(namespace)) as listener:

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from api.ec2 import signing
 from tests.api import ec2_door
 from tests.api.ec2_door import Door
-from tests.api.seeds import Api
 
 ACCESS, SECRET = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 HOST, FORM = "127.0.0.1:8774", "application/x-www-form-urlencoded"
@@ -214,12 +213,6 @@ def test_a_parameter_that_comes_twice_is_refused() -> None:
 
 
 # --- over a socket --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as opened:
-        yield opened
 
 
 def send(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+import typing as t
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +14,14 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    """The paths of its tests name the project themselves."""
+    opened = Doors(cloud, "/volume/v3")
+    yield opened
+    opened.close()
 
 
 def test_anybody_reads_the_versions(doors: Doors) -> None:

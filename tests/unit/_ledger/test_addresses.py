@@ -40,13 +40,6 @@ Network = dict[str, t.Any]
 add_network = functools.partial(rows.add_network, cidr="10.20.0.0/29")
 
 
-@pytest.fixture
-def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
-    opened = open_ledger(url=ledger_url)
-    yield opened
-    opened.dispose()
-
-
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now = [NOW]
