@@ -22,9 +22,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
 from api.settings import Settings
-from tests.api import seeds
+from tests.api import scenes, seeds
+from tests.api.doors import Doors
 from tests.support.cloud import Cloud as AnyCloud
 from tests.support.cloud import Network, sqlite
+
+BASES = {"compute": "/compute/v2.1", "image": "/image/v2", "network": "/network/v2.0"}
 
 
 class Cloud(AnyCloud):
@@ -106,6 +109,14 @@ def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
 
 
 @pytest.fixture
+def doors(cloud: Cloud, request: pytest.FixtureRequest) -> t.Iterator[Doors]:
+    """The doors of the service that the test's folder is named after."""
+    opened = Doors(cloud, BASES[request.path.parent.name])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def app(cloud: Cloud) -> t.Iterator[Flask]:
     made = create_app(Settings(home=str(cloud.home)), ["metadata"])
     yield made
@@ -141,6 +152,11 @@ def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
     """The whole application over a copy of that cloud: projects, users, flavors, an image, a network, hosts."""
     with application(seeded, tmp_path / "cloud") as opened:
         yield opened
+
+
+@pytest.fixture
+def scene(api: seeds.Api) -> scenes.Scene:
+    return scenes.build(api)
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
 from api import create_app
 from api.settings import Settings
-from tests.api.conftest import Cloud
+
+if t.TYPE_CHECKING:
+    from tests.api.conftest import Cloud
 
 Body = dict[str, t.Any]
 

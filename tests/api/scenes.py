@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import time
 import typing as t
 import uuid
@@ -23,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_j
     run_job,
 )
 from tests.api import seeds
+from tests.support.rows import change_address
 
 SCRIPT = "<script>document.title='broken'</script><img src=x onerror=alert(1)>"
 CONSOLE = f"\x1b[32mStarting\x1b[0m sshd\r\n\x1b]0;title\x07login: {SCRIPT}\n"
@@ -66,21 +66,7 @@ def build(api: seeds.Api) -> Scene:
     def server(project: str, name: str, address: str | None, **values: t.Any) -> str:
         instance_uuid = api.instance(project, name, **{"created_at": now - 4000, "launched_at": now - 3980, **values})
         if address is not None:
-            vif = str(uuid.uuid4())
-            api.insert(
-                tables.vif,
-                id=vif,
-                instance_uuid=instance_uuid,
-                network_id=network.id,
-                position=0,
-                mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
-            )
-            with transaction(api.engine) as connection:
-                connection.execute(
-                    sa.update(tables.fixed_ip)
-                    .where(tables.fixed_ip.c.ip == int(ipaddress.IPv4Address(address)))
-                    .values(owner=f"vif:{vif}")
-                )
+            api.vif(instance_uuid, network.id, address)
         return instance_uuid
 
     web = server(
@@ -117,23 +103,13 @@ def build(api: seeds.Api) -> Scene:
             details={"scheduler": EXPLANATION},
             **ended,
         )
+    api.change_host("hv1", vcpus_used=3, memory_mb_used=5000, disk_gb_used=96)
+    down = f"no answer over ssh {SCRIPT}"
+    api.change_host("hv2", up=False, down_reason=down, vcpus_used=2, memory_mb_used=1024)
     with transaction(api.engine) as connection:
-        host, pool = tables.compute_host, tables.fixed_ip
-        connection.execute(
-            sa.update(host).where(host.c.name == "hv1").values(vcpus_used=3, memory_mb_used=5000, disk_gb_used=96)
-        )
-        connection.execute(
-            sa.update(host)
-            .where(host.c.name == "hv2")
-            .values(up=False, down_reason=f"no answer over ssh {SCRIPT}", vcpus_used=2, memory_mb_used=1024)
-        )
-        addresses: dict[str, dict[str, t.Any]] = {
-            "10.20.0.2": {"owner": "dhcp:hv1"},
-            "10.20.0.3": {"owner": "dhcp:hv2"},
-            "10.20.0.8": {"released_at": now - 5, "last_owner": "vif:gone"},
-        }
-        for address, values in addresses.items():
-            connection.execute(sa.update(pool).where(pool.c.ip == int(ipaddress.IPv4Address(address))).values(**values))
+        change_address(connection, "10.20.0.2", owner="dhcp:hv1")
+        change_address(connection, "10.20.0.3", owner="dhcp:hv2")
+        change_address(connection, "10.20.0.8", released_at=now - 5, last_owner="vif:gone")
     launched = add_job(api, "demo", "launch", "succeeded", [web], variables={"servers": [{"name": "web"}]})
     broken = add_job(api, "demo", "stop", "failed", [stopped], message=f"hv2: unreachable {SCRIPT}")
     going = add_job(api, "demo", "launch", "running", [building])

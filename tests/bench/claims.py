@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
+from tests.support.rows import a_flavor, add_project, an_image, an_instance
 
 NAME = "scheduler.claims_10000x1000_s"
 HOSTS, INSTANCES, GOAL = 10_000, 1_000, 5.0  # seconds
@@ -69,29 +70,14 @@ def _hosts() -> t.Iterator[dict[str, t.Any]]:
 
 def _recorded(engine: sa.Engine) -> list[Instance]:
     """The records of INSTANCES new instances, as `server` returns them."""
-    flavor = {
-        "name": "m1.small",
-        "vcpus": 1,
-        "memory_mb": 2048,
-        "root_gb": 20,
-        "ephemeral_gb": 0,
-        "swap_mb": 0,
-        "extra_specs": {},
-    }
-    image = {"id": str(uuid.uuid4()), "name": "tiny", "virtual_size": 1 << 30, "min_ram_mb": 0, "properties": {}}
-    row: dict[str, t.Any] = {"project_id": PROJECT, "flavor": flavor, "image": image, "metadata": {}}
-    row |= {"attempts": [], "vm_state": "building", "task_state": "scheduling", "created_at": 1, "updated_at": 1}
-    uuids = [str(uuid.uuid4()) for _number in range(INSTANCES)]
+    row = {"flavor": a_flavor("m1.small", memory_mb=2048, root_gb=20), "image": an_image("tiny"), "project_id": PROJECT}
+    row |= {"vm_state": "building", "task_state": "scheduling"}
+    rows = [an_instance(str(number), uuid=str(uuid.uuid4()), **row) for number in range(INSTANCES)]
+    uuids = [row["uuid"] for row in rows]
     with transaction(engine) as connection:
         if connection.execute(sa.select(project.c.id)).first() is None:
-            connection.execute(sa.insert(project).values(id=PROJECT, name="demo", created_at=0))
-        connection.execute(
-            sa.insert(instance),
-            [
-                {"uuid": instance_uuid, "name": instance_uuid, "hostname": instance_uuid, **row}
-                for instance_uuid in uuids
-            ],
-        )
+            add_project(connection, "demo", PROJECT)
+        connection.execute(sa.insert(instance), rows)
         action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {"hints": {}}}
         connection.execute(
             sa.insert(instance_action), [{"instance_uuid": instance_uuid, **action} for instance_uuid in uuids]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """One cloud, three doors: an instance that is made through one of them, changed through another and deleted through
-the third is the same through all, with a guest that runs. tests/api/test_three_doors.py does more, without guests.
+the third is the same through all, with a guest that runs. tests/api/agreement/test_three_doors.py does more, without.
 """
 
 from __future__ import annotations

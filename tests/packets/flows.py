@@ -12,7 +12,8 @@ import typing as t
 from tests.packets import frames
 from tests.packets.bed import Bed, Packet, Place
 from tests.packets.oracle import Policy, Probe, passes
-from tests.packets.probes import DHCP_SERVERS, PORTS, STRANGER, addressed, of_rules
+from tests.packets.probes import DHCP_SERVERS, STRANGER, of_rules
+from tests.packets.wire import PORTS, addressed
 
 SYN_PAYLOAD = len(frames.tag(0))  # every packet carries its mark, also a SYN
 PINGS = ((8, 0), (128, 0))  # type and code

@@ -20,10 +20,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import add
 from tests.packets.bed import Bed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import policy
-from tests.packets.probes import PORTS, Wire, mismatches, probes_of
+from tests.packets.probes import mismatches, probes_of
 from tests.packets.test_drift import state
 from tests.packets.test_isolated import families, one_group, who_comes
 from tests.packets.test_policies import canonical
+from tests.packets.wire import PORTS, Wire
 
 pytestmark = pytest.mark.root
 

@@ -12,8 +12,9 @@ import pytest
 from tests.packets.bed import HOST, HOST6, Bed, Failed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import SSH, policy, v6
-from tests.packets.probes import PORTS, STRANGER, Wire, mismatches, probes_of
+from tests.packets.probes import STRANGER, mismatches, probes_of
 from tests.packets.test_drift import state
+from tests.packets.wire import PORTS, Wire
 
 pytestmark = pytest.mark.root
 

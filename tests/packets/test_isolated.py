@@ -15,7 +15,8 @@ from ansible_collections.novalite.cloud.plugins.modules import firewall
 from tests.packets.bed import Bed, Failed, Place
 from tests.packets.oracle import Probe
 from tests.packets.policies import SSH, policy, random_policy, v6
-from tests.packets.probes import PORTS, Wire, mismatches, probes_of
+from tests.packets.probes import mismatches, probes_of
+from tests.packets.wire import PORTS, Wire
 
 pytestmark = pytest.mark.root
 

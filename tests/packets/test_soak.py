@@ -14,7 +14,8 @@ from tests.packets.bed import Bed, Packet
 from tests.packets.flows import Flow, open_all
 from tests.packets.oracle import Probe, passes
 from tests.packets.policies import SSH, policy, v6
-from tests.packets.probes import PORTS, STRANGER, Wire
+from tests.packets.probes import STRANGER
+from tests.packets.wire import PORTS, Wire
 
 pytestmark = pytest.mark.root
 

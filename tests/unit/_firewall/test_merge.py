@@ -5,13 +5,9 @@
 
 from __future__ import annotations
 
-import pathlib
-import tempfile
 import typing as t
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import arguments, dispatch, policy, ruleset
@@ -51,11 +47,6 @@ def apply(
 
 def foreign() -> Tables:
     return ruleset.parse(FOREIGN).tables
-
-
-@pytest.fixture(params=["read", "kept"])
-def host(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Host:
-    return Host(directory=tmp_path if request.param == "kept" else None)
 
 
 @pytest.mark.parametrize("family", ["IPv4", "IPv6"])
@@ -328,30 +319,6 @@ def test_what_nothing_leads_to_any_more_keeps_its_groups() -> None:
     assert host.meant() == good
 
 
-@pytest.mark.parametrize("spelling", ["-p 2", "-p igmp"])
-def test_the_order_of_what_leads_to_instances_is_no_change(spelling: str) -> None:
-    """What comes first in such a chain is, and what leads elsewhere."""
-    head = (f"-d 224.0.0.1/32 {spelling} -j RETURN",)
-    entries = [
-        f"-m physdev --physdev-out tap{number} --physdev-is-bridged -g nova-inst-{number}" for number in range(4)
-    ]
-    for_us = ("-d 224.0.0.1/32 -p 2 -j RETURN", *entries)
-    assert ruleset.same("nova-tap", (*head, *reversed(entries)), for_us)
-    assert ruleset.edits("nova-tap", (*head, *reversed(entries)), for_us) == []
-    assert ruleset.edits("nova-tap", (*head, *entries[2:], entries[0]), for_us) == [f"-A nova-tap {entries[1]}"]
-    assert ruleset.edits("nova-tap", (*head, *entries, "-j ACCEPT"), for_us) is None
-    for wrong in (
-        (*entries, *head),
-        (entries[0], *head, *entries[1:]),
-        (*head, *entries[:3], entries[2]),
-        (*head, *entries, entries[0]),
-        ("-j ACCEPT", *entries),
-        (*head, *entries, "-j ACCEPT"),
-    ):
-        assert not ruleset.same("nova-tap", wrong, for_us)
-    assert not ruleset.same("nova-sg-1", (*head, *reversed(entries)), for_us)
-
-
 def test_a_crashs_leftover_goes() -> None:
     host = Host()
     apply(host, instance(1))
@@ -391,194 +358,3 @@ def test_a_rule_may_name_its_protocol_as_the_host_does() -> None:
     assert spelled != host.filter["nova-sg-1"]
     assert ruleset.same("nova-sg-1", spelled, host.filter["nova-sg-1"])
     assert not ruleset.same("nova-sg-1", spelled, ("-p 47 -j ACCEPT", "-p 51 -j ACCEPT", "-p 112 -j ACCEPT"))
-
-
-def test_an_unreadable_table_is_no_empty_one() -> None:
-    with pytest.raises(NovaliteError, match="native nftables"):
-        ruleset.parse("# Table `filter' is incompatible, use 'nft' tool.\n")
-
-
-def test_an_unreadable_table_that_is_not_ours_is_no_matter() -> None:
-    assert ruleset.parse("# Table `nat' is incompatible, use 'nft' tool.\n" + FOREIGN) == ruleset.parse(FOREIGN)
-
-
-def test_other_tables_are_not_read() -> None:
-    found = ruleset.parse("*nat\n:nova-local - [0:0]\n-A nova-local -j ACCEPT\nCOMMIT\n" + FOREIGN)
-    assert found == ruleset.parse(FOREIGN)
-    assert found.policies["FORWARD"] == "DROP"
-    rule = found.tables["filter"]["FORWARD"][0]
-    assert rule == '-m comment --comment "go -j nova-inst-1 there" -j DOCKER'
-    assert ruleset.target(rule) == "DOCKER"
-    assert found.owned() == {}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nova-local",
-        "nova-inst-1",
-        "nova-inst-0",
-        "nova-inst-1+20",
-        "nova-new-7",
-        "nova-sg-3",
-        "nova-re-3",
-        "nova-sg-3.7",
-        "nova-re-3.65535",
-        "nova-l-0a0001",
-        "nova-l-x0123456789abcdef012",
-        "nova-net-br7",
-        "nova-ipv6-fallback",
-    ],
-)
-def test_a_name_is_ours_in_its_own_table_only(name: str) -> None:
-    assert ruleset.is_owned("filter", name)
-    assert not ruleset.is_owned("security", name)
-    assert not ruleset.is_owned("raw", name)
-    assert ruleset.table_of(name) == "filter"
-    assert not ruleset.is_owned("filter", name + "!")
-    assert not ruleset.is_owned("filter", "x" + name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nova-out",
-        "nova-out-7",
-        "nova-out-7+8",
-        "nova-eg-1",
-        "nova-ri-1",
-        "nova-eg-1.7",
-        "nova-ri-1.7",
-        "nova-m-0a",
-        "nova-from-br7",
-    ],
-)
-def test_what_is_sent_is_judged_in_a_table_of_its_own(name: str) -> None:
-    assert ruleset.is_owned("security", name)
-    assert not ruleset.is_owned("filter", name)
-    assert ruleset.table_of(name) == "security"
-
-
-STEP = st.tuples(
-    st.sampled_from(["present", "absent", "exclusive"]),
-    st.sets(st.integers(1, 12), max_size=4),
-    st.sets(st.integers(1, 4), max_size=3),
-)
-KNOWN: list[dict[str, t.Any]] = [
-    *GROUPS[:2],
-    {"id": 3, "rules": [*RULES, {"protocol": "udp", "remote_group_id": 1}]},
-    *EGRESS,
-]
-ZONES = {"br1": 1, "br2": 2}
-
-
-def member(number: int, groups: t.Iterable[int]) -> dict[str, t.Any]:
-    """Two of three are on an isolated network, every fifth is on another one too, every second shares an address."""
-    own = f"10.0.0.{number // 3}"
-    place: dict[str, t.Any] = {"addresses": [own]}
-    if number % 3:
-        place = {"addresses": [], "scoped": [{"bridge": f"br{number % 3}", "addresses": [own]}]}
-    if number % 5 == 0:
-        place.setdefault("scoped", []).append({"bridge": f"br{2 - number % 2}", "addresses": [f"10.0.1.{number}"]})
-    if number % 2:
-        place["allowed_pairs"] = [{"bridge": f"br{number % 3}" if number % 3 else None, "cidr": "10.0.0.200"}]
-    if number % 4:  # so many that some hosts have a tree, and their names differ early and late
-        place["devices"] = [f"tap{number * part:04x}" for part in (1, 97, 389)][: 1 + number % 3]
-    return {"id": number, "security_groups": sorted(groups), **place}
-
-
-@pytest.mark.parametrize("zoned", [False, True])
-def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: bool) -> None:
-    """Also when nothing but the members is told, as other hosts are when an instance comes or goes."""
-    groups: list[dict[str, t.Any]] = [
-        {
-            "id": 1,
-            "rules": [
-                {"protocol": "tcp", "port_min": 90, "remote_group_id": 2},
-                {"direction": "egress", "protocol": "udp", "remote_group_id": 2},
-            ],
-        },
-        {"id": 2, "members": [], "scoped_members": [], "rules": []},
-    ]
-    place: dict[str, t.Any] = {"scoped": [{"bridge": "br1", "addresses": ["10.0.0.1"]}], "addresses": []}
-
-    def members(*addresses: str) -> dict[str, t.Any]:
-        scoped = [{"bridge": "br1", "addresses": list(addresses)}] if zoned else []
-        return {"id": 2, "members": [] if zoned else list(addresses), "scoped_members": scoped}
-
-    apply(host, instance(1, **(place if zoned else {})), groups=groups, zones=ZONES if zoned else {}, sets=False)
-    for now in (["10.0.0.7", "10.0.0.8"], ["10.0.0.8"], [], ["10.0.0.9"]):
-        host.apply(request(groups=[members(*now)]))
-        told = Host()
-        apply(
-            told,
-            instance(1, **(place if zoned else {})),
-            groups=[groups[0], {**members(*now), "rules": []}],
-            zones=ZONES if zoned else {},
-            sets=False,
-        )
-        assert host.owned() == told.owned()
-        opened = [rule for rules in host.owned().values() for rule in rules if "10.0.0." in rule and "ACCEPT" in rule]
-        assert len(opened) == 4 * len(now)  # in, out, and the answers to each
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(STEP, min_size=1, max_size=6), st.booleans(), st.sampled_from(["IPv4", "IPv4", "IPv6"]))
-def test_any_history_leads_to_what_is_wanted(
-    steps: list[tuple[str, set[int], set[int]]], kept: bool, family: str
-) -> None:
-    """After any sequence of requests the host has the chains of one that was told everything at once, whether each
-    read the tables or trusted the one before; foreign rules are as they were."""
-    with tempfile.TemporaryDirectory() as directory:
-        host = Host(foreign(), family, directory=pathlib.Path(directory) if kept else None)
-        wanted: dict[int, set[int]] = {}
-        for verb, numbers, groups in steps:
-            apply(
-                host,
-                *(member(number, groups) for number in sorted(numbers)),
-                groups=KNOWN,
-                zones=ZONES,
-                state="absent" if verb == "absent" else "present",
-                exclusive=verb == "exclusive",
-            )
-            if verb == "exclusive":
-                wanted = {}
-            for number in numbers:
-                wanted.pop(number, None)
-                if verb != "absent":
-                    wanted[number] = groups
-        told = Host(foreign(), family)
-        apply(told, *(member(number, groups) for number, groups in sorted(wanted.items())), groups=KNOWN, zones=ZONES)
-    assert host.meant() == told.meant()
-    for name, rules in foreign()["filter"].items():
-        assert tuple(rule for rule in host.filter[name] if rule not in ("-j nova-local", "-j nova-host")) == rules
-
-
-def test_the_first_and_the_last_egress_rule_reach_who_is_not_given(host: Host) -> None:
-    """A host learns of a group's rules from any request that gives them, such as a launch."""
-    plain: list[dict[str, t.Any]] = [{"id": 1, "rules": RULES}, {"id": 2, "rules": RULES}]
-    egress = [{"id": 1, "rules": [*RULES, {"direction": "egress", "ethertype": "IPv6", "protocol": "tcp"}]}, plain[1]]
-    apply(
-        host,
-        instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
-        instance(2, security_groups=[1, 2]),
-        instance(3, security_groups=[2]),
-        groups=plain,
-    )
-    before = host.owned()
-    apply(host, instance(4, security_groups=[2]), groups=egress)
-    assert {f"nova-out-{number}" for number in (1, 2)} <= host.owned().keys() and "nova-out-3" not in host.owned()
-    assert host.rules("security", "nova-eg-1") == ("-j RETURN",)  # the rule is of the other family
-    told = Host(foreign())
-    apply(
-        told,
-        instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
-        instance(2, security_groups=[1, 2]),
-        instance(3, security_groups=[2]),
-        instance(4, security_groups=[2]),
-        groups=egress,
-    )
-    assert host.owned() == told.owned()
-    apply(host, groups=plain[:1])
-    apply(host, instance(4), state="absent")
-    assert host.owned() == before

@@ -39,6 +39,14 @@ on_postgresql = pytest.mark.parametrize("ledger_url", ["postgresql"], indirect=T
 
 
 @pytest.fixture
+def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
+    """An empty ledger, without a project."""
+    opened = open_ledger(url=ledger_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
 def ledger(ledger_url: str) -> t.Iterator[sa.Engine]:
     """An empty ledger with the project `demo`."""
     engine = open_ledger(url=ledger_url)

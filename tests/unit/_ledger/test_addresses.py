@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-import ipaddress
+import functools
 import json
 import multiprocessing
 import re
@@ -30,18 +30,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from tests.support import rows
 from tests.support.postgresql import Server
+from tests.support.rows import add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 NOW = 1_000_000
 Network = dict[str, t.Any]
-
-
-@pytest.fixture
-def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
-    opened = open_ledger(url=ledger_url)
-    yield opened
-    opened.dispose()
+add_network = functools.partial(rows.add_network, cidr="10.20.0.0/29")
 
 
 @pytest.fixture(autouse=True)
@@ -49,20 +45,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now = [NOW]
     monkeypatch.setattr(addresses, "time", types.SimpleNamespace(time=lambda: now[0]))
     return now
-
-
-def add_network(connection: sa.Connection, name: str = "private", **fields: t.Any) -> Network:
-    """A network and its pool, as the module `network` makes them."""
-    row = {"uuid": str(uuid.uuid4()), "cidr": "10.20.0.0/29", "bridge": f"br-{name}", "dhcp": True, "dns": [], **fields}
-    connection.execute(sa.insert(tables.network).values(name=name, **row))
-    found = connection.execute(sa.select(tables.network).where(tables.network.c.name == name)).one()
-    pool = ipaddress.IPv4Network(found.cidr)
-    reserved = {str(pool[0]): "network", str(pool[-1]): "broadcast", found.gateway: "gateway"}
-    connection.execute(
-        sa.insert(tables.fixed_ip),
-        [{"network_id": found.id, "ip": int(ip), "reserved": reserved.get(str(ip))} for ip in pool],
-    )
-    return dict(found._mapping)
 
 
 def some(count: int, *networks: Network, host: str | None = "hv1", **nic: t.Any) -> list[dict[str, t.Any]]:
@@ -91,34 +73,13 @@ def some(count: int, *networks: Network, host: str | None = "hv1", **nic: t.Any)
 def write(connection: sa.Connection, instances: list[dict[str, t.Any]], project: str = "a") -> None:
     """The rows that `server` would have made."""
     if not connection.execute(sa.select(tables.project).where(tables.project.c.id == project)).first():
-        connection.execute(sa.insert(tables.project).values(id=project, name=project, created_at=0))
+        add_project(connection, project, project)
     for instance in instances:
-        connection.execute(
-            sa.insert(tables.instance).values(
-                uuid=instance["uuid"],
-                project_id=project,
-                name=instance["name"],
-                hostname=instance["name"],
-                host=instance["host"],
-                flavor={},
-                image={},
-                metadata={},
-                vm_state="building",
-                attempts=[],
-                created_at=1,
-                updated_at=1,
-            )
-        )
+        own = {"uuid": instance["uuid"], "host": instance["host"], "project_id": project}
+        add_instance(connection, instance["name"], vm_state="building", **own)
         for position, nic in enumerate(instance["nics"]):
-            connection.execute(
-                sa.insert(tables.vif).values(
-                    id=nic["id"],
-                    instance_uuid=instance["uuid"],
-                    network_id=nic["network"]["id"],
-                    position=position,
-                    mac=nic["mac"],
-                )
-            )
+            place = {"id": nic["id"], "mac": nic["mac"], "position": position}
+            add_vif(connection, instance["uuid"], nic["network"]["id"], **place)
 
 
 def ips(result: dict[str, t.Any]) -> list[str]:

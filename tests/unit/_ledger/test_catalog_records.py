@@ -29,24 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     network_records,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-
-DEMO = "d" * 32
-HOST = {
-    "enabled": True,
-    "up": True,
-    "aggregates": [],
-    "traits": [],
-    "vcpus": 4,
-    "memory_mb": 4096,
-    "disk_gb": 40,
-    "reserved_vcpus": 0,
-    "reserved_memory_mb": 0,
-    "reserved_disk_gb": 0,
-    "cpu_ratio": 1.0,
-    "ram_ratio": 1.0,
-    "disk_ratio": 1.0,
-    "facts": {},
-}
+from tests.support.rows import DEMO, a_flavor, add_host, add_image, add_instance, add_network, add_vif, change_address
 
 
 @pytest.fixture
@@ -56,29 +39,14 @@ def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
 
 
 def add_server(connection: sa.Connection, name: str, **values: t.Any) -> str:
-    row = {
-        "uuid": f"00000000-0000-0000-0000-{abs(hash(name)) % 10**12:012d}",
-        "project_id": DEMO,
-        "hostname": name,
-        "flavor": {"name": "f", "vcpus": 2, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0},
-        "image": {},
-        "metadata": {},
-        "attempts": [],
-        "vm_state": "active",
-        "created_at": 0,
-        "updated_at": 0,
-        **values,
-    }
-    connection.execute(sa.insert(tables.instance).values(name=name, **row))
-    return str(row["uuid"])
+    return add_instance(connection, name, flavor=a_flavor(vcpus=2), **values)
 
 
 def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
     # a host that nobody has asked for an hour is not down: nothing reports by itself here
     now = int(time.time())
     for name, zone, up in (("hv1", "nova", True), ("hv2", "edge", False)):
-        values = {**HOST, "name": name, "zone": zone, "last_seen_at": now - 3600, "up": up}
-        connection.execute(sa.insert(tables.compute_host).values(**values))
+        add_host(connection, name, zone=zone, last_seen_at=now - 3600, up=up)
     connection.execute(sa.insert(tables.aggregate).values(name="ssd", zone=None, metadata={"a": "b"}))
     connection.execute(sa.insert(tables.aggregate_host).values(aggregate_id=1, host="hv1"))
     server = add_server(connection, "a", host="hv1")
@@ -93,22 +61,9 @@ def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
 
 
 def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None:
-    net = {"uuid": "11111111-1111-1111-1111-111111111111", "name": "n", "cidr": "10.0.0.0/30", "bridge": "br1"}
-    connection.execute(sa.insert(tables.network).values(dhcp=True, dns=[], **net))
-    server = add_server(connection, "a", host="hv1")
-    connection.execute(
-        sa.insert(tables.vif).values(id="v", instance_uuid=server, network_id=1, position=0, mac="fa:16:3e:00:00:01")
-    )
-    first = 10 << 24
-    connection.execute(
-        sa.insert(tables.fixed_ip),
-        [
-            {"network_id": 1, "ip": first, "reserved": "network", "owner": None},
-            {"network_id": 1, "ip": first + 1, "reserved": None, "owner": "vif:v"},
-            {"network_id": 1, "ip": first + 2, "reserved": None, "owner": None},
-            {"network_id": 1, "ip": first + 3, "reserved": "broadcast", "owner": None},
-        ],
-    )
+    net = add_network(connection, "n", "10.0.0.0/30")
+    add_vif(connection, add_server(connection, "a", host="hv1"), net["id"], id="v")
+    change_address(connection, "10.0.0.1", owner="vif:v")
     connection.execute(sa.insert(tables.floating_pool).values(name="p", cidr="203.0.113.0/30", interface="eth0"))
     lead = {"id": "f", "pool": "p", "address": 3405803777, "project_id": DEMO, "vif_id": "v"}
     connection.execute(sa.insert(tables.floating_ip).values(**lead))
@@ -153,8 +108,7 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
     with pytest.raises(ConflictError):
         flavor_records.create_flavor(connection, record)
     assert [row["flavorid"] for row in flavor_records.flavors_seen(connection, private=False)] == ["7"]
-    row = {"id": "i", "name": "a", "disk_format": "raw", "source": "/x", "checksum": "sha256:0", "size": 1}
-    connection.execute(sa.insert(tables.image).values(virtual_size=1, properties={}, created_at=0, owner=DEMO, **row))
+    add_image(connection, "a", id="i", owner=DEMO)
     (before,) = image_records.images_seen(connection, DEMO)
     image_records.update_image(connection, before, {**before, "tags": ["x"], "name": "b"})
     (after,) = image_records.images_seen(connection, DEMO, "i")

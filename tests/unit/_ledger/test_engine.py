@@ -24,6 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as rooms
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from tests.support.rows import add_image, add_instance
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 # A forked child of a process that has threads may hang; a spawned one starts afresh, as a second playbook does
@@ -368,27 +369,13 @@ def test_a_reader_does_not_wait_for_a_writer(
 
 def test_images_of_the_operator_say_that_hosts_may_mount_them_after_an_upgrade(ledger: sa.Engine) -> None:
     """Others do not: what was a tenant's before is no more to be trusted than what is one's now."""
-    row = {"disk_format": "raw", "source": "/x", "checksum": "", "size": 1, "virtual_size": 1, "created_at": 0}
     with transaction(ledger) as connection:
         project = connection.execute(sa.select(tables.project.c.id)).scalars().first()
         for owner, properties in (("", {"os_partition": "1"}), (project, {})):
-            values = {**row, "id": f"i{owner}"[:36], "name": "x", "owner": owner, "properties": properties}
-            connection.execute(sa.insert(tables.image).values(**values))
+            add_image(connection, "x", id=f"i{owner}"[:36], owner=owner, properties=properties)
         for number, image in enumerate(("i", f"i{project}"[:36])):
-            server: dict[str, object] = {
-                "uuid": f"u{number}",
-                "project_id": project,
-                "name": image,
-                "hostname": "x",
-                "flavor": {},
-                "image": {"id": image, "properties": {}},
-                "metadata": {},
-                "attempts": [],
-                "vm_state": "active",
-                "created_at": 0,
-                "updated_at": 0,
-            }
-            connection.execute(sa.insert(tables.instance).values(**server))
+            kept = {"id": image, "properties": {}}
+            add_instance(connection, image, uuid=f"u{number}", project_id=project, image=kept)
         rooms.move_to_revision(connection, "0016")
         rooms.move_to_revision(connection, "0017")
         images = dict(connection.execute(sa.select(tables.image.c.owner, tables.image.c.properties)).all())

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import scheduler as scheduling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
-from tests.unit._ledger.test_claims import engine, facts, some, write  # noqa: F401  # a fixture
+from tests.unit._ledger.test_claims import facts, some, write
 
 ROOM = {"vcpus": 8, "memory_mb": 4608, "disk_gb": 50}  # 512 MiB of the memory are reserved
 
@@ -44,11 +44,7 @@ def place(connection: sa.Connection, count: int, *hosts: dict[str, t.Any]) -> di
 @pytest.mark.parametrize(
     ("count", "sums"), [("running", (2, 1024, 15)), ("all", (6, 3072, 15)), ("none", (0, 0, 0)), (None, (2, 1024, 15))]
 )
-def test_who_counts_is_the_operators_choice(
-    count: str | None,
-    sums: tuple[int, int, int],
-    engine: sa.Engine,  # noqa: F811
-) -> None:
+def test_who_counts_is_the_operators_choice(count: str | None, sums: tuple[int, int, int], engine: sa.Engine) -> None:
     domains = [guest(), guest("shutoff", vcpus=4, memory_mb=2048, disk_gb=5)]
     chosen = {} if count is None else {"count_foreign": count}
     with transaction(engine) as connection:
@@ -61,12 +57,12 @@ def test_who_counts_is_the_operators_choice(
         assert others(connection) == {"hv1": sums}
 
 
-def test_an_unknown_choice_is_refused(engine: sa.Engine) -> None:  # noqa: F811
+def test_an_unknown_choice_is_refused(engine: sa.Engine) -> None:
     with transaction(engine) as connection, pytest.raises(NovaliteError, match="'some' is none of running, all, none"):
         compute_host(connection, {"compute_hosts": [facts("hv1", domains=[], count_foreign="some")]})
 
 
-def test_a_guest_of_this_ledger_counts_once(engine: sa.Engine) -> None:  # noqa: F811
+def test_a_guest_of_this_ledger_counts_once(engine: sa.Engine) -> None:
     instances = some(1)
     with transaction(engine) as connection:
         write(connection, instances)
@@ -76,7 +72,7 @@ def test_a_guest_of_this_ledger_counts_once(engine: sa.Engine) -> None:  # noqa:
         assert others(connection) == {"hv1": (0, 0, 0)} and not result["changed"]
 
 
-def test_instances_go_where_others_leave_room(engine: sa.Engine) -> None:  # noqa: F811
+def test_instances_go_where_others_leave_room(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         busy = facts("hv1", domains=[guest(memory_mb=3584)])
         result = place(connection, 2, busy, facts("hv2", domains=[]))
@@ -84,7 +80,7 @@ def test_instances_go_where_others_leave_room(engine: sa.Engine) -> None:  # noq
         assert "used by others: 2 vCPUs, 3584 MiB, 10 GiB" in " ".join(result["explanations"][0]["lines"])
 
 
-def test_the_reason_names_what_others_use(engine: sa.Engine) -> None:  # noqa: F811
+def test_the_reason_names_what_others_use(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         result = place(connection, 1, facts("hv1", domains=[guest(memory_mb=3900)]))
         assert "hv1: 196 of 512 MiB free, 3900 used by others" in result["unplaced"][0]["message"]
@@ -93,7 +89,7 @@ def test_the_reason_names_what_others_use(engine: sa.Engine) -> None:  # noqa: F
 @pytest.mark.parametrize("amount", sorted(ROOM))
 def test_the_write_itself_counts_what_others_use(
     amount: str,
-    engine: sa.Engine,  # noqa: F811  # the fixture
+    engine: sa.Engine,  # the fixture
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A choice that did not know of them (a host reported them just then) is refused by the claim."""
@@ -128,10 +124,7 @@ def test_the_write_itself_counts_what_others_use(
     choice=st.sampled_from(["running", "all", "none"]),
 )
 def test_no_claim_ever_goes_beyond_what_others_leave(
-    guests: list[dict[str, t.Any]],
-    count: int,
-    choice: str,
-    engine: sa.Engine,  # noqa: F811
+    guests: list[dict[str, t.Any]], count: int, choice: str, engine: sa.Engine
 ) -> None:
     with transaction(engine, check_mode=True) as connection:  # rolled back: each example has an empty ledger
         result = place(connection, count, facts("hv1", domains=guests, count_foreign=choice))

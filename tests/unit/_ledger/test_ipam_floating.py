@@ -8,7 +8,6 @@ from __future__ import annotations
 import concurrent.futures
 import types
 import typing as t
-import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -25,13 +24,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.support.rows import DEMO, OTHER, add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
     from .conftest import Run
 
 NOW = 1_000_000
-DEMO, OTHER = "d" * 32, "e" * 32
 POOL = {"name": "public", "cidr": "203.0.113.0/29", "interface": "eth0"}
 
 
@@ -46,7 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def cloud(run: Run, ledger: sa.Engine) -> Run:
     """A pool of six addresses; networks in and out, the one without, the other with a gateway of its own."""
     with transaction(ledger) as connection:
-        connection.execute(sa.insert(tables.project).values(id=OTHER, name="other", created_at=0))
+        add_project(connection, "other", OTHER)
     run("floating_pool", floating_pools=[POOL])
     networks = [{"name": "in", "cidr": "10.0.0.0/28"}, {"name": "out", "cidr": "10.0.1.0/28", "gateway": "10.0.1.1"}]
     run("network", networks=networks)
@@ -59,30 +58,13 @@ def add_server(
     """A server that runs, with an address on each of its networks; returns its UUID."""
     pool = tables.fixed_ip
     with transaction(ledger) as connection:
-        server = str(uuid.uuid4())
-        connection.execute(
-            sa.insert(tables.instance).values(
-                uuid=server,
-                project_id=project,
-                name=name,
-                hostname=name,
-                host=host,
-                flavor={},
-                image={},
-                metadata={},
-                vm_state="active" if host else "building",
-                attempts=[],
-                created_at=1,
-                updated_at=1,
-            )
-        )
+        state = "active" if host else "building"
+        server = add_instance(connection, name, project_id=project, host=host, vm_state=state)
         for position, network in enumerate(networks):
             network_id = connection.execute(
                 sa.select(tables.network.c.id).where(tables.network.c.name == network)
             ).scalar_one()
-            nic = str(uuid.uuid4())
-            values = {"id": nic, "instance_uuid": server, "network_id": network_id, "position": position}
-            connection.execute(sa.insert(tables.vif).values(mac=str(uuid.uuid4())[:17], **values))
+            nic = add_vif(connection, server, network_id, position=position)
             if host is None:
                 continue
             free = sa.select(sa.func.min(pool.c.ip)).where(

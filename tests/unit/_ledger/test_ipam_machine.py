@@ -28,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+from tests.support.rows import add_instance, add_project, add_vif
 
 NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])
 HOSTS = ("hv1", "hv2")
@@ -87,7 +88,7 @@ class AddressMachine(RuleBasedStateMachine):
         self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
         tables.metadata.create_all(self.engine)
         self.connection = self.engine.connect()
-        self.connection.execute(sa.insert(tables.project).values(id="p", name="p", created_at=0))
+        add_project(self.connection, "p", "p")
         self.pools = [self.make("served", 10 << 24, None), self.make("routed", 11 << 24, (11 << 24) + 1)]
         self.instances: dict[str, dict[str, t.Any]] = {}  # by name
 
@@ -261,17 +262,11 @@ class AddressMachine(RuleBasedStateMachine):
     # --- rows that the operation needs beside it ---
 
     def record(self, instance: dict[str, t.Any]) -> None:
-        row = {"project_id": "p", "flavor": {}, "image": {}, "metadata": {}, "vm_state": "active", "attempts": []}
-        row |= {
-            "uuid": instance["uuid"],
-            "name": instance["name"],
-            "hostname": instance["name"],
-            "host": instance["host"],
-        }
-        self.connection.execute(sa.insert(tables.instance).values(created_at=0, updated_at=0, **row))
+        own = {"uuid": instance["uuid"], "host": instance["host"], "project_id": "p"}
+        add_instance(self.connection, instance["name"], **own)
         for position, nic in enumerate(instance["nics"]):
-            values = {"id": nic["id"], "instance_uuid": instance["uuid"], "network_id": nic["network"]["id"]}
-            self.connection.execute(sa.insert(tables.vif).values(position=position, mac=nic["id"][:17], **values))
+            place = {"id": nic["id"], "mac": nic["id"][:17], "position": position}
+            add_vif(self.connection, instance["uuid"], nic["network"]["id"], **place)
 
     def teardown(self) -> None:
         self.patch.stop()

@@ -28,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.support.rows import an_instance
 
 if t.TYPE_CHECKING:
     from .conftest import Run
@@ -76,16 +77,15 @@ class Worker:
     def launch(self, count: int) -> None:
         """The steps of a playbook, each in a transaction of its own: record, addresses, result."""
         uuids = [str(uuid.UUID(int=self.rng.getrandbits(128), version=4)) for _number in range(count)]
-        row: dict[str, t.Any] = {"project_id": self.project, "flavor": {}, "image": {}, "metadata": {}, "attempts": []}
-        row |= {"vm_state": "building", "task_state": "networking", "created_at": 0, "updated_at": int(time.time())}
+        building = {"vm_state": "building", "task_state": "networking", "updated_at": int(time.time())}
         rows = [
-            {
-                **row,
-                "uuid": server,
-                "name": f"w{self.number}-{server}",
-                "hostname": server,
-                "host": self.rng.choice(HOSTS),
-            }
+            an_instance(
+                f"w{self.number}-{server}",
+                uuid=server,
+                project_id=self.project,
+                host=self.rng.choice(HOSTS),
+                **building,
+            )
             for server in uuids
         ]
         nics = [

@@ -14,9 +14,9 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id, set_ledger_id
+from tests.support.rows import add_host
 
 OTHER = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
 
@@ -57,26 +57,7 @@ def test_an_empty_ledger_takes_the_identity_that_hosts_carry(ledger: sa.Engine) 
         set_ledger_id(connection, before)
         with pytest.raises(NovaliteError, match="'hv1' is no identity of a ledger"):
             set_ledger_id(connection, "hv1")
-        connection.execute(
-            sa.insert(tables.compute_host).values(
-                name="hv1",
-                enabled=True,
-                up=True,
-                last_seen_at=0,
-                aggregates=[],
-                traits=[],
-                facts={},
-                vcpus=1,
-                memory_mb=1,
-                disk_gb=1,
-                reserved_vcpus=0,
-                reserved_memory_mb=0,
-                reserved_disk_gb=0,
-                cpu_ratio=1,
-                ram_ratio=1,
-                disk_ratio=1,
-            )
-        )
+        add_host(connection)
         with pytest.raises(ConflictError, match="only an empty ledger can become"):
             set_ledger_id(connection, OTHER)
         set_ledger_id(connection, before)  # nothing changes

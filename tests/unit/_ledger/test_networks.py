@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.pools import parse_cidr, parse_ranges, ranges
+from tests.support.rows import a_network, add_instance, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
@@ -234,12 +235,8 @@ def test_numbers_and_bridges_are_given_out_around_those_that_are_taken(run: Run)
 
 def test_the_last_vlan_is_given_out_and_no_other_after_it(run: Run, ledger: sa.Engine) -> None:
     with transaction(ledger) as connection:
-        rows = [
-            {"uuid": str(vlan), "name": str(vlan), "cidr": "10.9.0.0/30", "bridge": f"b{vlan}", "vlan": vlan}
-            for vlan in range(100, 4094)
-        ]
-        rest = {"dhcp": True, "isolated": True, "dns": []}
-        connection.execute(sa.insert(tables.network), [{**row, **rest} for row in rows])
+        rows = [a_network(str(vlan), "10.9.0.0/30", vlan=vlan, isolated=True) for vlan in range(100, 4094)]
+        connection.execute(sa.insert(tables.network), rows)
     net = {"manager": "vlan", "bridge_interface": "eth1"}
     assert run("network", networks=[{**NET, **net}])["networks"][0]["vlan"] == 4094
     with pytest.raises(NovaliteError, match="every vlan from 100 to 4094 is taken"):
@@ -308,27 +305,7 @@ def test_a_network_in_use_stays(run: Run, ledger: sa.Engine) -> None:
     [network] = run("network", networks=[NET])["networks"]
     take(ledger, "10.20.0.2", owner="dhcp:hv1")
     with transaction(ledger) as connection:
-        connection.execute(
-            sa.insert(tables.instance).values(
-                id=7,
-                uuid="u" * 36,
-                project_id="d" * 32,
-                name="web-1",
-                hostname="web-1",
-                flavor={},
-                image={},
-                metadata={},
-                vm_state="active",
-                attempts=[],
-                created_at=0,
-                updated_at=0,
-            )
-        )
-        connection.execute(
-            sa.insert(tables.vif).values(
-                id="v" * 36, instance_uuid="u" * 36, network_id=network["id"], position=0, mac="fa:16:3e:00:00:01"
-            )
-        )
+        add_vif(connection, add_instance(connection, "web-1", id=7), network["id"])
     with pytest.raises(ConflictError, match=r"'net' is in use by the instance 'web-1'"):
         run("network", networks=[{"name": "net"}], state="absent")
     with transaction(ledger) as connection:

@@ -33,13 +33,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
+from tests.support.rows import a_flavor, an_instance
 from tests.unit._ledger.conftest import on_postgresql
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__, "psycopg"])
 
-FLAVOR = {"name": "m1", "vcpus": 4, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
+FLAVOR = a_flavor(vcpus=4)
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
 WORKERS, ASKED, BATCH = 8, 1000, 10
 # How many fit on each of 50 hosts, and what runs out there first: vCPUs at a ratio of 4, RAM over its reserve, disk
@@ -68,18 +69,17 @@ def cluster(ledger: sa.Engine) -> sa.Engine:
     """Hosts, and the records of 1,000 instances that are to be built."""
     with transaction(ledger) as connection:
         record_hosts(connection, {"compute_hosts": hosts()})
-        row: dict[str, t.Any] = {"project_id": "d" * 32, "flavor": FLAVOR, "image": IMAGE, "metadata": {}}
-        row |= {"attempts": [], "vm_state": "building", "task_state": "scheduling"}
-        row |= {"created_at": 1, "updated_at": int(time.time())}
+        row = {"flavor": FLAVOR, "image": IMAGE, "vm_state": "building", "task_state": "scheduling"}
         names = {
             instance_uuid: f"web-{worker}-{number}"
             for worker in range(WORKERS)
             for number, instance_uuid in enumerate(uuids(worker))
         }
-        connection.execute(
-            sa.insert(instance),
-            [{"uuid": instance_uuid, "name": name, "hostname": name, **row} for instance_uuid, name in names.items()],
-        )
+        rows = [
+            an_instance(name, uuid=instance_uuid, updated_at=int(time.time()), **row)
+            for instance_uuid, name in names.items()
+        ]
+        connection.execute(sa.insert(instance), rows)
         action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {"hints": {}}}
         connection.execute(sa.insert(instance_action), [{"instance_uuid": name, **action} for name in names])
     return ledger

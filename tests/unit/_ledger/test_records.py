@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.loo
     security_group_by_name,
     unknown,
 )
+from tests.support.rows import add_instance
 
 if t.TYPE_CHECKING:
     from .conftest import Run
@@ -180,7 +181,7 @@ def test_a_project_goes_with_all_that_it_owned(run: Run, ledger: sa.Engine) -> N
     ]
     run("security_group", security_groups=groups)
     with transaction(ledger) as connection:
-        add_instance(connection, "old", deleted=True)
+        add_instance(connection, "old", deleted=1)
     run("project", projects=[{"name": "demo"}], state="absent")
     with reading(ledger) as connection:
         for table in (tables.project, tables.security_group, tables.security_group_rule, tables.instance):
@@ -229,25 +230,3 @@ def test_a_foreign_group_is_unknown(run: Run, ledger: sa.Engine) -> None:
     run("security_group", security_groups=[{"name": "web"}], project="other")
     with reading(ledger) as connection, pytest.raises(NotFoundError, match=r"there is none yet"):
         security_group_by_name(connection, "web", "d" * 32)
-
-
-def add_instance(connection: sa.Connection, name: str, deleted: bool = False) -> int:
-    """An instance of the project `demo` with the least that the table asks for."""
-    key = connection.execute(
-        sa.insert(tables.instance).values(
-            uuid=name.ljust(36, "-"),
-            project_id="d" * 32,
-            name=name,
-            hostname=name,
-            flavor={},
-            image={},
-            metadata={},
-            vm_state="deleted" if deleted else "active",
-            attempts=[],
-            created_at=0,
-            updated_at=0,
-            deleted=1 if deleted else 0,
-        )
-    ).inserted_primary_key
-    assert key is not None
-    return int(key[0])

@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import identity, normalised, ordered
+from tests.support.rows import add_instance
 
 if t.TYPE_CHECKING:
     from .conftest import Run
@@ -186,22 +187,7 @@ def test_the_default_group_denies_and_stays(run: Run, ledger: sa.Engine) -> None
 def test_a_group_that_an_instance_uses_stays(run: Run, ledger: sa.Engine) -> None:
     [group] = run("security_group", security_groups=[{"name": "web"}])["security_groups"]
     with transaction(ledger) as connection:
-        connection.execute(
-            sa.insert(tables.instance).values(
-                id=7,
-                uuid="u" * 36,
-                project_id="d" * 32,
-                name="web-1",
-                hostname="web-1",
-                flavor={},
-                image={},
-                metadata={},
-                vm_state="active",
-                attempts=[],
-                created_at=0,
-                updated_at=0,
-            )
-        )
+        add_instance(connection, "web-1", id=7)
         connection.execute(sa.insert(tables.instance_security_group).values(instance_id=7, group_id=group["id"]))
     with pytest.raises(ConflictError, match="'web' is in use by the instance 'web-1'"):
         run("security_group", security_groups=[{"name": "web"}], state="absent")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 import typing as t
 import uuid
@@ -15,81 +14,30 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from tests.support.cloud import Cloud
+from tests.support.rows import DEMO, OTHER, a_flavor, change_address
 from tests.unit._ledger.conftest import Run
 
-DEMO, OTHER = "d" * 32, "e" * 32
+
+@pytest.fixture
+def cloud(ledger: sa.Engine, ledger_url: str) -> Cloud:
+    return Cloud(ledger_url, ledger)
 
 
-def insert(ledger: sa.Engine, table: sa.Table, **values: t.Any) -> None:
-    with transaction(ledger) as connection:
-        connection.execute(sa.insert(table).values(**values))
+def server(cloud: Cloud, name: str, project: str = DEMO, **values: t.Any) -> str:
+    return cloud.instance(project, name, flavor=a_flavor(vcpus=2), **values)
 
 
-def host(ledger: sa.Engine, name: str, **values: t.Any) -> None:
-    known = {
-        "enabled": True,
-        "up": True,
-        "last_seen_at": 1,
-        "zone": "nova",
-        "aggregates": [],
-        "traits": [],
-        "vcpus": 4,
-        "memory_mb": 4096,
-        "disk_gb": 40,
-        "reserved_vcpus": 1,
-        "reserved_memory_mb": 512,
-        "reserved_disk_gb": 0,
-        "cpu_ratio": 4.0,
-        "ram_ratio": 1.5,
-        "disk_ratio": 1.0,
-        "facts": {"arch": "x86_64"},
-    }
-    insert(ledger, tables.compute_host, name=name, **{**known, **values})
+def take(cloud: Cloud, address: str, owner: str | None, **values: t.Any) -> None:
+    with transaction(cloud.engine) as connection:
+        change_address(connection, address, owner=owner, **values)
 
 
-def server(ledger: sa.Engine, name: str, project: str = DEMO, **values: t.Any) -> str:
-    instance_uuid = str(uuid.uuid4())
-    known = {
-        "hostname": name,
-        "flavor": {"vcpus": 2, "memory_mb": 512},
-        "image": {},
-        "metadata": {},
-        "attempts": [],
-        "vm_state": "active",
-        "created_at": 0,
-        "updated_at": 0,
-    }
-    insert(ledger, tables.instance, uuid=instance_uuid, project_id=project, name=name, **{**known, **values})
-    return instance_uuid
-
-
-def take(ledger: sa.Engine, address: str, owner: str | None, **values: t.Any) -> None:
-    pool = tables.fixed_ip
-    with transaction(ledger) as connection:
-        done = connection.execute(
-            sa.update(pool).where(pool.c.ip == int(ipaddress.IPv4Address(address))).values(owner=owner, **values)
-        )
-        assert done.rowcount == 1
-
-
-def plug(ledger: sa.Engine, server_uuid: str, address: str, number: int) -> None:
-    vif_id = str(uuid.uuid4())
-    insert(
-        ledger,
-        tables.vif,
-        id=vif_id,
-        instance_uuid=server_uuid,
-        network_id=1,
-        position=0,
-        mac=f"fa:16:3e:00:00:{number:02x}",
-    )
-    take(ledger, address, f"vif:{vif_id}")
-
-
-def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(ledger: sa.Engine) -> None:
-    host(ledger, "hv2", vcpus_used=3, vcpus_others=2)
-    host(ledger, "hv1", up=False, down_reason="no answer", reserved_memory_mb=8192)
-    with reading(ledger) as connection:
+def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(cloud: Cloud) -> None:
+    host = {"reserved_vcpus": 1, "cpu_ratio": 4.0, "ram_ratio": 1.5, "last_seen_at": 1, "facts": {"arch": "x86_64"}}
+    cloud.host("hv2", vcpus_used=3, vcpus_others=2, reserved_memory_mb=512, **host)
+    cloud.host("hv1", up=False, down_reason="no answer", reserved_memory_mb=8192, **host)
+    with reading(cloud.engine) as connection:
         first, second = status.hosts(connection)
         assert status.host(connection, "hv1") == first
         with pytest.raises(NotFoundError, match="hv3"):
@@ -104,17 +52,17 @@ def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(ledger: sa
     }
 
 
-def test_a_map_counts_every_address_once_and_names_only_the_projects_own(ledger: sa.Engine, run: Run) -> None:
-    insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
+def test_a_map_counts_every_address_once_and_names_only_the_projects_own(cloud: Cloud, run: Run) -> None:
+    cloud.project("other", OTHER)
     run("network", networks=[{"name": "one", "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "reserved": ["10.9.0.250"]}])
-    ours, theirs = server(ledger, "ours", display_name="<b>ours</b>"), server(ledger, "theirs", OTHER)
-    plug(ledger, ours, "10.9.0.10", 1)
-    plug(ledger, theirs, "10.9.0.11", 2)
-    take(ledger, "10.9.0.2", "dhcp:hv1")
-    take(ledger, "10.9.0.12", None, released_at=int(time.time()), last_owner="vif:gone")
-    take(ledger, "10.9.0.13", None, released_at=int(time.time()) - 3600, last_owner="vif:long gone")
+    ours, theirs = server(cloud, "ours", display_name="<b>ours</b>"), server(cloud, "theirs", OTHER)
+    cloud.vif(ours, 1, "10.9.0.10")
+    cloud.vif(theirs, 1, "10.9.0.11")
+    take(cloud, "10.9.0.2", "dhcp:hv1")
+    take(cloud, "10.9.0.12", None, released_at=int(time.time()), last_owner="vif:gone")
+    take(cloud, "10.9.0.13", None, released_at=int(time.time()) - 3600, last_owner="vif:long gone")
     counts = {"total": 256, "instances": 2, "hosts": 1, "reserved": 4, "resting": 1, "free": 248}
-    with reading(ledger) as connection:
+    with reading(cloud.engine) as connection:
         (network,) = status.networks(connection, DEMO)
         assert network["addresses"] == counts
         found = status.address_map(connection, network["uuid"], DEMO)
@@ -127,10 +75,10 @@ def test_a_map_counts_every_address_once_and_names_only_the_projects_own(ledger:
     assert [owner["uuid"] for owner in everything["owners"]] == [ours, theirs]
 
 
-def test_a_large_network_is_mapped_in_256_cells(ledger: sa.Engine, run: Run) -> None:
+def test_a_large_network_is_mapped_in_256_cells(cloud: Cloud, run: Run) -> None:
     run("network", networks=[{"name": "large", "cidr": "10.8.0.0/20"}])
-    take(ledger, "10.8.1.17", "vif:somebody")
-    with reading(ledger) as connection:
+    take(cloud, "10.8.1.17", "vif:somebody")
+    with reading(cloud.engine) as connection:
         (network,) = status.networks(connection, None)
         found = status.address_map(connection, network["uuid"], None)
     assert (found["block"], len(found["cells"])) == (16, 256)
@@ -138,22 +86,21 @@ def test_a_large_network_is_mapped_in_256_cells(ledger: sa.Engine, run: Run) -> 
     assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.8.1.16"]
 
 
-def test_a_projects_network_is_nobody_elses(ledger: sa.Engine, run: Run) -> None:
-    insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
+def test_a_projects_network_is_nobody_elses(cloud: Cloud, run: Run) -> None:
+    cloud.project("other", OTHER)
     run("network", project="demo", networks=[{"name": "own", "cidr": "10.7.0.0/28"}])
-    with reading(ledger) as connection:
+    with reading(cloud.engine) as connection:
         (network,) = status.networks(connection, DEMO)
         assert status.networks(connection, OTHER) == []
         with pytest.raises(NotFoundError):
             status.address_map(connection, network["uuid"], OTHER)
 
 
-def test_a_placement_is_the_latest_one_and_the_projects_own(ledger: sa.Engine) -> None:
-    insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
-    placed, fresh = server(ledger, "one", host="hv1", attempts=["hv2"]), server(ledger, "fresh")
+def test_a_placement_is_the_latest_one_and_the_projects_own(cloud: Cloud) -> None:
+    cloud.project("other", OTHER)
+    placed, fresh = server(cloud, "one", host="hv1", attempts=["hv2"]), server(cloud, "fresh")
     for moment, lines in ((5, ["old"]), (7, ["new"])):
-        insert(
-            ledger,
+        cloud.insert(
             tables.instance_action,
             instance_uuid=placed,
             action="create",
@@ -161,7 +108,7 @@ def test_a_placement_is_the_latest_one_and_the_projects_own(ledger: sa.Engine) -
             started_at=moment,
             details={"scheduler": {"lines": lines}},
         )
-    with reading(ledger) as connection:
+    with reading(cloud.engine) as connection:
         found = status.placement(connection, placed, DEMO)
         assert (found["host"], found["attempts"], found["decided_at"]) == ("hv1", ["hv2"], 7)
         assert found["explanation"] == {"lines": ["new"]}
@@ -171,14 +118,14 @@ def test_a_placement_is_the_latest_one_and_the_projects_own(ledger: sa.Engine) -
                 status.placement(connection, whom, project)
 
 
-def test_usage_counts_the_projects_own(ledger: sa.Engine, run: Run) -> None:
-    insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
-    server(ledger, "one")
-    server(ledger, "gone", deleted=1, vm_state="deleted")
-    server(ledger, "theirs", OTHER)
+def test_usage_counts_the_projects_own(cloud: Cloud, run: Run) -> None:
+    cloud.project("other", OTHER)
+    server(cloud, "one")
+    server(cloud, "gone", deleted=1, vm_state="deleted")
+    server(cloud, "theirs", OTHER)
     run("security_group", security_groups=[{"name": "web"}])
     run("project", projects=[{"name": "demo", "quotas": {"cores": 3, "ram": -1}}])
-    with reading(ledger) as connection:
+    with reading(cloud.engine) as connection:
         found = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
     assert (found["instances"], found["cores"], found["ram"]) == ((1, 10), (2, 3), (512, -1))
     assert found["security_groups"] == (1, 10)

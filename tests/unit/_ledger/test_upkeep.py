@@ -34,51 +34,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
+from tests.support.rows import DEMO, add_network, add_project, an_instance
 
 OLDER = REVISIONS[-2]
-DEMO = "d" * 32
 
 
 def fill(engine: sa.Engine, name: str = "web") -> None:
     """Record a network, a group, a user and an instance; give out an id and take it back."""
     with transaction(engine) as connection:
-        network = {
-            "uuid": str(uuid.uuid4()),
-            "name": "private",
-            "cidr": "10.0.0.0/30",
-            "bridge": "br1",
-            "dhcp": True,
-            "dns": ["192.0.2.1"],
-        }
-        key = inserted_id(connection.execute(sa.insert(tables.network).values(**network)))
-        connection.execute(
-            sa.insert(tables.fixed_ip),
-            [
-                {
-                    "network_id": key,
-                    "ip": 167772160 + number,
-                    "reserved": "network" if not number else None,
-                    "released_at": 0,
-                }
-                for number in range(4)
-            ],
-        )
+        add_network(connection, cidr="10.0.0.0/30", dns=["192.0.2.1"])
+        connection.execute(sa.update(tables.fixed_ip).values(released_at=0))
         user = {"id": "u" * 32, "name": "ann", "password_hash": "$6$salt$hash", "created_at": 1, "enabled": False}
         connection.execute(sa.insert(tables.tables_identity.user).values(**user))
-        instance: dict[str, t.Any] = {
-            "uuid": str(uuid.uuid4()),
-            "project_id": DEMO,
-            "name": name,
-            "hostname": name,
-            "vm_state": "active",
-            "flavor": {"name": "m1.tiny", "vcpus": 1},
-            "image": {"name": "ämi", "kernel": None},
-            "metadata": {"ключ": 'va"lue\n'},
-            "attempts": [],
-            "fault": None,
-            "created_at": 1,
-            "updated_at": 2,
-        }
+        said = {"image": {"name": "ämi", "kernel": None}, "metadata": {"ключ": 'va"lue\n'}, "fault": None}
+        instance = an_instance(name, **said)
         connection.execute(sa.insert(tables.instance).values(**instance))
         gone = {**instance, "uuid": str(uuid.uuid4()), "name": "gone"}
         number = inserted_id(connection.execute(sa.insert(tables.instance).values(**gone)))
@@ -181,7 +150,7 @@ def test_a_ledger_moves_to_the_other_database(
     sqlite = f"sqlite:///{home}/ledger.sqlite"
     engine = open_ledger(url=sqlite)
     with transaction(engine) as connection:
-        connection.execute(sa.insert(tables.project).values(id=DEMO, name="demo", created_at=0))
+        add_project(connection, "demo", DEMO)
     fill(engine)
     before = dump(engine)
     text = tmp_path / "text"

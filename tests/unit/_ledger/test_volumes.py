@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing as t
-import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -20,7 +19,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
@@ -35,77 +33,23 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
     volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_hosts import worker
+from tests.support.rows import DEMO, GIB, OTHER, add_host, add_instance, add_project, an_image
 from tests.unit._ledger.conftest import on_sqlite
 
-DEMO, OTHER = "d" * 32, "e" * 32
-IMAGE = {
-    "id": str(uuid.uuid4()),
-    "name": "tiny",
-    "disk_format": "qcow2",
-    "source": "/srv/tiny",
-    "checksum": "sha256:00",
-    "size": 10,
-    "virtual_size": 2 * 1024**3 + 1,
-    "kernel": None,
-    "ramdisk": None,
-    "cmdline": "",
-    "min_disk_gb": 0,
-    "min_ram_mb": 0,
-    "properties": {},
-}
+IMAGE = an_image(virtual_size=2 * GIB + 1)
 
 
 @pytest.fixture
 def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
     with transaction(ledger) as found:
-        found.execute(sa.insert(tables.project).values(id=OTHER, name="other", created_at=0))
+        add_project(found, "other", OTHER)
         for name in ("hv1", "hv2"):
-            _host(found, name)
+            add_host(found, name)
         yield found
 
 
-def _host(connection: sa.Connection, name: str) -> None:
-    connection.execute(
-        sa.insert(tables.compute_host).values(
-            name=name,
-            enabled=True,
-            up=True,
-            last_seen_at=0,
-            aggregates=[],
-            traits=[],
-            vcpus=4,
-            memory_mb=4096,
-            disk_gb=100,
-            reserved_vcpus=0,
-            reserved_memory_mb=0,
-            reserved_disk_gb=0,
-            cpu_ratio=1.0,
-            ram_ratio=1.0,
-            disk_ratio=1.0,
-            facts={},
-        )
-    )
-
-
 def server(connection: sa.Connection, name: str = "web", host: str | None = "hv1", **columns: t.Any) -> str:
-    own = str(uuid.uuid4())
-    values = {
-        "uuid": own,
-        "project_id": DEMO,
-        "name": name,
-        "hostname": name,
-        "host": host,
-        "vm_state": "active",
-        "flavor": {"name": "m1.nano", "vcpus": 1, "memory_mb": 96, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0},
-        "image": IMAGE,
-        "metadata": {},
-        "attempts": [],
-        "created_at": 0,
-        "updated_at": 0,
-        **columns,
-    }
-    connection.execute(sa.insert(tables.instance).values(**values))
-    return own
+    return add_instance(connection, name, host=host, image=IMAGE, **columns)
 
 
 def blank(connection: sa.Connection, size: int = 1, **params: t.Any) -> Volume:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
+from tests.support.rows import OTHER, add_host, add_image, add_instance, add_project
 from tests.unit.playbooks.controller import ROOT, Controller
 
 MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
@@ -22,11 +23,9 @@ MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
 def with_hosts(cloud: Controller) -> t.Iterator[sa.Engine]:
     """The cloud's ledger, in which hv1 and hv2 are for as long as a test lasts."""
     engine = open_ledger(str(cloud.home))
-    sizes = dict.fromkeys(("vcpus", "memory_mb", "disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"), 9)
-    none = dict.fromkeys(("last_seen_at", "reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"), 0)
-    host = {"enabled": True, "up": True, "aggregates": [], "traits": [], "facts": {}, **sizes, **none}
     with transaction(engine) as connection:
-        connection.execute(sa.insert(tables.compute_host), [{"name": name, **host} for name in ("hv1", "hv2")])
+        for name in ("hv1", "hv2"):
+            add_host(connection, name)
     yield engine
     with transaction(engine) as connection:
         for table in (tables.instance, tables.compute_host):
@@ -112,17 +111,8 @@ def test_a_hostname_is_what_is_recorded(cloud: Controller) -> None:
         f"    - import_tasks: {ROOT}/playbooks/tasks/request.yml\n"
     )
     engine, table = open_ledger(str(cloud.home)), tables.instance
-    image: dict[str, t.Any] = {
-        "id": "f" * 32,
-        "owner": "",
-        "name": "tiny",
-        "disk_format": "qcow2",
-        "source": "/none",
-        "status": "active",
-    }
-    image |= dict.fromkeys(("size", "virtual_size", "min_disk_gb", "min_ram_mb", "created_at"), 1)
     with transaction(engine) as connection:
-        connection.execute(sa.insert(tables.image).values(checksum="", cmdline="", properties={}, **image))
+        add_image(connection, "tiny")
     server = ("-e", "server=web flavor=m1.nano image=tiny")
     refused = cloud.play("./request.yml", *server, "-e", "hostname=not_a_name")
     assert refused.returncode == 2 and "hostname of 'web'" in refused.stdout, refused.stdout + refused.stderr
@@ -154,12 +144,9 @@ def test_a_volume_for_a_host_that_the_limit_leaves_out_is_not_even_recorded(
 
 def test_a_host_is_emptied_of_what_any_project_has_there(cloud: Controller, with_hosts: sa.Engine) -> None:
     """Here nothing can leave it, for no host answers."""
-    flavor = {"name": "m1", "vcpus": 1, "memory_mb": 64, "root_gb": 0}
-    row: dict[str, t.Any] = {"flavor": flavor, "image": {}, "metadata": {}, "attempts": []}
-    row |= {"vm_state": "stopped", "host": "hv1", "project_id": "e" * 32, "created_at": 1, "updated_at": 1}
     with transaction(with_hosts) as connection:
-        connection.execute(sa.insert(tables.project).values(id="e" * 32, name="other", created_at=0))
-        connection.execute(sa.insert(tables.instance).values(uuid="0" * 32, name="theirs", hostname="theirs", **row))
+        add_project(connection, "other", OTHER)
+        add_instance(connection, "theirs", vm_state="stopped", host="hv1", project_id=OTHER)
 
     table = tables.compute_host.c
     service = sa.select(table.enabled, table.disabled_reason).where(table.name == "hv1")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import time
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.support.cloud import Cloud, sqlite
@@ -61,3 +64,18 @@ def cloud(request: pytest.FixtureRequest, seeded: pathlib.Path, tmp_path: pathli
         seed(made)
     yield made
     made.close()
+
+
+@pytest.fixture
+def two_hosts(cloud: Cloud) -> None:
+    c = tables.compute_host.c
+    cloud.write(
+        sa.update(tables.compute_host).values(last_seen_at=int(time.time())),
+        sa.update(tables.compute_host).where(c.name == "hv3").values(enabled=False),
+    )
+
+
+@pytest.fixture
+def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"<domain>{guest['uuid']} on {guest['host']}</domain>")

@@ -1,0 +1,226 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Of each operation that has several doors, one request at each."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from tests.api.seeds import PUBLIC_KEY
+
+
+@dataclasses.dataclass(frozen=True)
+class Http:
+    """A request of OpenStack's services or of /v1. In `path` and `body`, `{kind}` is the id of one of alt's."""
+
+    method: str
+    path: str
+    body: t.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page, or a form of it."""
+
+    method: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Ec2:
+    action: str
+    parameters: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+Request = Http | Page | Ec2
+
+
+def job(kind: str, **variables: t.Any) -> Http:
+    return Http("POST", "/v1/jobs", {"kind": kind, "instances": ["{server}"], "variables": variables})
+
+
+def action(name: str, value: t.Any = None) -> Http:
+    return Http("POST", "/compute/v2.1/servers/{server}/action", {name: value})
+
+
+INSTANCE = {"InstanceId": "{ec2_server}"}
+INSTANCES = {"InstanceIds": ["{ec2_server}"]}
+NEW_SERVER = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "flavorRef": "1", "networks": "auto"}
+GROUP = {"name": "new", "description": ""}
+
+# Of each operation that has several doors, one request at each. None of them carries anything out: no worker runs.
+OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
+    "compute:flavors:read": (Http("GET", "/compute/v2.1/flavors"), Ec2("describe_instance_types")),
+    "compute:hypervisors:read": (
+        Http("GET", "/compute/v2.1/os-hypervisors"),
+        Http("GET", "/v1/hosts"),
+        Page("GET", "/hosts"),
+    ),
+    "compute:interfaces:write": (
+        Http("POST", "/compute/v2.1/servers/{server}/os-interface", {"interfaceAttachment": {}}),
+        job("interface_attach"),
+    ),
+    "compute:keypairs:read": (Http("GET", "/compute/v2.1/os-keypairs"), Ec2("describe_key_pairs")),
+    "compute:keypairs:write": (
+        Http("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "new", "public_key": PUBLIC_KEY}}),
+        Ec2("import_key_pair", {"KeyName": "new", "PublicKeyMaterial": PUBLIC_KEY}),
+    ),
+    "compute:limits": (Http("GET", "/compute/v2.1/limits"), Ec2("describe_account_attributes")),
+    "compute:quotas:read": (Http("GET", "/compute/v2.1/os-quota-sets/{own_project}"), Page("GET", "/quotas")),
+    "compute:server-metadata:read": (Http("GET", "/compute/v2.1/servers/{server}/metadata"), Ec2("describe_tags")),
+    "compute:server-metadata:write": (
+        Http("POST", "/compute/v2.1/servers/{server}/metadata", {"metadata": {"a": "b"}}),
+        Ec2("create_tags", {"Resources": ["{ec2_server}"], "Tags": [{"Key": "a", "Value": "b"}]}),
+    ),
+    "compute:server-parts:read": (
+        Http("GET", "/compute/v2.1/servers/{server}/ips"),
+        Ec2("get_password_data", INSTANCE),
+    ),
+    "compute:server-volumes:write": (
+        Http(
+            "POST",
+            "/compute/v2.1/servers/{server}/os-volume_attachments",
+            {"volumeAttachment": {"volumeId": "{volume}"}},
+        ),
+        Ec2("attach_volume", {"VolumeId": "{ec2_volume}", **INSTANCE, "Device": "/dev/vdc"}),
+    ),
+    "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
+    "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),
+    "compute:servers:console_output": (
+        action("os-getConsoleOutput", {"length": 0}),
+        job("console"),
+        Page("GET", "/instances/{server}/console"),
+        Page("POST", "/instances/{server}/console"),
+        Ec2("get_console_output", {"InstanceId": "{ec2_idle}"}),
+    ),
+    "compute:servers:create": (
+        Http("POST", "/compute/v2.1/servers", {"server": NEW_SERVER}),
+        Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [{"name": "new"}]}}),
+        Ec2("run_instances", {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1}),
+    ),
+    "compute:servers:create_image": (
+        action("createImage", {"name": "new"}),
+        job("createImage", image_name="new"),
+        Ec2("create_image", {**INSTANCE, "Name": "new"}),
+    ),
+    "compute:servers:delete": (
+        Http("DELETE", "/compute/v2.1/servers/{server}"),
+        Page("POST", "/instances/{server}/delete"),
+        Http("POST", "/v1/jobs", {"kind": "terminate", "variables": {"servers": [{"name": "alts"}]}}),
+        Ec2("terminate_instances", INSTANCES),
+    ),
+    "compute:servers:detail": (Http("GET", "/compute/v2.1/servers/detail"), Ec2("describe_instances")),
+    "compute:servers:evacuate": (action("evacuate", {}), job("evacuate")),
+    "compute:servers:index": (Http("GET", "/compute/v2.1/servers"), Page("GET", "/instances")),
+    "compute:servers:live_migrate": (
+        action("os-migrateLive", {"host": None, "block_migration": "auto"}),
+        job("live-migration"),
+    ),
+    "compute:servers:migrate": (action("migrate"), job("migrate")),
+    "compute:servers:pause": (action("pause"), job("pause")),
+    "compute:servers:placement": (
+        Http("GET", "/v1/instances/{server}/placement"),
+        Page("GET", "/instances/{server}/placement"),
+    ),
+    "compute:servers:plan": (
+        Http("POST", "/v1/plan", {"servers": [{"name": "new", "flavor": "m1.nano", "image": "ami-tiny"}]}),
+        Http("POST", "/v1/jobs", {"kind": "plan", "variables": {"servers": [{"name": "new"}]}}),
+    ),
+    "compute:servers:reboot": (
+        action("reboot", {"type": "HARD"}),
+        job("reboot", type="HARD"),
+        Ec2("reboot_instances", INSTANCES),
+    ),
+    "compute:servers:rebuild": (
+        action("rebuild", {"imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"}),
+        job("rebuild"),
+    ),
+    "compute:servers:rescue": (action("rescue"), job("rescue")),
+    "compute:servers:resize": (action("resize", {"flavorRef": "2"}), job("resize")),
+    "compute:servers:resume": (action("resume"), job("resume")),
+    "compute:servers:revert_resize": (action("revertResize"), job("revertResize")),
+    "compute:servers:show": (
+        Http("GET", "/compute/v2.1/servers/{server}"),
+        Page("GET", "/instances/{server}"),
+        Ec2("describe_instance_attribute", {**INSTANCE, "Attribute": "instanceType"}),
+    ),
+    "compute:servers:start": (action("os-start"), job("start"), Ec2("start_instances", INSTANCES)),
+    "compute:servers:stop": (action("os-stop"), job("stop"), Ec2("stop_instances", INSTANCES)),
+    "compute:servers:suspend": (action("suspend"), job("suspend")),
+    "compute:servers:unpause": (action("unpause"), job("unpause")),
+    "compute:servers:unrescue": (action("unrescue"), job("unrescue")),
+    "compute:servers:update": (
+        Http("PUT", "/compute/v2.1/servers/{server}", {"server": {"name": "alts"}}),
+        Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),
+    ),
+    "compute:zones:read": (Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones")),
+    "image:read": (
+        Http("GET", "/compute/v2.1/images/{image}"),
+        Http("GET", "/image/v2/images/{image}"),
+        Ec2("describe_images", {"ImageIds": ["{ec2_image}"]}),
+    ),
+    "image:write": (
+        Http("POST", "/compute/v2.1/images/{image}/metadata", {"metadata": {"a": "b"}}),
+        Http("PATCH", "/image/v2/images/{image}", [{"op": "replace", "path": "/name", "value": "alts"}]),
+        Ec2(
+            "modify_image_attribute",
+            {"ImageId": "{ec2_image}", "Attribute": "description", "Description": {"Value": "x"}},
+        ),
+    ),
+    "jobs:change": (Http("POST", "/v1/jobs/{job}/retry"), Page("POST", "/jobs/{job}/retry")),
+    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}")),
+    "network:floating_ips:read": (
+        Http("GET", "/compute/v2.1/os-floating-ips/{floating_ip}"),
+        Http("GET", "/network/v2.0/floatingips/{floating_ip}"),
+        Ec2("describe_addresses", {"AllocationIds": ["{ec2_floating_ip}"]}),
+    ),
+    "network:floating_ips:write": (
+        action("addFloatingIp", {"address": "198.51.100.7"}),
+        Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"description": "x"}}),
+        Http("POST", "/v1/jobs", {"kind": "floating_ips", "variables": {"address": "198.51.100.7"}}),
+        Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", **INSTANCE}),
+    ),
+    "network:ports:read": (
+        Http("GET", "/network/v2.0/ports/{port}"),
+        Ec2("describe_network_interfaces", {"NetworkInterfaceIds": ["{ec2_port}"]}),
+    ),
+    "network:read": (
+        Http("GET", "/compute/v2.1/os-networks/{network}"),
+        Http("GET", "/network/v2.0/networks/{network}"),
+        Page("GET", "/networks/{network}"),
+        Ec2("describe_subnets", {"SubnetIds": ["{ec2_network}"]}),
+    ),
+    "network:routers:read": (Http("GET", "/network/v2.0/routers"), Ec2("describe_route_tables")),
+    "network:security_groups:read": (
+        Http("GET", "/compute/v2.1/os-security-groups/{security_group}"),
+        Http("GET", "/network/v2.0/security-groups/{security_group}"),
+        Ec2("describe_security_groups", {"GroupIds": ["{ec2_security_group}"]}),
+    ),
+    "network:security_groups:write": (
+        Http("PUT", "/compute/v2.1/os-security-groups/{security_group}", {"security_group": GROUP}),
+        Http("PUT", "/network/v2.0/security-groups/{security_group}", {"security_group": {"description": "x"}}),
+        Http("POST", "/v1/jobs", {"kind": "security_groups", "variables": {"security_groups": [{"name": "new"}]}}),
+        Ec2(
+            "authorize_security_group_ingress",
+            {
+                "GroupId": "{ec2_security_group}",
+                "IpProtocol": "tcp",
+                "FromPort": 22,
+                "ToPort": 22,
+                "CidrIp": "0.0.0.0/0",
+            },
+        ),
+    ),
+    "volume:read": (
+        Http("GET", "/compute/v2.1/os-volumes/{volume}"),
+        Http("GET", "/volume/v3/{own_project}/volumes/{volume}"),
+        Ec2("describe_volumes", {"VolumeIds": ["{ec2_volume}"]}),
+    ),
+    "volume:write": (
+        Http("DELETE", "/compute/v2.1/os-volumes/{volume}"),
+        Http("PUT", "/volume/v3/{own_project}/volumes/{volume}", {"volume": {"description": "x"}}),
+        Ec2("modify_volume", {"VolumeId": "{ec2_volume}", "Size": 2}),
+    ),
+}

@@ -1,0 +1,292 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The status page in a browser: headless Chromium, Debian's, over the application on a port of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import threading
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from werkzeug.serving import make_server
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from api.v1 import streams
+from tests.api import scenes, seeds
+
+CHROMIUM = "/usr/bin/chromium"
+PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 800}
+
+# Of every text: how far its colour stands out from what is behind it (WCAG 2.2, 1.4.3)
+CONTRAST = """() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (node) => {
+    for (let one = node; one; one = one.parentElement) {
+      const [r, g, b, a = 1] = channels(getComputedStyle(one).backgroundColor);
+      if (a === 1) return [r, g, b];
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255];
+  };
+  const poor = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((one) => one.nodeType === Node.TEXT_NODE && one.data.trim());
+    if (!own || !node.checkVisibility() || node.tagName === "NOSCRIPT") continue;
+    const [one, other] = [light(channels(getComputedStyle(node).color)), light(behind(node))].sort((a, b) => b - a);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < 4.5) poor.push(`${node.tagName}.${node.className} ${ratio.toFixed(2)}: ${node.textContent.trim()}`);
+  }
+  return poor;
+}"""
+OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+SMALL = """() => [...document.querySelectorAll(".button, button, header a, input:not([type=hidden])")]
+  .filter((one) => one.getBoundingClientRect().height < 24).map((one) => one.outerHTML)"""
+
+
+class Site:
+    """The application on a port, and what browsers had to complain about."""
+
+    def __init__(self, browser: Browser, url: str) -> None:
+        self.browser = browser
+        self.url = url
+        self.complaints: list[str] = []
+        self.contexts: list[BrowserContext] = []
+
+    def visit(self, user: str | None = "demo", path: str = "/", **options: t.Any) -> Page:
+        """A page of a browser of its own, logged in through the form."""
+        context = self.browser.new_context(**{"viewport": DESK, **options})
+        self.contexts.append(context)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+        page.goto(self.url + path)
+        if user is not None:
+            page.get_by_label("User").fill(user)
+            page.get_by_label("Password").fill(seeds.password(user))
+            page.get_by_role("button", name="Log in").click()
+            page.wait_for_url(self.url + path)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+
+@pytest.fixture(scope="module")
+def namespace() -> t.Iterator[str | None]:
+    """A network namespace for browser and server, where other tests' interfaces neither come nor go.
+
+    Chromium gives up what it is loading (ERR_NETWORK_CHANGED) whenever one does. Without root there is none.
+    """
+    if os.geteuid() != 0:
+        yield None
+        return
+    name = f"pages-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
+        yield f"/run/netns/{name}"
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def listening(namespace: str | None) -> socket.socket:
+    """A socket on a port of 127.0.0.1 in that namespace."""
+    made: list[socket.socket] = []
+
+    def make() -> None:
+        # a thread of its own goes there, and ends there
+        if namespace is not None:
+            with open(namespace, encoding="ascii") as handle:
+                libc = ctypes.CDLL(None, use_errno=True)
+                assert libc.setns(handle.fileno(), 0x40000000) == 0, os.strerror(ctypes.get_errno())
+        made.append(socket.create_server(("127.0.0.1", 0)))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+@pytest.fixture(scope="module")
+def browser(namespace: str | None, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Browser]:
+    program = CHROMIUM
+    if namespace is not None:
+        program = str(tmp_path_factory.mktemp("browser") / "chromium")
+        pathlib.Path(program).write_text(f'#!/bin/sh\nexec nsenter --net={namespace} {CHROMIUM} "$@"\n')
+        os.chmod(program, 0o755)
+    with sync_playwright() as playwright:
+        # root has no sandbox; what is shown is ours
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def site(api: seeds.Api, browser: Browser, namespace: str | None, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
+    monkeypatch.setattr(streams, "PAUSE", 0.05)
+    with contextlib.closing(listening(namespace)) as listener:
+        port = listener.getsockname()[1]
+        server = make_server("127.0.0.1", port, api.app, threaded=True, fd=listener.fileno())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    opened = Site(browser, f"http://127.0.0.1:{port}")
+    yield opened
+    for context in opened.contexts:
+        context.close()
+    monkeypatch.setattr(streams, "LONGEST", 0.0)  # streams that nobody reads any more end
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert opened.complaints == []
+
+
+def paths_of(scene: scenes.Scene) -> list[str]:
+    return [
+        "/",
+        "/instances",
+        f"/instances/{scene.web}",
+        f"/instances/{scene.failed}",
+        f"/instances/{scene.web}/delete",
+        f"/instances/{scene.web}/console",
+        f"/instances/{scene.web}/placement",
+        "/networks",
+        f"/networks/{scene.network}",
+        "/hosts",
+        "/hosts/hv1",
+        "/jobs",
+        f"/jobs/{scene.launched}",
+        f"/jobs/{scene.broken}",
+        "/quotas",
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_a_phone_and_can_be_read(site: Site, scene: scenes.Scene, scheme: t.Any) -> None:
+    page = site.visit("admin", viewport=PHONE, color_scheme=scheme, has_touch=True)
+    for path in paths_of(scene):
+        page.goto(site.url + path)
+        assert page.evaluate(OVERFLOW) <= 0, path
+        assert page.evaluate(CONTRAST) == [], path
+        assert page.evaluate(SMALL) == [], path
+        assert page.title().endswith(" · novalite")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(246, 247, 249)") == (scheme == "light")
+
+
+def test_the_login_fits_too_and_says_what_was_wrong(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit(None, viewport=PHONE)
+    expect(page.get_by_label("User")).to_be_focused()
+    assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(CONTRAST) == []
+    page.get_by_label("User").fill("demo")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_have_text("Wrong user, password or project.")
+    expect(page.get_by_label("User")).to_have_value("demo")
+    expect(page.get_by_label("Password")).to_be_focused()
+    # the browser reports the status of what it loaded, which is right
+    site.complaints = [complaint for complaint in site.complaints if "401" not in complaint]
+
+
+def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
+    page = site.visit("demo", "/instances")
+    page.get_by_role("link", name="web-1").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web-1")
+    expect(page.get_by_role("main")).to_contain_text("10.20.0.5")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("powering-off")
+    assert page.get_by_role("button", name="Stop", exact=True).count() == 0
+    # the host is done: the page shows it by itself
+    with transaction(api.engine) as connection:
+        connection.execute(
+            sa.update(tables.instance)
+            .where(tables.instance.c.uuid == scene.web)
+            .values(vm_state="stopped", task_state=None, power_state=4)
+        )
+    expect(page.get_by_role("heading", level=1)).to_contain_text("stopped")
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+
+    page.get_by_role("link", name="Delete…").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("terminate")
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url(f"{site.url}/login")
+    page.goto(f"{site.url}/instances")
+    page.wait_for_url(re.compile(r"/login\?next=/instances$"))
+
+
+def test_a_job_shows_its_progress_as_it_happens(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
+    page = site.visit("admin", f"/jobs/{scene.going}")
+    rows = page.locator("#events tr")
+    expect(rows).to_have_count(2)
+    page.evaluate("window.same = true")
+    scenes.add_event(api, scene.going, event="task", task="Make ready")
+    expect(rows.last).to_contain_text("Make ready")
+    scenes.add_event(api, scene.going, task=f"Start {scenes.SCRIPT}", host="hv2", status="changed", text=scenes.SCRIPT)
+    expect(rows).to_have_count(3)
+    expect(rows.last).to_contain_text(f"Start {scenes.SCRIPT}")
+    expect(rows.last).to_contain_text("hv2")
+    with transaction(api.engine) as connection:
+        connection.execute(sa.update(job_table).where(job_table.c.id == scene.going).values(message="2 of 3 are there"))
+    expect(page.locator("#job-message")).to_have_text("2 of 3 are there")
+    assert page.evaluate("window.same") is True  # it was not loaded anew
+    scenes.end_job(api, scene.going)
+    expect(page.locator("#job-state")).to_have_text("succeeded")
+    expect(page.get_by_role("row", name="Ended")).to_be_visible()
+    assert page.get_by_role("button", name="Cancel").count() == 0
+
+
+def test_it_works_without_a_script(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit("demo", f"/instances/{scene.stopped}", java_script_enabled=False)
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("powering-on")
+    assert page.locator("noscript meta[http-equiv=refresh], meta[http-equiv=refresh]").count() == 1
+    page.goto(f"{site.url}/jobs/{scene.going}")
+    expect(page.locator("#events tr")).to_have_count(2)
+
+
+def test_it_works_with_a_keyboard(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit("demo", "/instances")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("odd")
+
+
+def test_a_reader_sees_and_cannot_act(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit("reader", f"/instances/{scene.web}")
+    expect(page.get_by_text("read only")).to_be_visible()
+    assert [button.inner_text() for button in page.get_by_role("button").all()] == ["Log out"]
+    assert page.get_by_text("Delete…").count() == 0
+
+
+def test_what_a_guest_or_a_tenant_says_is_not_run(site: Site, scene: scenes.Scene) -> None:
+    page = site.visit("demo", f"/instances/{scene.web}/console")
+    expect(page.locator("pre.console")).to_contain_text(f"login: {scenes.SCRIPT}")
+    for path in (f"/instances/{scene.failed}", f"/instances/{scene.web}", f"/jobs/{scene.broken}"):
+        page.goto(site.url + path)
+        expect(page.get_by_role("main")).to_contain_text(scenes.SCRIPT)
+        assert "broken" not in page.title() or "odd" in page.title()
+        assert page.locator("main img, main script").count() == 0

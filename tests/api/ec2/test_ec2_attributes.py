@@ -1,0 +1,153 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Attributes, filters, pages and the console of instances through the EC2 dialect."""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+
+import pytest
+
+from api.openstack.compute.servers import console
+from tests.api.ec2.test_ec2_instances import NOBODYS, RUN, became, described, names, run
+from tests.api.ec2_door import Client, Door, refused
+
+
+def test_protection_from_termination(door: Door, demo: Client) -> None:
+    number = run(demo, DisableApiTermination=True)["InstanceId"]
+    became(door.api, number)
+    asked = {"InstanceId": number, "Attribute": "disableApiTermination"}
+    assert demo.describe_instance_attribute(**asked)["DisableApiTermination"] == {"Value": True}
+    with refused("OperationNotPermitted"):
+        demo.terminate_instances(InstanceIds=[number])
+    demo.modify_instance_attribute(InstanceId=number, DisableApiTermination={"Value": False})
+    assert demo.describe_instance_attribute(**asked)["DisableApiTermination"] == {"Value": False}
+    demo.modify_instance_attribute(InstanceId=number, DisableApiStop={"Value": True})
+    with refused("OperationNotPermitted"):
+        demo.stop_instances(InstanceIds=[number])
+    demo.terminate_instances(InstanceIds=[number])
+
+
+def test_attributes(door: Door, demo: Client) -> None:
+    group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
+    number = run(demo, UserData="hello")["InstanceId"]
+    became(door.api, number)
+
+    def attribute(name: str, client: Client = demo) -> t.Any:
+        found = client.describe_instance_attribute(InstanceId=number, Attribute=name)
+        return found[name[0].upper() + name[1:] if name != "groupSet" else "Groups"]
+
+    assert attribute("instanceType") == {"Value": "m1.tiny"}
+    assert attribute("userData") == {"Value": base64.b64encode(b"hello").decode()}
+    assert attribute("userData", door.client("reader")) == {}
+    assert attribute("instanceInitiatedShutdownBehavior") == {"Value": "stop"}
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["default"]
+    demo.modify_instance_attribute(InstanceId=number, Groups=[group])
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["web"]
+    demo.modify_instance_attribute(InstanceId=number, Attribute="disableApiTermination", Value="true")
+    assert attribute("disableApiTermination") == {"Value": True}
+    with refused("UnsupportedOperation"):
+        demo.modify_instance_attribute(InstanceId=number, InstanceType={"Value": "m1.small"})
+    with refused("InvalidParameterValue"):
+        demo.describe_instance_attribute(InstanceId=number, Attribute="nosuch")
+
+
+def test_filters(door: Door, demo: Client) -> None:
+    tagged = run(demo, TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b*c"}]}])
+    plain = run(demo, InstanceType="m1.nano", KeyName="test")
+    became(door.api, tagged["InstanceId"])
+    both = [tagged["InstanceId"], plain["InstanceId"]]
+
+    def found(*filters: tuple[str, list[str]]) -> list[str]:
+        asked = [{"Name": name, "Values": values} for name, values in filters]
+        return names(demo.describe_instances(Filters=asked))
+
+    assert found() == both
+    assert found(("instance-state-name", ["running"])) == both[:1]
+    assert found(("instance-state-name", ["running", "pending"])) == both
+    assert found(("instance-state-code", ["0"])) == both[1:]
+    assert found(("tag:a", ["b*"])) == both[:1]
+    assert found(("tag:a", [r"b\*c"])) == both[:1]
+    assert found(("tag:a", [r"b\*d"])) == found(("tag:a", ["?"])) == []
+    assert found(("tag-key", ["a"])) == found(("tag:a", ["b??"])) == both[:1]
+    assert found(("instance-type", ["m1.n*"])) == found(("key-name", ["test"])) == both[1:]
+    assert found(("instance-type", ["m1.*"]), ("instance-state-name", ["pending"])) == both[1:]
+    assert found(("image-id", ["ami-tiny"])) == found(("image-id", ["ami-6a6f*"])) == both
+    assert found(("vpc-id", ["vpc-*"]), ("availability-zone", ["nova"])) == both
+    assert found(("reservation-id", [demo.describe_instances()["Reservations"][0]["ReservationId"]])) == both[:1]
+    with refused("InvalidParameterValue"):
+        found(("nosuch", ["x"]))
+    statuses = demo.describe_instance_status()["InstanceStatuses"]
+    assert [status["InstanceId"] for status in statuses] == both[:1]
+    assert statuses[0]["InstanceStatus"]["Status"] == "ok"
+    statuses = demo.describe_instance_status(IncludeAllInstances=True)["InstanceStatuses"]
+    assert [status["InstanceId"] for status in statuses] == both
+
+
+def test_what_reads_as_an_images_id_is_no_name(demo: Client) -> None:
+    name = "ami-0123456789abcdef0"
+    number = demo.register_image(Name=name, ImageLocation="amazon/ami-tiny")["ImageId"]
+    instance = run(demo, ImageId=number)["InstanceId"]
+    assert names(demo.describe_instances(Filters=[{"Name": "image-id", "Values": [number]}])) == [instance]
+    assert names(demo.describe_instances(Filters=[{"Name": "image-id", "Values": [name]}])) == []
+
+
+def test_pages(demo: Client) -> None:
+    demo.run_instances(**{**RUN, "MinCount": 7, "MaxCount": 7})
+    pages = list(demo.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 5}))
+    assert [len(names(page)) for page in pages] == [5, 2]
+    assert len({name for page in pages for name in names(page)}) == 7
+    for wrong in ("x", "eyJ4IjogMX0=", base64.urlsafe_b64encode(b'"x"').decode()):
+        with refused("InvalidNextToken"):
+            demo.describe_instances(NextToken=wrong)
+    with refused("InvalidParameterValue"):
+        demo.describe_instances(MaxResults=4)
+    with refused("InvalidParameterCombination"):
+        demo.describe_instances(MaxResults=5, InstanceIds=[NOBODYS])
+
+
+def test_what_is_anothers_is_not_there(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    became(door.api, number)
+    alt = door.client("alt")
+    assert alt.describe_instances()["Reservations"] == []
+    for unknown in (number, NOBODYS):
+        for call in (
+            alt.describe_instances,
+            alt.describe_instance_status,
+            alt.start_instances,
+            alt.stop_instances,
+            alt.reboot_instances,
+            alt.terminate_instances,
+        ):
+            with refused("InvalidInstanceID.NotFound"):
+                call(InstanceIds=[unknown])
+        with refused("InvalidInstanceID.NotFound"):
+            alt.get_console_output(InstanceId=unknown)
+        with refused("InvalidInstanceID.NotFound"):
+            alt.describe_instance_attribute(InstanceId=unknown, Attribute="userData")
+        with refused("InvalidInstanceID.NotFound"):
+            alt.create_tags(Resources=[unknown], Tags=[{"Key": "a", "Value": "b"}])
+    with refused("InvalidInstanceID.Malformed"):
+        demo.describe_instances(InstanceIds=["nosuch"])
+    reader = door.client("reader")
+    assert names(reader.describe_instances()) == [number]
+    for call in (reader.start_instances, reader.stop_instances, reader.reboot_instances, reader.terminate_instances):
+        with refused("UnauthorizedOperation"):
+            call(InstanceIds=[number])
+
+
+def test_what_the_guest_is_told_as_its_id_leads_to_it(demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    assert described(demo, "i-00000001")["InstanceId"] == number
+
+
+def test_console_output(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = run(demo)["InstanceId"]
+    assert demo.get_console_output(InstanceId=number).get("Output", "") == ""
+    became(door.api, number)
+    monkeypatch.setattr(console, "output", lambda *_arguments: "login: ☃\n")
+    assert demo.get_console_output(InstanceId=number, Latest=True)["Output"] == "login: ☃\n"
+    assert demo.get_password_data(InstanceId=number)["PasswordData"] == ""

@@ -1,0 +1,225 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How jobs end: their results, cancellation and events."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import event_rows
+from api.jobs import events, queue, runs, supervisor
+from api.jobs.kinds import KINDS
+from tests.api.jobs.clouds import ROOT, JobCloud
+from tests.api.jobs.test_jobs_queue import build, claim, end, set_states
+
+
+class TestEnd:
+    def test_each_job_is_judged_by_its_instances(self, jobs: JobCloud) -> None:
+        good, bad = jobs.create("good"), jobs.create("bad")
+        run_id, _jobs = claim(jobs)
+        build(jobs, good["instances"])
+        jobs.run("server_state", outcomes=[{"uuids": bad["instances"], "state": "error", "reason": "no room"}])
+        end(jobs, run_id, runs.FAILED, message="something else")
+        assert (jobs.job(good["id"])["state"], jobs.job(good["id"])["message"]) == ("succeeded", None)
+        assert (jobs.job(bad["id"])["state"], jobs.job(bad["id"])["message"]) == ("failed", "no room")
+
+    def test_what_came_to_no_end_beside_others_runs_alone(self, jobs: JobCloud) -> None:
+        first, second = jobs.create("a"), jobs.create("b")
+        run_id, _jobs = claim(jobs)
+        end(jobs, run_id, runs.FAILED, message="boom")
+        assert {jobs.job(record["id"])["state"] for record in (first, second)} == {"queued"}
+        alone = claim(jobs)
+        assert alone[1] == {first["id"]}
+        assert claim(jobs)[1] == {second["id"]}
+        end(jobs, alone[0], runs.FAILED, message="boom")
+        failed = jobs.job(first["id"])
+        assert (failed["state"], failed["message"]) == ("failed", "boom")
+        instance = jobs.instances(first["instances"])[first["instances"][0]]
+        assert (instance["vm_state"], instance["task_state"], instance["fault"]["message"]) == ("error", None, "boom")
+
+    def test_hosts_that_failed_beside_others_are_forgiven(self, jobs: JobCloud) -> None:
+        first, _second = jobs.create("a"), jobs.create("b")
+        run_id, _jobs = claim(jobs)
+        set_states(jobs, first["instances"], attempts=["hv1"])
+        end(jobs, run_id, runs.FAILED)
+        assert jobs.instances(first["instances"])[first["instances"][0]]["attempts"] == []
+
+    def test_a_run_that_is_lost_releases_everything_and_is_cleaned_up(self, jobs: JobCloud) -> None:
+        made = jobs.create("a")
+        run_id, _jobs = claim(jobs)
+        placed = jobs.run("scheduler", instances=list(jobs.instances(made["instances"]).values()))
+        jobs.run("fixed_ip", instances=placed["instances"])
+        end(jobs, run_id, runs.LOST)
+        assert jobs.job(made["id"])["message"] == "its worker died again and again"
+        assert jobs.rows(sa.select(tables.allocation)) == []
+        assert jobs.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.owner.like("vif:%"))) == []
+        (cleaning,) = [record for record in jobs.jobs() if record["kind"] == "reconcile"]
+        assert cleaning["variables"] == {"limit": placed["instances"][0]["host"]}
+        assert jobs.leaks() == []
+
+    def test_an_end_counts_once(self, jobs: JobCloud) -> None:
+        made = jobs.create("a")
+        run_id, _jobs = claim(jobs)
+        build(jobs, made["instances"])
+        end(jobs, run_id)
+        with transaction(jobs.engine) as connection:
+            assert not runs.end(connection, str(run_id), runs.Outcome(runs.LOST))
+        assert jobs.job(made["id"])["state"] == "succeeded"
+
+    def test_a_result_shows_each_job_its_own(self) -> None:
+        mine, other = "a" * 36, "b" * 36
+        data = {"console": {mine: "m", other: "o"}, "all": 1}
+        assert runs.result_of(data, [mine], False) == {"console": {mine: "m"}}
+        assert runs.result_of({"all": 1}, [], True) == {"all": 1}
+        assert runs.result_of({"all": 1}, [], False) is None
+
+    def test_attempts_are_counted(self, jobs: JobCloud) -> None:
+        jobs.create("a")
+        run_id, _jobs = claim(jobs)
+        with transaction(jobs.engine) as connection:
+            decisions = [runs.begin_attempt(connection, str(run_id), "w2", 2) for _number in range(4)]
+            assert decisions == ["go", "go", "go", "lost"]
+            connection.execute(sa.update(job).values(cancel_requested=True))
+            assert runs.begin_attempt(connection, str(run_id), "w2", 2) == "cancelled"
+        end(jobs, run_id)
+        with transaction(jobs.engine) as connection:
+            assert runs.begin_attempt(connection, str(run_id), "w2", 2) == "ended"
+
+
+class TestCancel:
+    def test_one_that_waits_is_cancelled_at_once(self, jobs: JobCloud) -> None:
+        made = jobs.create("a")
+        assert jobs.cancel(made["id"])["state"] == "cancelled"
+        assert claim(jobs) == (None, set())
+        instance = jobs.instances(made["instances"])[made["instances"][0]]
+        assert (instance["vm_state"], instance["fault"]["message"]) == ("error", "the job was cancelled")
+        with pytest.raises(ConflictError, match="ended"):
+            jobs.cancel(made["id"])
+
+    def test_in_company_the_others_go_on(self, jobs: JobCloud) -> None:
+        doomed, other = jobs.create("a"), jobs.create("b")
+        run_id, _jobs = claim(jobs)
+        assert jobs.cancel(doomed["id"])["state"] == "running"
+        with transaction(jobs.engine) as connection:
+            assert not runs.cancel_in_company(connection, str(run_id))
+        assert jobs.instances(doomed["instances"])[doomed["instances"][0]]["vm_state"] == "error"
+        build(jobs, other["instances"])
+        end(jobs, run_id, runs.SUCCESSFUL)
+        assert [jobs.job(record["id"])["state"] for record in (doomed, other)] == ["cancelled", "succeeded"]
+
+    def test_retry_begins_again_what_failed(self, jobs: JobCloud) -> None:
+        made = jobs.create("a", count=2)
+        run_id, _jobs = claim(jobs)
+        build(jobs, made["instances"][:1])
+        end(jobs, run_id, runs.FAILED, message="boom")
+        with transaction(jobs.engine) as connection:
+            again = queue.retry(connection, made["id"])
+        assert again["instances"] == made["instances"][1:]
+        assert again["retry_of"] == made["id"]
+        build(jobs, again["instances"])
+        end(jobs, claim(jobs)[0])
+        assert jobs.job(again["id"])["state"] == "succeeded"
+        with pytest.raises(ConflictError), transaction(jobs.engine) as connection:
+            queue.retry(connection, again["id"])
+
+
+class TestEvents:
+    def test_texts_are_bounded_and_rid_of_secrets(self) -> None:
+        reducer = events.Reducer("r", ["s3cr3t-value"])
+        row = reducer.reduce(
+            {
+                "event": "runner_on_failed",
+                "event_data": {
+                    "task": "t" * 500,
+                    "host": "h",
+                    "res": {"msg": "s3cr3t-value\n\x1b[0m password=hunter2 http://me:you@host/ " + "x" * 5000},
+                },
+            }
+        )
+        assert row is not None and len(row["text"]) == events.MAX_TEXT and len(row["task"]) == events.MAX_NAME
+        for secret in ("s3cr3t-value", "hunter2", "you@", "\n", "\x1b"):
+            assert secret not in row["text"]
+
+    def test_what_must_not_be_logged_is_not(self) -> None:
+        reducer = events.Reducer("r")
+        row = reducer.reduce(
+            {
+                "event": "runner_on_failed",
+                "event_data": {"task": "t", "host": "h", "res": {"censored": "hidden", "msg": "the secret"}},
+            }
+        )
+        assert row is not None and row["text"] == events.CENSORED
+        assert "the secret" not in (reducer.failure or "")
+
+    def test_of_a_shared_run_tenants_see_no_texts(self, jobs: JobCloud) -> None:
+        mine = jobs.create("a")
+        jobs.create("b", project="other")
+        run_id, _jobs = claim(jobs)
+        row = {"run_id": run_id, "created_at": 1.0, "event": "result", "host": "hv1", "status": "ok", "text": "other's"}
+        with transaction(jobs.engine) as connection:
+            event_rows.write(connection, [row])
+            (seen,) = queue.events(connection, mine["id"])
+            (full,) = queue.events(connection, mine["id"], texts=True)
+            assert queue.events(connection, mine["id"], after=seen["seq"]) == []
+        assert (seen["text"], seen["host"]) == (None, None)
+        assert (full["text"], full["host"]) == ("other's", "hv1")
+
+    def test_secrets_of_an_environment(self) -> None:
+        found = events.secrets_of({"NOVALITE_LEDGER_URL": "postgresql://u:pass-word@h/d", "HOME": "/root"})
+        assert "pass-word" in found and "/root" not in found
+
+
+def test_no_variable_is_a_template() -> None:
+    class Loader(yaml.SafeLoader):
+        pass
+
+    tags: list[str] = []
+
+    def unsafe(loader: t.Any, node: t.Any) -> str:
+        tags.append(node.tag)
+        return str(node.value)
+
+    Loader.add_constructor("!unsafe", unsafe)
+    variables = {"a": "{{ x }}", "b": ["y", {"c": "no"}], "d": 1, "e": None, "f": "a\n'\"b: # \u2028"}
+    assert yaml.load(runs.variables_file(variables), Loader) == variables
+    assert len(tags) == 4
+
+
+def test_processes_are_found_by_their_marker() -> None:
+    command = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={supervisor.MARKER: "r-1"}) as process:
+        while not supervisor.processes_of("r-1"):
+            assert process.poll() is None
+        assert supervisor.processes_of("r-1") == [process.pid]
+        assert supervisor.processes_of("r-11") == []
+        assert supervisor.reap("r-1") == 1
+        assert process.wait() == -9
+        assert supervisor.processes_of("r-1") == []
+
+
+def test_every_kind_has_its_playbook() -> None:
+    assert [kind.name for kind in KINDS.values() if not (ROOT / "playbooks" / kind.playbook).exists()] == []
+
+
+def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
+    made = jobs.create("a")
+    end(jobs, claim(jobs)[0], runs.LOST)
+    gone = jobs.terminate(made["instances"])
+    end(jobs, claim(jobs)[0], runs.LOST)
+    assert jobs.job(gone["id"])["state"] == "failed"
+    instance = jobs.instances(made["instances"])[made["instances"][0]]
+    assert (instance["task_state"], instance["fault"]["message"]) == ("deleting", "its worker died again and again")
+    with transaction(jobs.engine) as connection:
+        again = queue.retry(connection, gone["id"])
+    assert claim(jobs)[1] == {again["id"]}
