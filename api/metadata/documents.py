@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.metadata imp
     ec2_listing,
     ec2_meta_data,
     openstack_meta_data,
-    openstack_network_data,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._guest.network_data import openstack_network_data
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 

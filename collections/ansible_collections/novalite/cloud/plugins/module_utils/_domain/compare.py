@@ -110,6 +110,11 @@ class DomainModel:
     metadata: tuple[tuple[str, str], ...] = ()
 
 
+# what is compared as it is
+_PARTS = ("machine", "disks", "interfaces", "serials", "metadata")
+_WHOLE = tuple(field.name for field in dataclasses.fields(DomainModel) if field.name not in _PARTS)
+
+
 def parse(xml: str) -> DomainModel:
     """The model of a domain's XML (desired, persistent or live). Raises NovaliteError when it is no domain."""
     try:
@@ -191,21 +196,7 @@ def _effect(field: str, where: str) -> str:
 def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
     if not same_machine(desired.machine, actual.machine):
         yield "machine", desired.machine, actual.machine
-    for field in (
-        "uuid",
-        "name",
-        "type",
-        "memory_kib",
-        "current_memory_kib",
-        "vcpus",
-        "current_vcpus",
-        "arch",
-        "kernel",
-        "initrd",
-        "cmdline",
-        "on_crash",
-        "rng",
-    ):
+    for field in _WHOLE:
         wanted, got = getattr(desired, field), getattr(actual, field)
         if wanted != got:
             yield field, wanted, got

@@ -13,18 +13,6 @@ import typing as t
 
 from .._json import JsonObject
 from .._model.instance import Instance, Nic
-from .network_data import openstack_network_data
-
-__all__ = [
-    "EC2_VERSIONS",
-    "OPENSTACK_VERSIONS",
-    "ec2_id",
-    "ec2_listing",
-    "ec2_meta_data",
-    "fully_qualified",
-    "openstack_meta_data",
-    "openstack_network_data",
-]
 
 Tree = dict[str, t.Union[str, list[str], "Tree"]]
 

@@ -17,7 +17,7 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonObject
 from . import bridge_shared, move, namespaces
-from .bridge_ports import add_address, enslave, give_back, marked, physical, port_of
+from .bridge_ports import add_address, enslave, give_back, made, marked, physical, port_of
 from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
 from .links import Host, Link, Living, Step, flood, ip
 from .ownership import Owner
@@ -46,22 +46,8 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     steps: list[Step] = []
     if link is None:
         # No spanning tree and no delay: a guest's first DHCP request must pass.
-        create = [
-            "ip",
-            "link",
-            "add",
-            "name",
-            bridge.name,
-            "address",
-            mac or _random_mac(),
-            "type",
-            "bridge",
-            "stp_state",
-            "0",
-            "forward_delay",
-            "0",
-        ]
-        steps += [Step(create, ["ip", "link", "del", bridge.name]), marked(bridge.name, bridge.mark)]
+        create = made(bridge.name, "bridge", "stp_state", "0", "forward_delay", "0", mac=mac or _random_mac())
+        steps += [create, marked(bridge.name, bridge.mark)]
     elif link.alias is None:
         steps.append(marked(bridge.name, bridge.mark))  # of a novalite that wrote no marks
     if link is not None and (not link.permanent_mac or (mac is not None and link.mac != mac)):
@@ -206,22 +192,8 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         steps.append(Step(["ip", "link", "del", name]))
         link = None
     if link is None:
-        create = [
-            "ip",
-            "link",
-            "add",
-            "name",
-            name,
-            "type",
-            "vxlan",
-            "id",
-            str(vxlan.vni),
-            "local",
-            vxlan.local,
-            "dstport",
-            str(VXLAN_PORT),
-        ]
-        steps += [Step(create, ["ip", "link", "del", name]), marked(name, bridge.mark)]
+        create = made(name, "vxlan", "id", str(vxlan.vni), "local", vxlan.local, "dstport", str(VXLAN_PORT))
+        steps += [create, marked(name, bridge.mark)]
     elif link.alias is None:
         steps.append(marked(name, bridge.mark))
     mtu = None if link is None else link.mtu
@@ -271,8 +243,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     if inner is not None and outer is None:
         raise ConflictError(f"bridge {bridge.name}: {namespace} has a {bridge.name} that does not lead to the bridge")
     if outer is None:
-        create = ["ip", "link", "add", "name", port, "type", "veth", "peer", "name", bridge.name, "netns", namespace]
-        steps.append(Step(create, ["ip", "link", "del", port]))
+        steps.append(made(port, "veth", "peer", "name", bridge.name, "netns", namespace))
     if outer is None or outer.alias is None:
         steps.append(marked(port, bridge.mark))
     if bridge.mtu is not None:

@@ -20,6 +20,12 @@ def marked(device: str, mark: Mark, namespace: str | None = None) -> Step:
     return Step(ip(namespace, "link", "set", "dev", device, "alias", mark.text))
 
 
+def made(device: str, kind: str, *details: str, mac: str | None = None) -> Step:
+    """Make a device of this `kind`; to undo that is to delete it."""
+    address = [] if mac is None else ["address", mac]
+    return Step(["ip", "link", "add", "name", device, *address, "type", kind, *details], ["ip", "link", "del", device])
+
+
 def port_of(bridge: Bridge, host: Host, move_address: bool) -> Link | None:
     """The link to enslave, as it will be; None for a bridge without one."""
     if bridge.vxlan is not None:
