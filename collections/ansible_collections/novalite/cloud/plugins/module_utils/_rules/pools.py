@@ -28,7 +28,6 @@ SERVERS = 8  # of each kind, DNS and NTP
 LOWEST_MTU = {"4": 576, "6": 1280}  # RFC 791, RFC 8200
 VXLAN_MTU = 1450  # what is left of 1500 bytes in a tunnel over IPv4
 MANAGERS = ("flat", "flat_dhcp", "vlan", "vxlan")
-IPV6_MODES = ("eui64", "stable-privacy")
 # The number that keeps a manager's networks apart: where it is stored, the first that is given out, the last there is
 NUMBERED = {"vlan": ("vlan", 100, 4094), "vxlan": ("vni", 10000, 2**24 - 1)}  # 100 is Nova's vlan_start
 # What a host may have of it: neither "this network", loopback, link-local, multicast nor reserved (RFC 6890); of IPv6

@@ -69,6 +69,16 @@ def check_text(what: str, text: str, length: int = NAME_LENGTH) -> str:
     return text
 
 
+def scalar_text(what: str, value: Json, length: int = NAME_LENGTH) -> str:
+    """`value` as the text that Nova and Glance keep of it: YAML turns an unquoted 2 or true into something else.
+
+    Raises NovaliteError for what is no text, number or truth value.
+    """
+    if not isinstance(value, (str, int, float)):
+        raise NovaliteError(f"{what} is {value!r}: give it a string")
+    return check_text(what, str(value).lower() if isinstance(value, bool) else str(value), length)
+
+
 def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
     """`value` itself, if it lies in low..high. Raises NovaliteError."""
     if not low <= value <= high:

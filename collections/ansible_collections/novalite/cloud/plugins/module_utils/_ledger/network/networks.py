@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import typing as t
 
 import netaddr
 import sqlalchemy as sa
@@ -51,14 +51,8 @@ def numbered(connection: sa.Connection, what: str, wanted: Record) -> None:
             taken.update(int(name[2:]) for name in bridges if re.fullmatch(r"br[1-9][0-9]{0,8}", name))
         wanted[kind] = pools.free_number(what, manager, taken)
     if "bridge" not in wanted:
-        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else _free_bridge(bridges)
-
-
-def _free_bridge(taken: t.Collection[str]) -> str:
-    number = FIRST_BRIDGE
-    while f"br{number}" in taken:
-        number += 1
-    return f"br{number}"
+        free = (name for number in itertools.count(FIRST_BRIDGE) if (name := f"br{number}") not in bridges)
+        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else next(free)
 
 
 def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: str) -> None:

@@ -136,7 +136,7 @@ def delete_network(connection: sa.Connection, row: Network) -> None:
             f"Unable to complete operation on network {row.uuid}. There are one or more ports still in use on the "
             f"network, id for these ports is: {used}.",
         )
-    _remove_tags(connection, row.uuid)
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.uuid))
     # interfaces of deleted instances; subnets and the pool go with the network
     connection.execute(sa.delete(vif).where(vif.c.network_id == row.id))
     connection.execute(sa.delete(network).where(network.c.id == row.id))
@@ -176,10 +176,6 @@ def _handle(connection: sa.Connection, project_id: str, name: str, number: str) 
     if name and connection.execute(taken).first() is None:
         return name
     return f"{name[: HANDLE_LENGTH - 9]}-{number[:8]}" if name else f"network-{number[:8]}"
-
-
-def _remove_tags(connection: sa.Connection, number: str) -> None:
-    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
 
 
 def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], Subnet]:

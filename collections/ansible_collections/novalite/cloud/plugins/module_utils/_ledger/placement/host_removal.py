@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonObject
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import OF_HOST
 from ..db.tables_moves import OPEN, migration
@@ -35,7 +36,7 @@ class HostInUseError(ConflictError):
         )
 
 
-def remove(connection: sa.Connection, host: str) -> dict[str, t.Any] | None:
+def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     """Forget the compute host, its place in aggregates and its own addresses; returns what was known of it.
 
     None when it was unknown. Raises HostInUseError when an instance is on it or has a claim there, when a move from or
@@ -55,7 +56,7 @@ def remove(connection: sa.Connection, host: str) -> dict[str, t.Any] | None:
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
 
 
-def _instances(connection: sa.Connection, row: t.Any) -> list[str]:
+def _instances(connection: sa.Connection, row: sa.Row[t.Any]) -> list[str]:
     """Those that are there or have a claim; a claim without an instance, which a killed run left, by its UUID."""
     claimed = sa.select(allocation.c.instance_uuid).where(allocation.c.compute_host_id == row.id)
     here = sa.or_(instance.c.host == row.name, instance.c.uuid.in_(claimed))

@@ -16,6 +16,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..._scheduling.explain import Decision, explanation
 from ..._scheduling.lines import lines_of
@@ -29,7 +30,6 @@ from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
 
 SUMS = ("vcpus", "memory_mb", "disk_gb")
-SAME_HOST = ("allowed", "never", "only")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ def place(
     *,
     host: str | None = None,
     same_host: str = "never",
-    options: t.Mapping[str, t.Any] | None = None,
+    options: JsonMapping | None = None,
     down_time: int | None = None,
     limit_to: t.Collection[str] | None = None,
 ) -> Place:
@@ -80,7 +80,7 @@ def _place(
     old: Flavor,
     host: str | None,
     same_host: str,
-    options: t.Mapping[str, t.Any] | None,
+    options: JsonMapping | None,
     down_time: int | None,
     lock: bool,
     limit_to: t.Collection[str] | None,

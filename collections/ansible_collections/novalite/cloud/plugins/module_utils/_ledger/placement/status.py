@@ -15,6 +15,7 @@ from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
 from ..._json import JsonObject
 from ..._scheduling.rows import HostState
+from ..catalog import project_usage
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HELD, OF_VIF
@@ -25,6 +26,11 @@ MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each st
 PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
 
+# quotas, in the order in which they are shown
+_COUNTED = (
+    *("instances", "cores", "ram", "key_pairs", "security_groups", "server_groups", "floating_ips", "networks"),
+    "images",
+)
 _LISTED = (
     "id",
     "uuid",
@@ -312,30 +318,5 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
 
 def usage(connection: sa.Connection, project_id: str) -> list[Usage]:
     """The quotas of a project that can be counted over all of it."""
-    limits = quota_limits(connection, project_id)
-    own = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
-    row = connection.execute(
-        sa.select(
-            sa.func.count(),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0),
-        ).where(own)
-    ).one()
-    used = {"instances": int(row[0]), "cores": int(row[1]), "ram": int(row[2])}
-    for resource, counted in _counted(project_id).items():
-        used[resource] = int(connection.execute(counted).scalar_one())
-    return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in used]
-
-
-def _counted(project_id: str) -> dict[str, sa.Select[int]]:
-    def count(table: sa.Table, column: str = "project_id") -> sa.Select[int]:
-        return sa.select(sa.func.count()).select_from(table).where(table.c[column] == project_id)
-
-    return {
-        "key_pairs": count(tables.keypair),
-        "security_groups": count(tables.security_group),
-        "server_groups": count(tables.server_group),
-        "floating_ips": count(tables.floating_ip),
-        "networks": count(tables.network, "owner"),
-        "images": count(tables.image, "owner"),
-    }
+    limits, used = quota_limits(connection, project_id), project_usage.used(connection, project_id)
+    return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in _COUNTED]

@@ -10,13 +10,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._json import JsonObject
 from ..._model.instance import Network
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_moves import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
-Guests = dict[int, dict[str, list["tuple[str, dict[str, t.Any]]"]]]
+Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -107,6 +108,6 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     return found
 
 
-def named(hostname: str, ip: str | None, ipv6: str | None) -> dict[str, t.Any]:
+def named(hostname: str, ip: str | None, ipv6: str | None) -> JsonObject:
     """A guest as the module `dhcp` takes it for its name alone."""
     return {"hostname": hostname, "addresses": [address for address in (ip, ipv6) if address]}

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan import host_plan
 from ..._plan.host_plan import Plan
@@ -43,7 +44,7 @@ def _plan(
     connection: sa.Connection,
     instances: t.Iterable[Instance],
     groups: t.Collection[int],
-    facts: t.Mapping[str, t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, JsonMapping],
 ) -> dict[str, Plan]:
     by_host: dict[str, list[Instance]] = {}
     for server in instances:
@@ -71,6 +72,6 @@ def complete(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:
         plan["ledger"] = ledger
 
 
-def facts_of_hosts(connection: sa.Connection) -> dict[str, dict[str, t.Any]]:
+def facts_of_hosts(connection: sa.Connection) -> dict[str, JsonObject]:
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     return {row.name: row.facts or {} for row in rows}

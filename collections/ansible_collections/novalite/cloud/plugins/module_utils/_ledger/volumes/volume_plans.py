@@ -87,7 +87,8 @@ def plan(
             mine["volumes"].append(to_be_made(connection, of))
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
     wanted = sorted(set(attachments))
-    for volume in volumes_by(connection, ids=_volumes_of(connection, wanted)):
+    attached = [attachment.volume_id for attachment in attachments_by(connection, ids=wanted)]
+    for volume in volumes_by(connection, ids=attached):
         for attachment in volume.attachments:
             does = ATTACHMENT_WORK.get(volume.status)
             if attachment.id not in wanted or does is None:
@@ -163,7 +164,3 @@ def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_d
         "device": attachment.device.rpartition("/")[2],
         "xml": render_volume(volume_of(disk, state_dir), facts),
     }
-
-
-def _volumes_of(connection: sa.Connection, attachments: t.Sequence[str]) -> list[str]:
-    return [attachment.volume_id for attachment in attachments_by(connection, ids=attachments)]
