@@ -104,7 +104,7 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
         )
 
 
-def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.Any]:
+def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
     placed: list[Instance] = []
     unplaced, explanations = [], []
     for server in instances:

@@ -108,6 +108,6 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     return found
 
 
-def named(hostname: str, ip: str | None, ipv6: str | None) -> dict[str, t.Any]:
+def named(hostname: str, ip: str | None, ipv6: str | None) -> JsonObject:
     """A guest as the module `dhcp` takes it for its name alone."""
     return {"hostname": hostname, "addresses": [address for address in (ip, ipv6) if address]}
