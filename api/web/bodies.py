@@ -23,3 +23,8 @@ def the_one(rows: t.Iterable[Row], key: str, value: str, missing: Exception) -> 
         if str(row[key]) == value:
             return row
     raise missing
+
+
+def same(row: Record, *names: str) -> Body:
+    """Those fields of `row` that an answer calls the same."""
+    return {name: row[name] for name in names}

@@ -85,7 +85,8 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                gauges = list(_gauges(connection, GaugeMetricFamily))
+                parts = (_job_gauges, _instance_gauges, _host_gauges)
+                gauges = [gauge for part in parts for gauge in part(connection, GaugeMetricFamily)]
         except NovaliteError:
             up.add_metric([], 0)
             yield up
@@ -96,12 +97,6 @@ class _Ledger:
 
     def describe(self) -> list[t.Any]:
         return []  # or the registry would read the ledger once to learn the names
-
-
-def _gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
-    yield from _job_gauges(connection, gauge)
-    yield from _instance_gauges(connection, gauge)
-    yield from _host_gauges(connection, gauge)
 
 
 def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -31,7 +31,7 @@ MONITORING = pathlib.Path(__file__).parents[2] / "api" / "monitoring"
 @pytest.fixture
 def read(cloud: Cloud) -> t.Iterator[t.Callable[[], dict[str, float]]]:
     """Reads /metrics: the value of each sample, by its name with labels."""
-    app = create_app(Settings(home=str(cloud.home)), ["identity"])
+    app = create_app(Settings(home=str(cloud.home)), ["openstack.identity"])
 
     def samples() -> dict[str, float]:
         text = app.test_client().get("/metrics").get_data(as_text=True)

@@ -13,7 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
     write_aggregates,
 )
 
-from ...web import policy, schemas, validation
+from ...web import schemas, validation
 from ...web.bodies import Answer, Body, Json, Record, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
@@ -38,33 +38,30 @@ ACTIONS = {
 AGGREGATE = {"name": NAME, "availability_zone": ZONE}
 
 
-@compute.get("/os-aggregates")
-@policy.allows("compute:aggregates:read")
+@compute.get("/os-aggregates", "compute:aggregates:read")
 def list_aggregates() -> Answer:
     with reading_ledger() as connection:
         return {"aggregates": [_shown(row) for row in hypervisor_records.aggregates(connection)]}, 200
 
 
-@compute.get("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:read")
+@compute.get("/os-aggregates/<aggregate_id>", "compute:aggregates:read")
 def show_aggregate(aggregate_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.post("/os-aggregates")
-@policy.allows("compute:aggregates:write")
+@compute.post("/os-aggregates", "compute:aggregates:write")
 def create_aggregate() -> Answer:
     wanted = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
     with writing_ledger() as connection:
         _check_free(connection, wanted["name"])
         _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
-        body = _shown(_named(connection, wanted["name"]))
+        rows = hypervisor_records.aggregates(connection)
+        body = _shown(next(row for row in rows if row["name"] == wanted["name"]))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
-@compute.put("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:write")
+@compute.put("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
 def update_aggregate(aggregate_id: str) -> Answer:
     wanted = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
     with writing_ledger() as connection:
@@ -77,8 +74,7 @@ def update_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.delete("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:write")
+@compute.delete("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
 def delete_aggregate(aggregate_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
@@ -90,8 +86,7 @@ def delete_aggregate(aggregate_id: str) -> Answer:
     return "", 200
 
 
-@compute.post("/os-aggregates/<aggregate_id>/action")
-@policy.allows("compute:aggregates:write")
+@compute.post("/os-aggregates/<aggregate_id>/action", "compute:aggregates:write")
 def act_on_aggregate(aggregate_id: str) -> Answer:
     body = validation.body(ACTION)
     (action,) = body
@@ -136,10 +131,6 @@ def _write(connection: Connection, name: str, **values: Json) -> None:
 def _check_free(connection: Connection, name: str) -> None:
     if any(row["name"] == name for row in hypervisor_records.aggregates(connection)):
         raise ConflictError(f"Aggregate {name} already exists.")
-
-
-def _named(connection: Connection, name: str) -> Record:
-    return next(row for row in hypervisor_records.aggregates(connection) if row["name"] == name)
 
 
 def _row(connection: Connection, aggregate_id: str) -> Record:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, Schema
 from ...web.times import iso
 
@@ -83,10 +83,7 @@ def image(row: Record) -> Body:
         described["stores"] = STORE
     return {
         **described,
-        "id": row["id"],
-        "name": row["name"],
-        "status": row["status"],
-        "visibility": row["visibility"],
+        **same(row, "id", "name", "status", "visibility"),
         "owner": row["owner"] or None,
         "protected": row["protected"],
         "os_hidden": row["os_hidden"],
@@ -126,10 +123,7 @@ def task(row: Record) -> Body:
         "type": "api_image_import",
         "status": row["status"],
         "owner": row["project_id"],
-        "image_id": row["image_id"],
-        "request_id": row["request_id"],
-        "user_id": row["user_id"],
-        "input": row["input"],
+        **same(row, "image_id", "request_id", "user_id", "input"),
         "result": {"image_id": row["image_id"]} if row["status"] == "success" else None,
         "message": row["message"],
         "created_at": iso(row["created_at"]),

@@ -54,13 +54,22 @@ def pool_network(row: Record) -> Body:
     return {**shown, "shared": False, "router:external": True}
 
 
-def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
+def _owned(number: str, owner: str, description: str | None = "") -> Body:
+    """What all resources have."""
     return {
         "id": number,
-        "name": name,
         "tenant_id": owner,
         "project_id": owner,
-        "description": "",
+        "description": description or "",
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
+    return {
+        **_owned(number, owner),
+        "name": name,
         "admin_state_up": True,
         "status": "ACTIVE",
         "subnets": subnets,
@@ -71,8 +80,6 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
         "ipv6_address_scope": None,
         "port_security_enabled": True,
         "is_default": False,
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -132,19 +139,14 @@ def pool_subnets(row: Record) -> list[Body]:
 
 def _subnet(network_uuid: str, version: int, owner: str) -> Body:
     return {
-        "id": subnet_id(network_uuid, version),
+        **_owned(subnet_id(network_uuid, version), owner),
         "network_id": network_uuid,
-        "tenant_id": owner,
-        "project_id": owner,
         "ip_version": version,
         "ipv6_ra_mode": None,
         "ipv6_address_mode": None,
-        "description": "",
         "host_routes": [],
         "service_types": [],
         "subnetpool_id": None,
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -165,12 +167,9 @@ def port(row: Record, admin: bool = False) -> Body:
     runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING and row["status"] != "attaching")
     up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
     shown = {
-        "id": row["id"],
+        **_owned(row["id"], row["project_id"], row["description"]),
         "name": row["name"] or "",
         "network_id": row["network_uuid"],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
-        "description": row["description"] or "",
         "admin_state_up": up,
         "status": "ACTIVE" if runs and up else "DOWN",
         "mac_address": row["mac"],
@@ -185,8 +184,6 @@ def port(row: Record, admin: bool = False) -> Body:
         "binding:vnic_type": "normal",
         "extra_dhcp_opts": [],
         "port_security_enabled": True,
-        "tags": [],
-        "revision_number": 1,
     }
     if admin:
         kind = "bridge" if attached else "unbound"
@@ -211,19 +208,14 @@ def router(row: Record) -> Body:
             "external_fixed_ips": [],
         }
     return {
-        "id": row["id"],
+        **_owned(row["id"], row["project_id"], row["description"]),
         "name": row["name"],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
-        "description": row["description"],
         "admin_state_up": bool(row["admin_state_up"]),
         "status": "ACTIVE",
         "external_gateway_info": leads,
         "routes": [],
         "availability_zone_hints": [],
         "availability_zones": [ZONE],
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -249,15 +241,10 @@ def agent(row: Record, seen: str) -> Body:
 
 def security_group(row: Record) -> Body:
     return {
-        "id": row["uuid"],
+        **_owned(row["uuid"], row["project_id"], row["description"]),
         "name": row["name"],
-        "description": row["description"],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
         "stateful": True,
         "shared": False,
-        "tags": [],
-        "revision_number": 1,
         "security_group_rules": [rule(entry, row["project_id"]) for entry in row["rules"]],
     }
 
@@ -266,10 +253,8 @@ def rule(row: Record, project_id: str) -> Body:
     # what lets everything out anywhere has no prefix, as in the groups that Neutron makes
     anywhere = row["direction"] == "egress" and row["protocol"] == "any" and row["cidr"] in ("0.0.0.0/0", "::/0")
     return {
-        "id": row["id"],
+        **_owned(row["id"], project_id, row.get("description")),
         "security_group_id": row["group_uuid"],
-        "tenant_id": project_id,
-        "project_id": project_id,
         "direction": row["direction"],
         "ethertype": row["ethertype"],
         "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
@@ -278,25 +263,19 @@ def rule(row: Record, project_id: str) -> Body:
         "remote_ip_prefix": None if anywhere else row["said_cidr"],
         "remote_group_id": row["remote_group_uuid"],
         "remote_address_group_id": None,
-        "description": row.get("description") or "",
-        "tags": [],
-        "revision_number": 1,
     }
 
 
 def floating_ip(row: Record) -> Body:
     led = row["vif_id"] is not None
     return {
-        "id": row["id"],
+        **_owned(row["id"], row["project_id"], row["description"]),
         "floating_ip_address": row["address"],
         "floating_network_id": pool_network_id(row["pool"]),
         "port_id": row["vif_id"],
         "fixed_ip_address": row["fixed_ip"],
         "router_id": row["router_id"],
         "status": "ACTIVE" if led else "DOWN",
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
-        "description": row["description"],
         "port_details": {
             "name": "",
             "network_id": row["network_uuid"],
@@ -309,6 +288,4 @@ def floating_ip(row: Record) -> Body:
         if led
         else None,
         "port_forwardings": [],
-        "tags": [],
-        "revision_number": 1,
     }

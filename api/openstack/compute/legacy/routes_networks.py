@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 
-from ....web import policy, validation
+from ....web import validation
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
@@ -30,7 +30,7 @@ from ...network.routes_groups import TEMPLATES, delete_group_and_tell
 from ..blueprint import compute_legacy
 from ..microversions import since
 
-LAST = "2.35"
+OLD = since("2.1", "2.35")
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------
@@ -54,9 +54,7 @@ RULE = wrapped(
 WORDS: Words = {ConflictError: BadRequestError}  # Nova's answer here
 
 
-@compute_legacy.get("/os-security-groups")
-@policy.allows("network:security_groups:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-security-groups", "network:security_groups:read", OLD)
 def list_security_groups_here() -> Answer:
     caller = current()
     project = caller.project
@@ -73,17 +71,13 @@ def list_security_groups_here() -> Answer:
     return {"security_groups": [_group(row, names) for row in rows]}, 200
 
 
-@compute_legacy.get("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-security-groups/<group_id>", "network:security_groups:read", OLD)
 def show_security_group_here(group_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"security_group": _found(connection, group_id)}, 200
 
 
-@compute_legacy.post("/os-security-groups")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD)
 def create_security_group_here() -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
@@ -93,9 +87,7 @@ def create_security_group_here() -> Answer:
         return {"security_group": _found(connection, number)}, 200
 
 
-@compute_legacy.put("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.put("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def update_security_group_here(group_id: str) -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
@@ -106,9 +98,7 @@ def update_security_group_here(group_id: str) -> Answer:
         return {"security_group": _found(connection, group_id)}, 200
 
 
-@compute_legacy.delete("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
@@ -117,9 +107,7 @@ def delete_security_group_here(group_id: str) -> Answer:
     return "", 202
 
 
-@compute_legacy.post("/os-security-group-rules")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-security-group-rules", "network:security_groups:write", OLD)
 def create_security_group_rule_here() -> Answer:
     wanted = validation.body(RULE)["security_group_rule"]
     low, high = (_port(wanted.get(key)) for key in ("from_port", "to_port"))
@@ -147,9 +135,7 @@ def create_security_group_rule_here() -> Answer:
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
-@compute_legacy.delete("/os-security-group-rules/<rule_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD)
 def delete_security_group_rule_here(rule_id: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
@@ -204,18 +190,14 @@ def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Body:
 # --- Networks --------------------------------------------------------------------------------------------------------
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>")
-@policy.allows("network:read")
-@since("2.1", LAST)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>", "network:read", OLD)
 def list_networks_here(kind: str) -> Answer:
     with reading_ledger() as connection:
         rows = network_records.networks_seen(connection, current().project)
     return {"networks": [_network(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>")
-@policy.allows("network:read")
-@since("2.1", LAST)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>", "network:read", OLD)
 def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
         rows = network_records.networks_seen(connection, current().reach)

@@ -28,7 +28,7 @@ def _post(url: str, token: str, image: str, results: t.Any) -> None:
     from api import create_app
     from api.settings import Settings
 
-    client = create_app(Settings(ledger_url=url), ["compute"]).test_client()
+    client = create_app(Settings(ledger_url=url), ["openstack.compute"]).test_client()
     body = {"server": {"name": "web", "flavorRef": "1", "imageRef": image}}
     answers = [
         client.post("/compute/v2.1/servers", json=body, headers={"X-Auth-Token": token}).status_code
