@@ -13,7 +13,7 @@ from flask import Response, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
 from . import validation
-from .bodies import Answer
+from .bodies import Answer, Body
 from .errors import BadRequestError, as_bad_request
 from .ledger import reading_ledger, writing_ledger
 from .policy import Decorator
@@ -70,18 +70,17 @@ class Map:
     below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
     def put_into(self, service: Service) -> None:
-        one = f"{self.path}/<key>"
+        key_path = f"{self.path}/<key>"
         for path, methods, operation, view in (
             (self.path, ["GET"], self.reads, self._list),
             (self.path, ["POST", "PUT"] if self.item else ["POST"], self.writes, self._write),
-            (one, ["GET"], self.reads, self._show),
-            (one, ["PUT"], self.writes, self._set),
-            (one, ["DELETE"], self.writes, self._delete),
+            (key_path, ["GET"], self.reads, self._show),
+            (key_path, ["PUT"], self.writes, self._set),
+            (key_path, ["DELETE"], self.writes, self._delete),
         ):
             for method in methods:
-                service.route(method, path, operation, *self.below, endpoint=f"{self.name}{view.__name__}_{method}")(
-                    view
-                )
+                endpoint = f"{self.name}{view.__name__}_{method}"
+                service.route(method, path, operation, *self.below, endpoint=endpoint)(view)
 
     def _list(self, **ids: str) -> Answer:
         return {self.word: self._read(ids)}, 200
@@ -102,7 +101,7 @@ class Map:
         items = self._read(ids)
         if key not in items:
             raise NotFoundError(self._missing(key, ids))
-        return self._one(key, items[key]), 200
+        return self._pair(key, items[key]), 200
 
     def _set(self, key: str, **ids: str) -> Answer:
         def change() -> Change:
@@ -115,7 +114,7 @@ class Map:
                 raise BadRequestError("Request body and URI mismatch")
             return Change(said)
 
-        return self._one(key, self._change(change, ids)[key]), 200
+        return self._pair(key, self._change(change, ids)[key]), 200
 
     def _delete(self, key: str, **ids: str) -> Answer:
         missing = self.missing_to_delete or self._missing(key, ids)
@@ -131,7 +130,7 @@ class Map:
             before = self.find(connection, *ids.values())
             return self.write(connection, said(), before, *ids.values())  # before this, no word about the body
 
-    def _one(self, key: str, value: str) -> dict[str, t.Any]:
+    def _pair(self, key: str, value: str) -> Body:
         return {key: value} if self.item is None else {self.item: {key: value}}
 
     def _missing(self, key: str, ids: Texts) -> str:
@@ -157,14 +156,14 @@ class Tags:
     below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
     def put_into(self, service: Service) -> None:
-        one = f"{self.path}/<tag>"
+        tag_path = f"{self.path}/<tag>"
         for path, method, operation, view in (
             (self.path, "GET", self.reads, self._list),
             (self.path, "PUT", self.writes, self._replace),
             (self.path, "DELETE", self.writes, self._clear),
-            (one, "GET", self.reads, self._show),
-            (one, "PUT", self.writes, self._add),
-            (one, "DELETE", self.writes, self._remove),
+            (tag_path, "GET", self.reads, self._show),
+            (tag_path, "PUT", self.writes, self._add),
+            (tag_path, "DELETE", self.writes, self._remove),
         ):
             service.route(method, path, operation, *self.below, endpoint=f"{self.name}{view.__name__}")(view)
 
