@@ -47,17 +47,14 @@ def register(app: Flask, settings: Settings) -> None:
     app.extensions["metrics"] = shown
     app.extensions["metrics_from"] = proxy.networks(settings.api_metrics_from, "NOVALITE_API_METRICS_FROM")
 
-    def begin() -> None:
-        g.metrics_began = time.perf_counter()
-
     def end(response: Response) -> Response:
         # the rule and never the path: those are as many as anybody likes to ask for
         route = request.url_rule.rule if request.url_rule is not None else "none"
         requests.labels(request.method, route, str(response.status_code)).inc()
-        seconds.labels(request.method, route).observe(time.perf_counter() - g.get("metrics_began", 0))
+        # began: logs.py
+        seconds.labels(request.method, route).observe(time.perf_counter() - g.get("began", 0))
         return response
 
-    app.before_request(begin)
     app.after_request(end)
     app.register_blueprint(blueprint)
 

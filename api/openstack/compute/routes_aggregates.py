@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
 )
 
 from ...web import schemas, validation
-from ...web.bodies import Answer, Body, Json, Record, the_one
+from ...web.bodies import Answer, Body, Json, Record, same, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
@@ -141,8 +141,7 @@ def _row(connection: Connection, aggregate_id: str) -> Record:
 def _shown(row: Record) -> Body:
     zone = {"availability_zone": row["zone"]} if row["zone"] else {}
     body: Body = {
-        "id": row["id"],
-        "name": row["name"],
+        **same(row, "id", "name"),
         "availability_zone": row["zone"],
         "hosts": row["hosts"],
         "metadata": {**row["metadata"], **zone},

@@ -65,8 +65,7 @@ def token(caller: Caller, credential: Record | None = None, with_catalog: bool =
             body["catalog"] = catalogs.catalog(caller.project_id)
     if credential is not None:
         body["application_credential"] = {
-            "id": credential["id"],
-            "name": credential["name"],
+            **same(credential, "id", "name"),
             "restricted": not credential["unrestricted"],
         }
     return {"token": body}

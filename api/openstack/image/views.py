@@ -85,8 +85,7 @@ def image(row: Record) -> Body:
         **described,
         **same(row, "id", "name", "status", "visibility"),
         "owner": row["owner"] or None,
-        "protected": row["protected"],
-        "os_hidden": row["os_hidden"],
+        **same(row, "protected", "os_hidden"),
         "checksum": row["md5"] if has_data else None,
         "os_hash_algo": algorithm if has_data else None,
         "os_hash_value": value if has_data else None,
@@ -108,8 +107,7 @@ def image(row: Record) -> Body:
 def member(row: Record) -> Body:
     return {
         "member_id": row["member"],
-        "image_id": row["image_id"],
-        "status": row["status"],
+        **same(row, "image_id", "status"),
         "created_at": iso(row["created_at"]),
         "updated_at": iso(row["updated_at"]),
         "schema": "/v2/schemas/member",

@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     subnet_id,
 )
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 
 DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
 ZONE = "nova"
@@ -90,8 +90,7 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Body]
         found.append(
             {
                 **_subnet(row["uuid"], 4, row["owner"]),
-                "name": row["name"],
-                "cidr": row["cidr"],
+                **same(row, "name", "cidr"),
                 "gateway_ip": row["gateway"],
                 "enable_dhcp": bool(row["dhcp"]),
                 "dns_nameservers": of_version(row["dns"], 4),
@@ -127,8 +126,7 @@ def pool_subnets(row: Record) -> list[Body]:
     return [
         {
             **_subnet(number, 4, ""),
-            "name": row["name"],
-            "cidr": row["cidr"],
+            **same(row, "name", "cidr"),
             "gateway_ip": None,
             "enable_dhcp": False,
             "dns_nameservers": [],
@@ -255,8 +253,7 @@ def rule(row: Record, project_id: str) -> Body:
     return {
         **_owned(row["id"], project_id, row.get("description")),
         "security_group_id": row["group_uuid"],
-        "direction": row["direction"],
-        "ethertype": row["ethertype"],
+        **same(row, "direction", "ethertype"),
         "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
         "port_range_min": row["port_min"],
         "port_range_max": row["port_max"],

@@ -10,7 +10,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from ....web import validation
-from ....web.bodies import Answer, Body, Record, the_one
+from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
@@ -119,10 +119,4 @@ def _found(connection: Connection, number: str) -> Record:
 
 
 def _floating(row: Record) -> Body:
-    return {
-        "id": row["id"],
-        "ip": row["address"],
-        "pool": row["pool"],
-        "fixed_ip": row["fixed_ip"],
-        "instance_id": row["instance_uuid"],
-    }
+    return {"id": row["id"], "ip": row["address"], **same(row, "pool", "fixed_ip"), "instance_id": row["instance_uuid"]}

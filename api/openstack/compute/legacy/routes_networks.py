@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 )
 
 from ....web import validation
-from ....web.bodies import Answer, Body, Record, the_one
+from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
 from ....web.ledger import reading_ledger, writing_ledger
@@ -165,8 +165,7 @@ def _found(connection: Connection, group_id: str) -> Record:
 def _group(row: Record, names: t.Mapping[int, str]) -> Record:
     return {
         "id": row["uuid"],
-        "name": row["name"],
-        "description": row["description"],
+        **same(row, "name", "description"),
         "tenant_id": row["project_id"],
         # Nova knew no other direction
         "rules": [_rule(rule, row, names) for rule in row["rules"] if rule["direction"] == "ingress"],

@@ -12,7 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ....web import validation
-from ....web.bodies import Answer, Body, Record
+from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.times import precise
@@ -103,8 +103,7 @@ def _volume(row: Record) -> Body:
         if attachment["attached_at"]
     ]
     return {
-        "id": row["id"],
-        "status": row["status"],
+        **same(row, "id", "status"),
         "size": row["size_gb"],
         "availabilityZone": row["availability_zone"] or "nova",
         "createdAt": precise(row["created_at"]),
@@ -119,8 +118,7 @@ def _volume(row: Record) -> Body:
 
 def _snapshot(row: Record) -> Body:
     return {
-        "id": row["id"],
-        "status": row["status"],
+        **same(row, "id", "status"),
         "size": row["size_gb"],
         "createdAt": precise(row["created_at"]),
         "displayName": cinders.name(row),
