@@ -29,3 +29,8 @@ def the_one(rows: t.Iterable[Row], key: str, value: str, missing: Exception) -> 
         if str(field(row, key)) == value:
             return row
     raise missing
+
+
+def same(row: object, *names: str) -> Body:
+    """Those fields of `row` that an answer calls the same."""
+    return {name: field(row, name) for name in names}

@@ -8,17 +8,19 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
-from . import policy, validation
-from .bodies import Answer
-from .errors import BadRequestError
+from . import validation
+from .bodies import Answer, Body
+from .errors import BadRequestError, as_bad_request
+from .ledger import reading_ledger, writing_ledger
+from .policy import Decorator
 from .schemas import Schema, an_object, of
+from .services import Service
 
 Texts = t.Mapping[str, str]
-View = t.Callable[..., Answer]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +40,17 @@ class Change:
         return {key: value for key, value in after.items() if key != self.removed}
 
 
-Said = t.Callable[[], Change]  # called once the object is found: before that, no word about the body
+Said = t.Callable[[], Change]
+Update = t.Callable[[t.Collection[str]], t.Collection[str]]
+Words = t.Callable[[], t.ContextManager[None]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Map:
     """Metadata, extra specs or properties of an object.
 
-    `read` takes the ids in `path`; `write` what is said and the ids, and returns the map as it is then. `item` is the
-    word for one pair in a body; None: it stands alone.
+    `find` takes a connection and the ids in `path`; `write` a connection, the change, the map as it was and the ids,
+    and returns it as it is then. `item` is the word for one pair in a body; None: it stands alone.
     """
 
     name: str  # of the routes
@@ -55,29 +59,31 @@ class Map:
     writes: str  # operation
     word: str  # in a body
     schema: Schema
-    read: t.Callable[..., Texts]
+    find: t.Callable[..., Texts]
     write: t.Callable[..., Texts]
+    words: Words = as_bad_request  # for what the ledger refuses
     item: str | None = "meta"
     missing: str = "Metadata item was not found"  # {key}; {0} is the first id
     missing_to_delete: str | None = None
     deleted: int = 204  # status
     more: bool = False  # whether a body may hold other things beside
-    versions: t.Callable[[View], View] = lambda view: view
+    below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
-    def put_into(self, blueprint: Blueprint) -> None:
-        one = f"{self.path}/<key>"
+    def put_into(self, service: Service) -> None:
+        key_path = f"{self.path}/<key>"
         for path, methods, operation, view in (
             (self.path, ["GET"], self.reads, self._list),
             (self.path, ["POST", "PUT"] if self.item else ["POST"], self.writes, self._write),
-            (one, ["GET"], self.reads, self._show),
-            (one, ["PUT"], self.writes, self._set),
-            (one, ["DELETE"], self.writes, self._delete),
+            (key_path, ["GET"], self.reads, self._show),
+            (key_path, ["PUT"], self.writes, self._set),
+            (key_path, ["DELETE"], self.writes, self._delete),
         ):
-            endpoint = f"{self.name}{view.__name__}"
-            blueprint.add_url_rule(path, endpoint, policy.allows(operation)(self.versions(view)), methods=methods)
+            for method in methods:
+                endpoint = f"{self.name}{view.__name__}_{method}"
+                service.route(method, path, operation, *self.below, endpoint=endpoint)(view)
 
     def _list(self, **ids: str) -> Answer:
-        return {self.word: self.read(*ids.values())}, 200
+        return {self.word: self._read(ids)}, 200
 
     def _write(self, **ids: str) -> Answer:
         """POST adds; PUT replaces all."""
@@ -87,15 +93,15 @@ class Map:
             said.update(validation.body(an_object({self.word: self.schema}, [self.word], self.more))[self.word])
             return Change(said, replace=request.method == "PUT")
 
-        after = self.write(change, *ids.values())
+        after = self._change(change, ids)
         # as in Nova and Cinder, extra specs without those that were there before
         return {self.word: after if self.item else {key: after[key] for key in said}}, 200
 
     def _show(self, key: str, **ids: str) -> Answer:
-        items = self.read(*ids.values())
+        items = self._read(ids)
         if key not in items:
             raise NotFoundError(self._missing(key, ids))
-        return self._one(key, items[key]), 200
+        return self._pair(key, items[key]), 200
 
     def _set(self, key: str, **ids: str) -> Answer:
         def change() -> Change:
@@ -108,14 +114,23 @@ class Map:
                 raise BadRequestError("Request body and URI mismatch")
             return Change(said)
 
-        return self._one(key, self.write(change, *ids.values())[key]), 200
+        return self._pair(key, self._change(change, ids)[key]), 200
 
     def _delete(self, key: str, **ids: str) -> Answer:
         missing = self.missing_to_delete or self._missing(key, ids)
-        self.write(lambda: Change(removed=key, missing=missing), *ids.values())
+        self._change(lambda: Change(removed=key, missing=missing), ids)
         return "", self.deleted
 
-    def _one(self, key: str, value: str) -> dict[str, t.Any]:
+    def _read(self, ids: Texts) -> Texts:
+        with reading_ledger() as connection:
+            return self.find(connection, *ids.values())
+
+    def _change(self, said: Said, ids: Texts) -> Texts:
+        with writing_ledger() as connection, self.words():
+            before = self.find(connection, *ids.values())
+            return self.write(connection, said(), before, *ids.values())  # before this, no word about the body
+
+    def _pair(self, key: str, value: str) -> Body:
         return {key: value} if self.item is None else {self.item: {key: value}}
 
     def _missing(self, key: str, ids: Texts) -> str:
@@ -124,8 +139,8 @@ class Map:
 
 @dataclasses.dataclass(frozen=True)
 class Tags:
-    """Tags of an object. `read` takes the ids in `path`; `write` what makes the new tags of the old and the ids, and
-    returns the tags as they are then."""
+    """Tags of an object. `find` takes a connection and the ids in `path`; `write` a connection, what makes the new tags
+    of the old, and the ids, and returns the tags as they are then."""
 
     name: str  # of the routes
     path: str
@@ -133,40 +148,39 @@ class Tags:
     writes: str  # operation
     schema: Schema  # of one
     most: int
-    read: t.Callable[..., t.Collection[str]]
+    find: t.Callable[..., t.Collection[str]]
     write: t.Callable[..., t.Collection[str]]
     missing: t.Callable[..., Exception]  # of a tag and the ids
     full: str = ""
     again: int = 201  # status for a tag that is there already
-    versions: t.Callable[[View], View] = lambda view: view
+    below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
-    def put_into(self, blueprint: Blueprint) -> None:
-        one = f"{self.path}/<tag>"
+    def put_into(self, service: Service) -> None:
+        tag_path = f"{self.path}/<tag>"
         for path, method, operation, view in (
             (self.path, "GET", self.reads, self._list),
             (self.path, "PUT", self.writes, self._replace),
             (self.path, "DELETE", self.writes, self._clear),
-            (one, "GET", self.reads, self._show),
-            (one, "PUT", self.writes, self._add),
-            (one, "DELETE", self.writes, self._remove),
+            (tag_path, "GET", self.reads, self._show),
+            (tag_path, "PUT", self.writes, self._add),
+            (tag_path, "DELETE", self.writes, self._remove),
         ):
-            endpoint = f"{self.name}{view.__name__}"
-            blueprint.add_url_rule(path, endpoint, policy.allows(operation)(self.versions(view)), methods=[method])
+            service.route(method, path, operation, *self.below, endpoint=f"{self.name}{view.__name__}")(view)
 
     def _list(self, **ids: str) -> Answer:
-        return {"tags": list(self.read(*ids.values()))}, 200
+        return {"tags": list(self._read(ids))}, 200
 
     def _replace(self, **ids: str) -> Answer:
         tags = {"type": "array", "items": self.schema, "maxItems": self.most}
         said = validation.body(of("tags", tags))["tags"]
-        return {"tags": list(self.write(lambda _before: said, *ids.values()))}, 200
+        return {"tags": list(self._change(lambda _before: said, ids))}, 200
 
     def _clear(self, **ids: str) -> Answer:
-        self.write(lambda _before: (), *ids.values())
+        self._change(lambda _before: (), ids)
         return "", 204
 
     def _show(self, tag: str, **ids: str) -> Answer:
-        if tag not in self.read(*ids.values()):
+        if tag not in self._read(ids):
             raise self.missing(tag, *ids.values())
         return "", 204
 
@@ -182,7 +196,7 @@ class Tags:
                 raise BadRequestError(self.full)
             return [*before, tag]
 
-        self.write(update, *ids.values())
+        self._change(update, ids)
         if not new:
             return "", self.again
         return Response(status=201, headers={"Location": request.base_url}), 201
@@ -193,5 +207,13 @@ class Tags:
                 raise self.missing(tag, *ids.values())
             return [other for other in before if other != tag]
 
-        self.write(update, *ids.values())
+        self._change(update, ids)
         return "", 204
+
+    def _read(self, ids: Texts) -> t.Collection[str]:
+        with reading_ledger() as connection:
+            return self.find(connection, *ids.values())
+
+    def _change(self, update: Update, ids: Texts) -> t.Collection[str]:
+        with writing_ledger() as connection, as_bad_request():
+            return self.write(connection, update, *ids.values())

@@ -47,17 +47,14 @@ def register(app: Flask, settings: Settings) -> None:
     app.extensions["metrics"] = shown
     app.extensions["metrics_from"] = proxy.networks(settings.api_metrics_from, "NOVALITE_API_METRICS_FROM")
 
-    def begin() -> None:
-        g.metrics_began = time.perf_counter()
-
     def end(response: Response) -> Response:
         # the rule and never the path: those are as many as anybody likes to ask for
         route = request.url_rule.rule if request.url_rule is not None else "none"
         requests.labels(request.method, route, str(response.status_code)).inc()
-        seconds.labels(request.method, route).observe(time.perf_counter() - g.get("metrics_began", 0))
+        # began: logs.py
+        seconds.labels(request.method, route).observe(time.perf_counter() - g.get("began", 0))
         return response
 
-    app.before_request(begin)
     app.after_request(end)
     app.register_blueprint(blueprint)
 
@@ -85,7 +82,8 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                gauges = list(_gauges(connection, GaugeMetricFamily))
+                parts = (_job_gauges, _instance_gauges, _host_gauges)
+                gauges = [gauge for part in parts for gauge in part(connection, GaugeMetricFamily)]
         except NovaliteError:
             up.add_metric([], 0)
             yield up
@@ -96,12 +94,6 @@ class _Ledger:
 
     def describe(self) -> list[t.Any]:
         return []  # or the registry would read the ledger once to learn the names
-
-
-def _gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
-    yield from _job_gauges(connection, gauge)
-    yield from _instance_gauges(connection, gauge)
-    yield from _host_gauges(connection, gauge)
 
 
 def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:

@@ -9,6 +9,7 @@ import functools
 import typing as t
 
 from flask import current_app, request
+from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -19,7 +20,13 @@ from .operations import OPERATIONS
 POLICY: dict[str, str] = dict(OPERATIONS)
 
 Given = t.ParamSpec("Given")
-Returned = t.TypeVar("Returned")
+Returned = t.TypeVar("Returned", bound="ResponseReturnValue")
+
+
+class Decorator(t.Protocol):
+    """What makes a route's function another one that is called the same way."""
+
+    def __call__(self, view: t.Callable[Given, Returned], /) -> t.Callable[Given, Returned]: ...
 
 
 def override(text: str | None) -> None:
@@ -36,7 +43,7 @@ def override(text: str | None) -> None:
         POLICY[operation] = role
 
 
-def allows(operation: str) -> t.Callable[[t.Callable[Given, Returned]], t.Callable[Given, Returned]]:
+def allows(operation: str) -> Decorator:
     """Let only those call a route who may do `operation`. The route carries the operation's name for tests to read."""
     POLICY[operation]  # a route without a rule fails when it is declared
 
@@ -61,7 +68,12 @@ def guard() -> None:
 def is_for_anybody() -> bool:
     """Return whether the request's route says that anybody may have it."""
     view = current_app.view_functions.get(request.endpoint or "")
-    return POLICY.get(getattr(view, "policy_operation", "")) == "public"
+    return POLICY.get(operation_of(view) or "") == "public"
+
+
+def operation_of(view: t.Callable[..., object] | None) -> str | None:
+    """The operation that a route is held to; None for a function that is no route."""
+    return getattr(view, "policy_operation", None)
 
 
 def check(operation: str) -> None:

@@ -69,7 +69,7 @@ def _count_what_is_public() -> None:
     from . import policy  # which asks who it is, and that counts here
 
     view = current_app.view_functions.get(request.endpoint or "")
-    operation = getattr(view, "policy_operation", None)
+    operation = policy.operation_of(view)
     if request.path not in FREE and (view is None or policy.POLICY.get(operation or "", "public") == "public"):
         count_nobody()
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from ...web import services
 from . import microversions
 
-compute_versions = services.blueprint("compute_versions", "/compute")
-compute = services.blueprint("compute", "/compute/v2.1")
-compute_legacy = services.blueprint("compute_legacy", "/compute/v2.1")  # NOVALITE_API_LEGACY=off leaves it out
-for _blueprint in (compute, compute_legacy):
-    _blueprint.before_request(microversions.negotiate)
-    _blueprint.after_request(microversions.announce)
+compute_versions = services.Service("compute_versions", "/compute")
+compute = services.Service("compute", "/compute/v2.1")
+compute_legacy = services.Service("compute_legacy", "/compute/v2.1")  # NOVALITE_API_LEGACY=off leaves it out
+for _service in (compute, compute_legacy):
+    _service.blueprint.before_request(microversions.negotiate)
+    _service.blueprint.after_request(microversions.announce)

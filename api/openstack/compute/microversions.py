@@ -12,14 +12,12 @@ from flask import Response, g, request
 from werkzeug.exceptions import NotFound
 
 from ...web.microversions import HEADER, Version, asked_for, negotiated, parse, text
+from ...web.policy import Decorator, Given, Returned
 
 LEGACY_HEADER = "X-OpenStack-Nova-API-Version"
 
 MIN_VERSION: Version = (2, 1)
 MAX_VERSION: Version = (2, 96)
-
-Given = t.ParamSpec("Given")
-Returned = t.TypeVar("Returned")
 
 
 def negotiate() -> None:
@@ -36,9 +34,7 @@ def microversion() -> Version:
     return version
 
 
-def since(
-    minimum: str, until: str | None = None
-) -> t.Callable[[t.Callable[Given, Returned]], t.Callable[Given, Returned]]:
+def since(minimum: str, until: str | None = None) -> Decorator:
     """A route that is there from microversion `minimum` to `until`; 404 in any other, as in Nova."""
     first, last = parse(minimum), MAX_VERSION if until is None else parse(until)
 

@@ -14,8 +14,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
 
-from ...web import policy, schemas, validation
-from ...web.bodies import Answer, Body, Json, Record, the_one
+from ...web import schemas, validation
+from ...web.bodies import Answer, Body, Json, Record, same, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
@@ -39,33 +39,30 @@ ACTIONS = {
 AGGREGATE = {"name": NAME, "availability_zone": ZONE}
 
 
-@compute.get("/os-aggregates")
-@policy.allows("compute:aggregates:read")
+@compute.get("/os-aggregates", "compute:aggregates:read")
 def list_aggregates() -> Answer:
     with reading_ledger() as connection:
         return {"aggregates": [_shown(row) for row in hypervisor_records.aggregates(connection)]}, 200
 
 
-@compute.get("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:read")
+@compute.get("/os-aggregates/<aggregate_id>", "compute:aggregates:read")
 def show_aggregate(aggregate_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.post("/os-aggregates")
-@policy.allows("compute:aggregates:write")
+@compute.post("/os-aggregates", "compute:aggregates:write")
 def create_aggregate() -> Answer:
     wanted = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
     with writing_ledger() as connection:
         _check_free(connection, wanted["name"])
         _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
-        body = _shown(_named(connection, wanted["name"]))
+        rows = hypervisor_records.aggregates(connection)
+        body = _shown(next(row for row in rows if row.name == wanted["name"]))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
-@compute.put("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:write")
+@compute.put("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
 def update_aggregate(aggregate_id: str) -> Answer:
     wanted = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
     with writing_ledger() as connection:
@@ -78,8 +75,7 @@ def update_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-@compute.delete("/os-aggregates/<aggregate_id>")
-@policy.allows("compute:aggregates:write")
+@compute.delete("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
 def delete_aggregate(aggregate_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
@@ -91,8 +87,7 @@ def delete_aggregate(aggregate_id: str) -> Answer:
     return "", 200
 
 
-@compute.post("/os-aggregates/<aggregate_id>/action")
-@policy.allows("compute:aggregates:write")
+@compute.post("/os-aggregates/<aggregate_id>/action", "compute:aggregates:write")
 def act_on_aggregate(aggregate_id: str) -> Answer:
     body = validation.body(ACTION)
     (action,) = body
@@ -139,10 +134,6 @@ def _check_free(connection: Connection, name: str) -> None:
         raise ConflictError(f"Aggregate {name} already exists.")
 
 
-def _named(connection: Connection, name: str) -> Aggregate:
-    return next(row for row in hypervisor_records.aggregates(connection) if row.name == name)
-
-
 def _row(connection: Connection, aggregate_id: str) -> Aggregate:
     missing = NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
     return the_one(hypervisor_records.aggregates(connection), "id", aggregate_id, missing)
@@ -151,8 +142,7 @@ def _row(connection: Connection, aggregate_id: str) -> Aggregate:
 def _shown(row: Aggregate) -> Body:
     zone = {"availability_zone": row.zone} if row.zone else {}
     body: Body = {
-        "id": row.id,
-        "name": row.name,
+        **same(row, "id", "name"),
         "availability_zone": row.zone,
         "hosts": row.hosts,
         "metadata": {**row.metadata, **zone},

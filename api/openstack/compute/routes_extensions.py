@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 
-from ...web import policy
 from ...web.bodies import Answer, Body
 from .blueprint import compute
 
 UPDATED = "2014-12-03T00:00:00Z"
-EXTENSIONS = {
+# Aliases of which the name is made, and those with another name
+ALIASES = (
+    *("flavors", "ips", "limits", "os-aggregates", "os-availability-zone", "os-config-drive"),
+    *("os-console-output", "os-consoles", "os-flavor-extra-specs", "os-flavor-manage", "os-hosts"),
+    *("os-hypervisors", "os-instance-actions", "os-keypairs", "os-lock-server", "os-multiple-create"),
+    *("os-pause-server", "os-security-groups", "os-server-groups", "os-services", "os-simple-tenant-usage"),
+    *("os-suspend-server", "os-user-data", "server-metadata", "servers", "versions"),
+)
+OTHERS = {
     "OS-DCF": "DiskConfig",
     "OS-EXT-AZ": "ExtendedAvailabilityZone",
     "OS-EXT-SRV-ATTR": "ExtendedServerAttributes",
@@ -21,44 +28,18 @@ EXTENSIONS = {
     "OS-FLV-EXT-DATA": "FlavorExtraData",
     "OS-SCH-HNT": "SchedulerHints",
     "OS-SRV-USG": "ServerUsage",
-    "flavors": "Flavors",
-    "ips": "Ips",
-    "limits": "Limits",
-    "os-aggregates": "Aggregates",
-    "os-availability-zone": "AvailabilityZone",
-    "os-config-drive": "ConfigDrive",
-    "os-console-output": "ConsoleOutput",
-    "os-consoles": "Consoles",
-    "os-flavor-extra-specs": "FlavorExtraSpecs",
-    "os-flavor-manage": "FlavorManage",
-    "os-hosts": "Hosts",
-    "os-hypervisors": "Hypervisors",
-    "os-instance-actions": "InstanceActions",
-    "os-keypairs": "Keypairs",
-    "os-lock-server": "LockServer",
-    "os-multiple-create": "MultipleCreate",
-    "os-pause-server": "PauseServer",
     "os-quota-sets": "Quotas",
-    "os-security-groups": "SecurityGroups",
-    "os-server-groups": "ServerGroups",
-    "os-services": "Services",
-    "os-simple-tenant-usage": "SimpleTenantUsage",
-    "os-suspend-server": "SuspendServer",
-    "os-user-data": "UserData",
-    "server-metadata": "ServerMetadata",
-    "servers": "Servers",
-    "versions": "Versions",
 }
+NAMES = {alias: alias.removeprefix("os-").title().replace("-", "") for alias in ALIASES} | OTHERS
+EXTENSIONS = dict(sorted(NAMES.items()))
 
 
-@compute.get("/extensions")
-@policy.allows("compute:extensions:read")
+@compute.get("/extensions", "compute:extensions:read")
 def list_extensions() -> Answer:
     return {"extensions": [_extension(alias) for alias in EXTENSIONS]}, 200
 
 
-@compute.get("/extensions/<alias>")
-@policy.allows("compute:extensions:read")
+@compute.get("/extensions/<alias>", "compute:extensions:read")
 def show_extension(alias: str) -> Answer:
     if alias not in EXTENSIONS:
         raise NotFoundError(f"No extension is known as {alias[:60]}")

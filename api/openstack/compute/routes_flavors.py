@@ -14,13 +14,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import ordered
-from ...web.maps import Map, Said, Texts
+from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
 from . import views_flavors
 from .blueprint import compute
@@ -74,9 +74,8 @@ def _create_schema() -> Schema:
 # --- Flavors --------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/flavors", defaults={"view": views_flavors.brief})
-@compute.get("/flavors/detail", defaults={"view": views_flavors.detail})
-@policy.allows("compute:flavors:read")
+@compute.get("/flavors", "compute:flavors:read", defaults={"view": views_flavors.brief})
+@compute.get("/flavors/detail", "compute:flavors:read", defaults={"view": views_flavors.detail})
 def list_flavors(view: t.Callable[[Record, Lens], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
@@ -103,15 +102,13 @@ def _is_public(text: str | None, admin: bool) -> bool | None:
     return text.lower() in TRUE
 
 
-@compute.get("/flavors/<flavor_id>")
-@policy.allows("compute:flavors:read")
+@compute.get("/flavors/<flavor_id>", "compute:flavors:read")
 def show_flavor(flavor_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), lens())}, 200
 
 
-@compute.post("/flavors")
-@policy.allows("compute:flavors:write")
+@compute.post("/flavors", "compute:flavors:write")
 def create_flavor() -> Answer:
     wanted = validation.body(_create_schema())["flavor"]
     number = wanted.get("id")
@@ -132,9 +129,7 @@ def create_flavor() -> Answer:
         return {"flavor": views_flavors.detail(_flavor(connection, number), lens())}, 200
 
 
-@compute.put("/flavors/<flavor_id>")
-@policy.allows("compute:flavors:write")
-@since("2.55")
+@compute.put("/flavors/<flavor_id>", "compute:flavors:write", since("2.55"))
 def update_flavor(flavor_id: str) -> Answer:
     wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
@@ -142,16 +137,14 @@ def update_flavor(flavor_id: str) -> Answer:
         return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), lens())}, 200
 
 
-@compute.delete("/flavors/<flavor_id>")
-@policy.allows("compute:flavors:write")
+@compute.delete("/flavors/<flavor_id>", "compute:flavors:write")
 def delete_flavor(flavor_id: str) -> Answer:
     with writing_ledger() as connection:
         flavor_records.delete_flavor(connection, _flavor(connection, flavor_id)["name"])
     return "", 202
 
 
-@compute.get("/flavors/<flavor_id>/os-flavor-access")
-@policy.allows("compute:flavors:write")
+@compute.get("/flavors/<flavor_id>/os-flavor-access", "compute:flavors:write")
 def list_access(flavor_id: str) -> Answer:
     """The projects that a private flavor was given to; administrators see it anyway."""
     with reading_ledger() as connection:
@@ -161,8 +154,7 @@ def list_access(flavor_id: str) -> Answer:
         return _access(connection, row), 200
 
 
-@compute.post("/flavors/<flavor_id>/action")
-@policy.allows("compute:flavors:write")
+@compute.post("/flavors/<flavor_id>/action", "compute:flavors:write")
 def change_access(flavor_id: str) -> Answer:
     ((action, given),) = validation.body(ACCESS).items()
     project = given["tenant"]
@@ -193,17 +185,13 @@ def _flavor(connection: Connection, flavor_id: str) -> Record:
 # --- Extra specs ----------------------------------------------------------------------------------------------------
 
 
-def _specs(flavor_id: str) -> Texts:
-    with reading_ledger() as connection:
-        specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
-    return specs
+def _write(connection: Connection, change: Change, before: Texts, flavor_id: str) -> Texts:
+    flavor_records.write_specs(connection, _flavor(connection, flavor_id)["name"], change.of(before))
+    return _specs(connection, flavor_id)
 
 
-def _write(said: Said, flavor_id: str) -> Texts:
-    with writing_ledger() as connection, as_bad_request():
-        row = _flavor(connection, flavor_id)
-        flavor_records.write_specs(connection, row["name"], said().of(row["extra_specs"]))
-        specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
+def _specs(connection: Connection, flavor_id: str) -> Texts:
+    specs: Texts = _flavor(connection, flavor_id)["extra_specs"]
     return specs
 
 
@@ -214,7 +202,7 @@ Map(
     writes="compute:flavors:write",
     word="extra_specs",
     schema=SPECS,
-    read=_specs,
+    find=_specs,
     write=_write,
     item=None,
     missing="Flavor {0} has no extra specs with key {key}.",

@@ -43,14 +43,12 @@ SERVICE = an_object(
 # --- Zones ----------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-availability-zone")
-@policy.allows("compute:zones:read")
+@compute.get("/os-availability-zone", "compute:zones:read")
 def list_zones() -> Answer:
     return {"availabilityZoneInfo": [_zone(name, hosts, None) for name, hosts in _zones().items()]}, 200
 
 
-@compute.get("/os-availability-zone/detail")
-@policy.allows("compute:hosts:read")
+@compute.get("/os-availability-zone/detail", "compute:hosts:read")
 def list_zones_in_detail() -> Answer:
     shown = []
     for name, hosts in _zones().items():
@@ -81,9 +79,8 @@ def _zone(name: str, hosts: dict[str, Availability], shown: Body | None) -> Body
 # --- Hypervisors ----------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-hypervisors", defaults={"detailed": False})
-@compute.get("/os-hypervisors/detail", defaults={"detailed": True})
-@policy.allows("compute:hypervisors:read")
+@compute.get("/os-hypervisors", "compute:hypervisors:read", defaults={"detailed": False})
+@compute.get("/os-hypervisors/detail", "compute:hypervisors:read", defaults={"detailed": True})
 def list_hypervisors(detailed: bool) -> Answer:
     version, args = microversion(), request.args
     view = _detail if detailed else _brief
@@ -111,9 +108,7 @@ def _with_servers() -> bool:
     return asked
 
 
-@compute.get("/os-hypervisors/statistics")
-@policy.allows("compute:hypervisors:read")
-@since("2.1", "2.87")
+@compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"))
 def show_statistics() -> Answer:
     with reading_ledger() as connection:
         rows = _hosts(connection)
@@ -123,8 +118,7 @@ def show_statistics() -> Answer:
     return {"hypervisor_statistics": {"count": len(numbers), **sums}}, 200
 
 
-@compute.get("/os-hypervisors/<hypervisor_id>")
-@policy.allows("compute:hypervisors:read")
+@compute.get("/os-hypervisors/<hypervisor_id>", "compute:hypervisors:read")
 def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)
@@ -132,27 +126,21 @@ def show_hypervisor(hypervisor_id: str) -> Answer:
     return {"hypervisor": {**_detail(row), **servers.get(row.name, {})}}, 200
 
 
-@compute.get("/os-hypervisors/<hypervisor_id>/uptime")
-@policy.allows("compute:hosts:read")
-@since("2.1", "2.87")
+@compute.get("/os-hypervisors/<hypervisor_id>/uptime", "compute:hosts:read", since("2.1", "2.87"))
 def show_uptime(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         _host(connection, hypervisor_id)
     raise BadRequestError("The hypervisors do not report since when they run.")
 
 
-@compute.get("/os-hypervisors/<pattern>/search")
-@policy.allows("compute:hosts:read")
-@since("2.1", "2.52")
+@compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"))
 def search_hypervisors(pattern: str) -> Answer:
     with reading_ledger() as connection:
         rows = _matching(_hosts(connection), pattern)
     return {"hypervisors": [_brief(row) for row in rows]}, 200
 
 
-@compute.get("/os-hypervisors/<pattern>/servers")
-@policy.allows("compute:hosts:read")
-@since("2.1", "2.52")
+@compute.get("/os-hypervisors/<pattern>/servers", "compute:hosts:read", since("2.1", "2.52"))
 def list_hypervisor_servers(pattern: str) -> Answer:
     with reading_ledger() as connection:
         rows = _matching(_hosts(connection), pattern)
@@ -254,8 +242,7 @@ def _numbers(row: Host) -> dict[str, int]:
 # --- Services -------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-services")
-@policy.allows("compute:hosts:read")
+@compute.get("/os-services", "compute:hosts:read")
 def list_services() -> Answer:
     args = request.args
     with reading_ledger() as connection:
@@ -267,8 +254,7 @@ def list_services() -> Answer:
     return {"services": [_service(row) for row in rows]}, 200
 
 
-@compute.put("/os-services/<service_id>")
-@policy.allows("compute:hosts:write")
+@compute.put("/os-services/<service_id>", "compute:hosts:write")
 def update_service(service_id: str) -> Answer:
     if microversion() < (2, 53):
         return _update_old(service_id)
@@ -284,8 +270,7 @@ def update_service(service_id: str) -> Answer:
         return {"service": _service(_of_service(connection, service_id))}, 200
 
 
-@compute.delete("/os-services/<service_id>")
-@policy.allows("compute:hosts:write")
+@compute.delete("/os-services/<service_id>", "compute:hosts:write")
 def delete_service(service_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)

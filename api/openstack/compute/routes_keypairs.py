@@ -48,8 +48,7 @@ class _Owner:
     project_name: str
 
 
-@compute.get("/os-keypairs")
-@policy.allows("compute:keypairs:read")
+@compute.get("/os-keypairs", "compute:keypairs:read")
 def list_keypairs() -> Answer:
     with reading_ledger() as connection:
         rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
@@ -58,8 +57,7 @@ def list_keypairs() -> Answer:
     return page("keypairs", rows, lambda row: {"keypair": _brief(row)}, "name", "keypair"), 200
 
 
-@compute.get("/os-keypairs/<name>")
-@policy.allows("compute:keypairs:read")
+@compute.get("/os-keypairs/<name>", "compute:keypairs:read")
 def show_keypair(name: str) -> Answer:
     with reading_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
@@ -78,8 +76,7 @@ def show_keypair(name: str) -> Answer:
     }, 200
 
 
-@compute.post("/os-keypairs")
-@policy.allows("compute:keypairs:write")
+@compute.post("/os-keypairs", "compute:keypairs:write")
 def create_keypair() -> Answer:
     version = microversion()
     wanted = validation.body(_schema())["keypair"]
@@ -105,8 +102,7 @@ def create_keypair() -> Answer:
     return {"keypair": body}, 201 if version >= (2, 2) else 200
 
 
-@compute.delete("/os-keypairs/<name>")
-@policy.allows("compute:keypairs:write")
+@compute.delete("/os-keypairs/<name>", "compute:keypairs:write")
 def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))

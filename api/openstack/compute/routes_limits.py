@@ -11,7 +11,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
-from ...web import policy
 from ...web.bodies import Answer
 from ...web.context import current
 from ...web.errors import ForbiddenError
@@ -42,8 +41,7 @@ _USED: dict[str, tuple[str, Version | None]] = {
 }
 
 
-@compute.get("/limits")
-@policy.allows("compute:limits")
+@compute.get("/limits", "compute:limits")
 def show_limits() -> Answer:
     """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
     caller, version = current(), microversion()

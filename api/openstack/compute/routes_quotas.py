@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     write_quotas,
 )
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
@@ -46,24 +46,21 @@ RESOURCES: dict[str, tuple[str, Version]] = {
 DEFAULT_CLASS = "default"
 
 
-@compute.get("/os-quota-sets/<project>")
-@policy.allows("compute:quotas:read")
+@compute.get("/os-quota-sets/<project>", "compute:quotas:read")
 def show_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, project)
         return {"quota_set": {"id": project, **_shown(quota_limits(connection, project))}}, 200
 
 
-@compute.get("/os-quota-sets/<project>/defaults")
-@policy.allows("compute:quotas:read")
+@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read")
 def show_default_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, project)
         return {"quota_set": {"id": project, **_shown(default_limits(connection))}}, 200
 
 
-@compute.get("/os-quota-sets/<project>/detail")
-@policy.allows("compute:quotas:read")
+@compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read")
 def show_quotas_in_detail(project: str) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, project)
@@ -76,8 +73,7 @@ def show_quotas_in_detail(project: str) -> Answer:
     return {"quota_set": {"id": project, **detail}}, 200
 
 
-@compute.put("/os-quota-sets/<project>")
-@policy.allows("compute:quotas:write")
+@compute.put("/os-quota-sets/<project>", "compute:quotas:write")
 def update_quotas(project: str) -> Answer:
     wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
@@ -94,8 +90,7 @@ def update_quotas(project: str) -> Answer:
         return {"quota_set": _shown(quota_limits(connection, project))}, 200
 
 
-@compute.delete("/os-quota-sets/<project>")
-@policy.allows("compute:quotas:write")
+@compute.delete("/os-quota-sets/<project>", "compute:quotas:write")
 def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         check_project(connection, project)
@@ -103,16 +98,14 @@ def delete_quotas(project: str) -> Answer:
     return "", 202
 
 
-@compute.get("/os-quota-class-sets/<name>")
-@policy.allows("compute:quotas:write")
+@compute.get("/os-quota-class-sets/<name>", "compute:quotas:write")
 def show_class(name: str) -> Answer:
     """There is one class, of the projects that have no limits of their own; any other has its limits."""
     with reading_ledger() as connection:
         return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
 
 
-@compute.put("/os-quota-class-sets/<name>")
-@policy.allows("compute:quotas:write")
+@compute.put("/os-quota-class-sets/<name>", "compute:quotas:write")
 def update_class(name: str) -> Answer:
     _given, limits = _wanted("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
     if name != DEFAULT_CLASS:

@@ -12,7 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Body, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, as_bad_request
@@ -27,8 +27,7 @@ HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
 
 
-@compute.get("/os-server-groups")
-@policy.allows("compute:server_groups:read")
+@compute.get("/os-server-groups", "compute:server_groups:read")
 def list_server_groups() -> Answer:
     caller = current()
     everybody = "all_projects" in request.args
@@ -40,15 +39,13 @@ def list_server_groups() -> Answer:
     return {"server_groups": [_shown(row) for row in rows[offset : offset + limit]]}, 200
 
 
-@compute.get("/os-server-groups/<group_id>")
-@policy.allows("compute:server_groups:read")
+@compute.get("/os-server-groups/<group_id>", "compute:server_groups:read")
 def show_server_group(group_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"server_group": _shown(_row(connection, group_id))}, 200
 
 
-@compute.post("/os-server-groups")
-@policy.allows("compute:server_groups:write")
+@compute.post("/os-server-groups", "compute:server_groups:write")
 def create_server_group() -> Answer:
     wanted = validation.body(_schema())["server_group"]
     caller = current()
@@ -62,8 +59,7 @@ def create_server_group() -> Answer:
         return {"server_group": _shown(_row(connection, number))}, 200
 
 
-@compute.delete("/os-server-groups/<group_id>")
-@policy.allows("compute:server_groups:write")
+@compute.delete("/os-server-groups/<group_id>", "compute:server_groups:write")
 def delete_server_group(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _row(connection, group_id)

@@ -13,7 +13,6 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
-from ...web import policy
 from ...web.bodies import Answer, Body, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
@@ -24,8 +23,8 @@ from .blueprint import compute
 HOUR = 3600.0
 
 
-@compute.get("/os-simple-tenant-usage", strict_slashes=True)  # with a slash, a project's id is missing
-@policy.allows("compute:usage:read_all")
+# with a slash, a project's id is missing
+@compute.get("/os-simple-tenant-usage", "compute:usage:read_all", strict_slashes=True)
 def list_usages() -> Answer:
     now = time.time()
     start, stop = _period(now)
@@ -40,8 +39,7 @@ def list_usages() -> Answer:
     return {"tenant_usages": usages}, 200
 
 
-@compute.get("/os-simple-tenant-usage/<project>")
-@policy.allows("compute:usage:read")
+@compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read")
 def show_usage(project: str) -> Answer:
     now = time.time()
     start, stop = _period(now)
@@ -51,14 +49,12 @@ def show_usage(project: str) -> Answer:
     return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
 
 
-@compute.get("/os-instance_usage_audit_log")
-@policy.allows("compute:usage:read_all")
+@compute.get("/os-instance_usage_audit_log", "compute:usage:read_all")
 def list_audit_logs() -> Answer:
     return {"instance_usage_audit_logs": _audit(time.time())}, 200
 
 
-@compute.get("/os-instance_usage_audit_log/<before>")
-@policy.allows("compute:usage:read_all")
+@compute.get("/os-instance_usage_audit_log/<before>", "compute:usage:read_all")
 def show_audit_log(before: str) -> Answer:
     try:
         log = _audit(parse(before).timestamp())

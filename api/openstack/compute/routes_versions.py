@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from flask import request
 
-from ...web import policy
 from ...web.bodies import Answer, Body
 from .blueprint import compute, compute_versions
 from .microversions import MAX_VERSION, MIN_VERSION, text
@@ -24,14 +23,12 @@ def _document() -> Body:
     }
 
 
-@compute_versions.get("/", strict_slashes=False)
-@policy.allows("version")
+@compute_versions.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
     return {"versions": [_document()]}, 200
 
 
-@compute.get("/", strict_slashes=False)
-@policy.allows("version")
+@compute.get("/", "version", strict_slashes=False)
 def show_version() -> Answer:
     media = [{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}]
     return {"version": {**_document(), "media-types": media}}, 200

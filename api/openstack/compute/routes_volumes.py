@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Body
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, ForbiddenError, in_words
@@ -75,11 +75,10 @@ def _conflict(message: str) -> Exception:
 def _attachment(connection: Connection, row: InstanceRow, volume_id: str) -> Attachment:
     for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
         return attachment
-    raise NotFoundError(f"InstanceRow {row.uuid} is not attached to volume {volume_id[:64]}")
+    raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
 
 
-@compute.get("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-volumes:read")
+@compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read")
 def list_volume_attachments(server_id: str) -> Answer:
     offset, limit = NOVA.whole("offset", 0), NOVA.limit()
     with reading_ledger() as connection:
@@ -89,16 +88,14 @@ def list_volume_attachments(server_id: str) -> Answer:
     return {"volumeAttachments": [_shown(attachment, microversion()) for attachment in shown]}, 200
 
 
-@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
-@policy.allows("compute:server-volumes:read")
+@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
 def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         return {"volumeAttachment": _shown(_attachment(connection, row, volume_id), microversion())}, 200
 
 
-@compute.post("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-volumes:write")
+@compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write")
 def attach_volume(server_id: str) -> Answer:
     caller, version = current(), microversion()
     asked = validation.body(_creation(version))["volumeAttachment"]
@@ -121,8 +118,7 @@ def attach_volume(server_id: str) -> Answer:
         return {"volumeAttachment": _shown(made, version, created=True)}, 200
 
 
-@compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>")
-@policy.allows("compute:server-volumes:write")
+@compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     """Whether the volume goes with its server. To put another volume in its place is not offered."""
     asked = validation.body(_update(microversion()))["volumeAttachment"]
@@ -141,8 +137,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     return "", 202
 
 
-@compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>")
-@policy.allows("compute:server-volumes:write")
+@compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def detach_volume(server_id: str, volume_id: str) -> Answer:
     caller = current()
     with writing_ledger() as connection:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 from .servers.views import Lens
 
 
@@ -22,8 +22,7 @@ def detail(row: Record, lens: Lens) -> Body:
     swap = row["swap_mb"]
     body: Body = {
         "id": row["flavorid"],
-        "name": row["name"],
-        "vcpus": row["vcpus"],
+        **same(row, "name", "vcpus"),
         "ram": row["memory_mb"],
         "disk": row["root_gb"],
         "swap": swap if swap or lens.version >= (2, 75) else "",

@@ -9,7 +9,7 @@ import uuid
 
 from flask import current_app, request
 
-from ...web.bodies import Body
+from ...web.bodies import Body, same
 
 REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
@@ -32,6 +32,11 @@ def base_url() -> str:
     return str(settings.api_public_url or request.url_root).rstrip("/")
 
 
+def url(path: str) -> str:
+    """The address of `path` of Identity v3."""
+    return f"{base_url()}/identity/v3/{path}"
+
+
 def fixed_id(*names: str) -> str:
     """An id of 32 hex digits that is the same in every process and for ever."""
     return uuid.uuid5(_NAMESPACE, "/".join(names)).hex
@@ -44,11 +49,11 @@ def services() -> list[Body]:
     ]
 
 
-def endpoints(base: str, project_id: str | None) -> list[Body]:
+def endpoints(project_id: str | None) -> list[Body]:
     """Every service at every interface. Without a project, what is the project's keeps its placeholder."""
     rows: list[Body] = []
     for kind, _name, path in SERVICES:
-        url = base + (path if project_id is None else path.format(project_id=project_id))
+        address = base_url() + (path if project_id is None else path.format(project_id=project_id))
         for interface in INTERFACES:
             rows.append(
                 {
@@ -57,21 +62,19 @@ def endpoints(base: str, project_id: str | None) -> list[Body]:
                     "region": REGION,
                     "region_id": REGION,
                     "service_id": fixed_id("service", kind),
-                    "url": url.replace("{project_id}", "$(project_id)s"),
+                    "url": address.replace("{project_id}", "$(project_id)s"),
                     "enabled": True,
                 }
             )
     return rows
 
 
-def catalog(base: str, project_id: str) -> list[Body]:
+def catalog(project_id: str) -> list[Body]:
     """The catalog of a token that is scoped to `project_id`."""
-    everywhere = endpoints(base, project_id)
+    everywhere = endpoints(project_id)
     return [
         {
-            "id": service["id"],
-            "type": service["type"],
-            "name": service["name"],
+            **same(service, "id", "type", "name"),
             "endpoints": [
                 {key: endpoint[key] for key in ("id", "interface", "region", "region_id", "url")}
                 for endpoint in everywhere

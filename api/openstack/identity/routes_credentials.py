@@ -15,33 +15,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import policy, services, validation
+from ...web import services, validation
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current, implied
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
 from ...web.times import parse
-from . import catalog, proof, schemas, views
+from . import proof, schemas, views
 
-blueprint = services.blueprint("identity_credentials", "/identity/v3/users/<user_id>")
+service = services.Service("identity_credentials", "/identity/v3/users/<user_id>")
 
 
-@blueprint.get("/application_credentials")
-@policy.allows("identity:application_credentials:list")
+@service.get("/application_credentials", "identity:application_credentials:list")
 def list_application_credentials(user_id: str) -> Body:
     _check_own(user_id)
-    base = catalog.base_url()
     with reading_ledger() as connection:
         rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
-    return views.listing(
-        "application_credentials",
-        [views.application_credential(credential, base) for credential in rows],
-        f"{base}/identity/v3/users/{user_id}/application_credentials",
-    )
+    return views.listing("application_credentials", map(views.application_credential, rows))
 
 
-@blueprint.post("/application_credentials")
-@policy.allows("identity:application_credentials:create")
+@service.post("/application_credentials", "identity:application_credentials:create")
 def create_application_credential(user_id: str) -> Answer:
     _check_own(user_id)
     asked = validation.body(schemas.CREATE_APPLICATION_CREDENTIAL)["application_credential"]
@@ -65,21 +58,19 @@ def create_application_credential(user_id: str) -> Answer:
             expires_at=None if end is None else int(end),
         )
     # the answer to its creation has the end as it was asked for; kept are whole seconds
-    body = views.application_credential({**row, "expires_at": end}, catalog.base_url())
+    body = views.application_credential({**row, "expires_at": end})
     return {"application_credential": {**body, "secret": secret}}, 201
 
 
-@blueprint.get("/application_credentials/<credential_id>")
-@policy.allows("identity:application_credentials:show")
+@service.get("/application_credentials/<credential_id>", "identity:application_credentials:show")
 def show_application_credential(user_id: str, credential_id: str) -> Body:
     _check_own(user_id)
     with reading_ledger() as connection:
         row = credentials.find_application_credential(connection, user_id, credential_id)
-    return {"application_credential": views.application_credential(row, catalog.base_url())}
+    return {"application_credential": views.application_credential(row)}
 
 
-@blueprint.delete("/application_credentials/<credential_id>")
-@policy.allows("identity:application_credentials:delete")
+@service.delete("/application_credentials/<credential_id>", "identity:application_credentials:delete")
 def delete_application_credential(user_id: str, credential_id: str) -> Answer:
     _check_own(user_id)
     with writing_ledger() as connection:
@@ -88,21 +79,17 @@ def delete_application_credential(user_id: str, credential_id: str) -> Answer:
     return "", 204
 
 
-@blueprint.get("/credentials/OS-EC2")
-@policy.allows("identity:ec2_credentials:list")
+@service.get("/credentials/OS-EC2", "identity:ec2_credentials:list")
 def list_ec2_credentials(user_id: str) -> Body:
     _check_own(user_id)
     _refuse_delegated()
-    base = catalog.base_url()
     seal = credentials_seal()
     with reading_ledger() as connection:
         rows = credentials.list_ec2_credentials(connection, seal, user_id)
-    url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
-    return views.listing("credentials", [views.ec2_credential(credential, base) for credential in rows], url)
+    return views.listing("credentials", map(views.ec2_credential, rows))
 
 
-@blueprint.post("/credentials/OS-EC2")
-@policy.allows("identity:ec2_credentials:create")
+@service.post("/credentials/OS-EC2", "identity:ec2_credentials:create")
 def create_ec2_credential(user_id: str) -> Answer:
     _check_own(user_id)
     _refuse_delegated()
@@ -112,11 +99,10 @@ def create_ec2_credential(user_id: str) -> Answer:
         if not users.roles_in(connection, user_id, project_id):
             raise NotFoundError(f"Could not find project: {project_id}.")
         row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
-    return {"credential": views.ec2_credential(row, catalog.base_url())}, 201
+    return {"credential": views.ec2_credential(row)}, 201
 
 
-@blueprint.get("/credentials/OS-EC2/<access>")
-@policy.allows("identity:ec2_credentials:show")
+@service.get("/credentials/OS-EC2/<access>", "identity:ec2_credentials:show")
 def show_ec2_credential(user_id: str, access: str) -> Body:
     _check_own(user_id)
     _refuse_delegated()
@@ -124,11 +110,10 @@ def show_ec2_credential(user_id: str, access: str) -> Body:
     with reading_ledger() as connection:
         rows = credentials.list_ec2_credentials(connection, seal, user_id)
     row = the_one(rows, "access", access, NotFoundError(f"Could not find credential: {access[:64]}."))
-    return {"credential": views.ec2_credential(row, catalog.base_url())}
+    return {"credential": views.ec2_credential(row)}
 
 
-@blueprint.delete("/credentials/OS-EC2/<access>")
-@policy.allows("identity:ec2_credentials:delete")
+@service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete")
 def delete_ec2_credential(user_id: str, access: str) -> Answer:
     _check_own(user_id)
     _refuse_delegated()

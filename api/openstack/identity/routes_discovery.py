@@ -12,55 +12,48 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
-from ...web import policy, services
+from ...web import services
 from ...web.bodies import Answer, Body, the_one
 from . import catalog, views
 
-blueprint = services.blueprint("identity", "/identity")
+service = services.Service("identity", "/identity")
 
 
-def _version(base: str) -> Body:
+def _version() -> Body:
     return {
         "id": "v3.14",
         "status": "stable",
         "updated": "2020-04-07T00:00:00Z",
-        "links": [{"rel": "self", "href": f"{base}/identity/v3/"}],
+        "links": [{"rel": "self", "href": catalog.url("")}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
     }
 
 
-@blueprint.get("/")
-@policy.allows("identity:versions")
+@service.get("/", "identity:versions")
 def versions() -> Answer:
-    return {"versions": {"values": [_version(catalog.base_url())]}}, 300
+    return {"versions": {"values": [_version()]}}, 300
 
 
-@blueprint.get("/v3")
-@policy.allows("identity:versions")
+@service.get("/v3", "identity:versions")
 def version() -> Answer:
-    return {"version": _version(catalog.base_url())}, 200
+    return {"version": _version()}, 200
 
 
 def _put_into(word: str, everything: t.Callable[[], t.Sequence[Body]], filters: t.Sequence[str] = ()) -> None:
     """The routes by which the clients list and show what is the same for everybody. A list can be filtered."""
     plural = f"{word}s"
 
-    def url() -> str:
-        return f"{catalog.base_url()}/identity/v3/{plural}"
-
     def linked() -> list[Body]:
-        return [{**body, "links": {"self": f"{url()}/{body['id']}"}} for body in everything()]
+        return [{**body, "links": {"self": catalog.url(f"{plural}/{body['id']}")}} for body in everything()]
 
-    @blueprint.get(f"/v3/{plural}", endpoint=f"list_{plural}")
-    @policy.allows(f"identity:{plural}")
+    @service.get(f"/v3/{plural}", f"identity:{plural}", endpoint=f"list_{plural}")
     def list_all() -> Answer:
         bodies = [
             body for body in linked() if all(request.args.get(name, body[name]) == body[name] for name in filters)
         ]
-        return views.listing(plural, bodies, url()), 200
+        return views.listing(plural, bodies), 200
 
-    @blueprint.get(f"/v3/{plural}/<number>", endpoint=f"show_{word}")
-    @policy.allows(f"identity:{plural}")
+    @service.get(f"/v3/{plural}/<number>", f"identity:{plural}", endpoint=f"show_{word}")
     def show(number: str) -> Answer:
         return {word: the_one(linked(), "id", number, NotFoundError(f"Could not find {word}: {number[:64]}."))}, 200
 
@@ -76,5 +69,5 @@ def _regions() -> list[Body]:
 _put_into("domain", _domains, ["name"])
 _put_into("region", _regions)
 _put_into("service", catalog.services, ["type", "name"])
-_put_into("endpoint", lambda: catalog.endpoints(catalog.base_url(), None), ["interface", "service_id", "region_id"])
-_put_into("role", lambda: [views.role(name, catalog.base_url()) for name in ROLES], ["name"])
+_put_into("endpoint", lambda: catalog.endpoints(None), ["interface", "service_id", "region_id"])
+_put_into("role", lambda: [views.role(name) for name in ROLES], ["name"])

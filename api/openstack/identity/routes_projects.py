@@ -13,37 +13,34 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
-from ...web import policy, services, validation
+from ...web import services, validation
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import catalog, schemas, views
+from . import schemas, views
 
-blueprint = services.blueprint("identity_projects", "/identity/v3")
+service = services.Service("identity_projects", "/identity/v3")
 
 
-@blueprint.get("/projects")
-@policy.allows("identity:projects:list")
+@service.get("/projects", "identity:projects:list")
 def list_projects() -> Body:
     """All projects. Whose one has a role in are at /auth/projects."""
-    base = catalog.base_url()
     with reading_ledger() as connection:
         rows = projects.projects(connection)
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
-        views.project(project, base)
+        views.project(project)
         for project in rows
         if wanted in (None, project["name"])
         and enabled in (None, project["enabled"])
         and request.args.get("domain_id", "default") == "default"
     ]
-    return views.listing("projects", shown, f"{base}/identity/v3/projects")
+    return views.listing("projects", shown)
 
 
-@blueprint.post("/projects")
-@policy.allows("identity:projects:create")
+@service.post("/projects", "identity:projects:create")
 def create_project() -> Answer:
     asked = validation.body(schemas.CREATE_PROJECT)["project"]
     check_domain(asked)
@@ -53,22 +50,20 @@ def create_project() -> Answer:
         with as_bad_request():
             made = identity_projects.write_projects(connection, [{"name": asked["name"], "quotas": None}])
             row = _update(connection, made["projects"][0]["id"], asked)
-    return {"project": views.project(row, catalog.base_url())}, 201
+    return {"project": views.project(row)}, 201
 
 
-@blueprint.get("/projects/<project_id>")
-@policy.allows("identity:projects:show")
+@service.get("/projects/<project_id>", "identity:projects:show")
 def show_project(project_id: str) -> Body:
     with reading_ledger() as connection:
         row = _find(connection, project_id)
         mine = {project["id"] for project in projects.projects_of_user(connection, current().user_id)}
     if not (current().is_admin or project_id in mine):
         raise _unknown(project_id)
-    return {"project": views.project(row, catalog.base_url())}
+    return {"project": views.project(row)}
 
 
-@blueprint.patch("/projects/<project_id>")
-@policy.allows("identity:projects:update")
+@service.patch("/projects/<project_id>", "identity:projects:update")
 def update_project(project_id: str) -> Body:
     asked = validation.body(schemas.UPDATE_PROJECT)["project"]
     check_domain(asked)
@@ -76,11 +71,10 @@ def update_project(project_id: str) -> Body:
         _find(connection, project_id)
         with as_bad_request():
             row = _update(connection, project_id, asked)
-    return {"project": views.project(row, catalog.base_url())}
+    return {"project": views.project(row)}
 
 
-@blueprint.delete("/projects/<project_id>")
-@policy.allows("identity:projects:delete")
+@service.delete("/projects/<project_id>", "identity:projects:delete")
 def delete_project(project_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _find(connection, project_id)
@@ -88,10 +82,8 @@ def delete_project(project_id: str) -> Answer:
     return "", 204
 
 
-@blueprint.get("/role_assignments")
-@policy.allows("identity:assignments:list")
+@service.get("/role_assignments", "identity:assignments:list")
 def list_assignments() -> Body:
-    base = catalog.base_url()
     role = None
     if "role.id" in request.args:
         role = views.role_name(request.args["role.id"]) or "none"
@@ -100,23 +92,19 @@ def list_assignments() -> Body:
             connection, request.args.get("user.id"), request.args.get("scope.project.id"), role
         )
     names = request.args.get("include_names", "false").lower() not in ("false", "0")
-    shown = [views.assignment(assignment, base, names) for assignment in assignments]
-    return views.listing("role_assignments", shown, f"{base}/identity/v3/role_assignments")
+    shown = [views.assignment(assignment, names) for assignment in assignments]
+    return views.listing("role_assignments", shown)
 
 
-@blueprint.get("/projects/<project_id>/users/<user_id>/roles")
-@policy.allows("identity:assignments:list")
+@service.get("/projects/<project_id>/users/<user_id>/roles", "identity:assignments:list")
 def list_roles_of(project_id: str, user_id: str) -> Body:
-    base = catalog.base_url()
     with reading_ledger() as connection:
         _find_both(connection, project_id, user_id)
         roles = users.roles_in(connection, user_id, project_id)
-    url = f"{base}/identity/v3/projects/{project_id}/users/{user_id}/roles"
-    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in roles], url)
+    return views.listing("roles", [views.role(name) for name in users.ROLES if name in roles])
 
 
-@blueprint.get("/projects/<project_id>/users/<user_id>/roles/<role_id>")
-@policy.allows("identity:assignments:check")
+@service.get("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:check")
 def check_role(project_id: str, user_id: str, role_id: str) -> Answer:
     """What clients ask with HEAD."""
     with reading_ledger() as connection:
@@ -126,8 +114,7 @@ def check_role(project_id: str, user_id: str, role_id: str) -> Answer:
     return "", 204
 
 
-@blueprint.put("/projects/<project_id>/users/<user_id>/roles/<role_id>")
-@policy.allows("identity:assignments:create")
+@service.put("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:create")
 def grant_role(project_id: str, user_id: str, role_id: str) -> Answer:
     with writing_ledger() as connection:
         _find_both(connection, project_id, user_id)
@@ -135,8 +122,7 @@ def grant_role(project_id: str, user_id: str, role_id: str) -> Answer:
     return "", 204
 
 
-@blueprint.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>")
-@policy.allows("identity:assignments:delete")
+@service.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:delete")
 def revoke_role(project_id: str, user_id: str, role_id: str) -> Answer:
     with writing_ledger() as connection:
         _find_both(connection, project_id, user_id)

@@ -12,28 +12,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
-from ...web import policy, services, validation
+from ...web import services, validation
 from ...web.bodies import Answer, Body, Record
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from . import catalog, proof, schemas, views
 
-blueprint = services.blueprint("identity_tokens", "/identity/v3/auth")
+service = services.Service("identity_tokens", "/identity/v3/auth")
 
 SUBJECT = "X-Subject-Token"
 
 
-@blueprint.post("/tokens")
-@policy.allows("identity:tokens:create")
+@service.post("/tokens", "identity:tokens:create")
 def create_token() -> Response:
     asked = validation.body(schemas.AUTHENTICATE)["auth"]
     token, caller, credential = proof.issue(proof.prove(asked["identity"]), asked.get("scope"))
     return _rendered(caller, credential, token.text, 201)
 
 
-@blueprint.get("/tokens")
-@policy.allows("identity:tokens:show")
+@service.get("/tokens", "identity:tokens:show")
 def show_token() -> Response:
     text = request.headers.get(SUBJECT, "")
     with reading_ledger() as connection:
@@ -42,8 +40,7 @@ def show_token() -> Response:
     return _rendered(caller, credential, text, 200)
 
 
-@blueprint.delete("/tokens")
-@policy.allows("identity:tokens:delete")
+@service.delete("/tokens", "identity:tokens:delete")
 def delete_token() -> Answer:
     text = request.headers.get(SUBJECT, "")
     with writing_ledger() as connection:
@@ -62,7 +59,7 @@ def _subject(connection: Connection, text: str) -> Caller:
 
 def _rendered(caller: Caller, credential: Record | None, text: str, status: int) -> Response:
     with_catalog = "nocatalog" not in request.args
-    response = jsonify(views.token(caller, catalog.base_url(), credential, with_catalog))
+    response = jsonify(views.token(caller, credential, with_catalog))
     response.status_code = status
     response.headers[SUBJECT] = text
     response.headers["Vary"] = "X-Auth-Token"
@@ -70,30 +67,23 @@ def _rendered(caller: Caller, credential: Record | None, text: str, status: int)
     return response
 
 
-@blueprint.get("/catalog")
-@policy.allows("identity:auth:catalog")
+@service.get("/catalog", "identity:auth:catalog")
 def show_catalog() -> Body:
     project_id = current().project_id
     if project_id is None:
         raise ForbiddenError("A token that is not scoped to a project has no catalog.")
-    base = catalog.base_url()
-    return {"catalog": catalog.catalog(base, project_id), "links": {"self": f"{base}/identity/v3/auth/catalog"}}
+    return {"catalog": catalog.catalog(project_id), "links": {"self": catalog.url("auth/catalog")}}
 
 
-@blueprint.get("/projects")
-@policy.allows("identity:auth:projects")
+@service.get("/projects", "identity:auth:projects")
 def list_projects() -> Body:
     """The projects that one can have a token for."""
-    base = catalog.base_url()
     with reading_ledger() as connection:
         projects = projects_of_user(connection, current().user_id)
-    return views.listing(
-        "projects", [views.project(project, base) for project in projects], f"{base}/identity/v3/auth/projects"
-    )
+    return views.listing("projects", map(views.project, projects))
 
 
-@blueprint.get("/domains")
-@policy.allows("identity:auth:domains")
+@service.get("/domains", "identity:auth:domains")
 def list_domains() -> Body:
     """The domains that one can have a token for: roles are had in projects only."""
-    return views.listing("domains", [], f"{catalog.base_url()}/identity/v3/auth/domains")
+    return views.listing("domains", [])

@@ -16,50 +16,45 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.pro
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import policy, services, validation
+from ...web import services, validation
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import catalog, proof, schemas, views
+from . import proof, schemas, views
 from .routes_projects import check_domain, flag
 
-blueprint = services.blueprint("identity_users", "/identity/v3/users")
+service = services.Service("identity_users", "/identity/v3/users")
 
 
-@blueprint.get("/")
-@policy.allows("identity:users:list")
+@service.get("/", "identity:users:list")
 def list_users() -> Body:
-    base = catalog.base_url()
     with reading_ledger() as connection:
         rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
     if request.args.get("domain_id", "default") != "default":
         rows = []
-    return views.listing("users", [views.user(user, base) for user in rows], f"{base}/identity/v3/users")
+    return views.listing("users", map(views.user, rows))
 
 
-@blueprint.post("/")
-@policy.allows("identity:users:create")
+@service.post("/", "identity:users:create")
 def create_user() -> Answer:
     values = _values(validation.body(schemas.CREATE_USER)["user"])
     with writing_ledger() as connection:
         _check_project(connection, values)
         with as_bad_request():
             row = users.insert_user(connection, values)
-    return {"user": views.user(row, catalog.base_url())}, 201
+    return {"user": views.user(row)}, 201
 
 
-@blueprint.get("/<user_id>")
-@policy.allows("identity:users:show")
+@service.get("/<user_id>", "identity:users:show")
 def show_user(user_id: str) -> Body:
     check_mine(user_id)
     with reading_ledger() as connection:
         row = users.find_user(connection, user_id)
-    return {"user": views.user(row, catalog.base_url())}
+    return {"user": views.user(row)}
 
 
-@blueprint.patch("/<user_id>")
-@policy.allows("identity:users:update")
+@service.patch("/<user_id>", "identity:users:update")
 def update_user(user_id: str) -> Body:
     asked = validation.body(schemas.UPDATE_USER)["user"]
     if asked.get("id", user_id) != user_id:
@@ -70,19 +65,17 @@ def update_user(user_id: str) -> Body:
         _check_project(connection, values)
         with as_bad_request():
             row = users.update_user(connection, user_id, values)
-    return {"user": views.user(row, catalog.base_url())}
+    return {"user": views.user(row)}
 
 
-@blueprint.delete("/<user_id>")
-@policy.allows("identity:users:delete")
+@service.delete("/<user_id>", "identity:users:delete")
 def delete_user(user_id: str) -> Answer:
     with writing_ledger() as connection:
         users.delete_user(connection, user_id)
     return "", 204
 
 
-@blueprint.post("/<user_id>/password")
-@policy.allows("identity:users:password")
+@service.post("/<user_id>/password", "identity:users:password")
 def change_password(user_id: str) -> Answer:
     """One's own password, with the old one as the proof. All tokens of the user are void from then on."""
     asked = validation.body(schemas.CHANGE_PASSWORD)["user"]
@@ -100,16 +93,14 @@ def change_password(user_id: str) -> Answer:
     return "", 204
 
 
-@blueprint.get("/<user_id>/projects")
-@policy.allows("identity:users:projects")
+@service.get("/<user_id>/projects", "identity:users:projects")
 def list_projects_of(user_id: str) -> Body:
     check_mine(user_id)
-    base = catalog.base_url()
     with reading_ledger() as connection:
         users.find_user(connection, user_id)
         projects = projects_of_user(connection, user_id)
-    shown = [views.project(project, base) for project in projects]
-    return views.listing("projects", shown, f"{base}/identity/v3/users/{user_id}/projects")
+    shown = map(views.project, projects)
+    return views.listing("projects", shown)
 
 
 def check_mine(user_id: str) -> None:

@@ -1,15 +1,17 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of the ledger as Identity v3 shows them. Pure functions; `base` is the application's own address."""
+"""Records of the ledger as Identity v3 shows them."""
 
 from __future__ import annotations
 
 import typing as t
 
+from flask import request
+
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 from ...web.context import Caller
 from ...web.times import with_microseconds
 from . import catalog as catalogs
@@ -31,14 +33,14 @@ def role_name(identifier: str) -> str | None:
     return next((name for name in ROLES if role_id(name) == identifier), None)
 
 
-def role(name: str, base: str) -> Body:
+def role(name: str) -> Body:
     return {
         "id": role_id(name),
         "name": name,
         "domain_id": None,
         "description": "",
         "options": {},
-        "links": {"self": f"{base}/identity/v3/roles/{role_id(name)}"},
+        "links": {"self": catalogs.url(f"roles/{role_id(name)}")},
     }
 
 
@@ -47,7 +49,7 @@ def named_roles(names: t.Iterable[str]) -> list[Body]:
     return [{"id": role_id(name), "name": name} for name in reversed(ROLES) if name in names]
 
 
-def token(caller: Caller, base: str, credential: Record | None = None, with_catalog: bool = True) -> Body:
+def token(caller: Caller, credential: Record | None = None, with_catalog: bool = True) -> Body:
     body: Body = {
         "methods": caller.method.split(","),
         "user": {"domain": DOMAIN, "id": caller.user_id, "name": caller.user_name, "password_expires_at": None},
@@ -60,49 +62,41 @@ def token(caller: Caller, base: str, credential: Record | None = None, with_cata
         body["is_domain"] = False
         body["roles"] = named_roles(caller.roles)
         if with_catalog:
-            body["catalog"] = catalogs.catalog(base, caller.project_id)
+            body["catalog"] = catalogs.catalog(caller.project_id)
     if credential is not None:
         body["application_credential"] = {
-            "id": credential["id"],
-            "name": credential["name"],
+            **same(credential, "id", "name"),
             "restricted": not credential["unrestricted"],
         }
     return {"token": body}
 
 
-def project(row: Record, base: str) -> Body:
+def project(row: Record) -> Body:
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "description": row["description"],
-        "enabled": row["enabled"],
+        **same(row, "id", "name", "description", "enabled"),
         "domain_id": DOMAIN["id"],
         "parent_id": DOMAIN["id"],
         "is_domain": False,
         "tags": [],
         "options": {},
-        "links": {"self": f"{base}/identity/v3/projects/{row['id']}"},
+        "links": {"self": catalogs.url(f"projects/{row['id']}")},
     }
 
 
-def user(row: Record, base: str) -> Body:
-    body: Body = {
-        "id": row["id"],
-        "name": row["name"],
-        "description": row["description"],
-        "enabled": row["enabled"],
+def user(row: Record) -> Body:
+    email = {} if row["email"] is None else {"email": row["email"]}
+    return {
+        **same(row, "id", "name", "description", "enabled"),
         "domain_id": DOMAIN["id"],
         "default_project_id": row["default_project_id"],
         "password_expires_at": None,
         "options": {},
-        "links": {"self": f"{base}/identity/v3/users/{row['id']}"},
+        "links": {"self": catalogs.url(f"users/{row['id']}")},
+        **email,
     }
-    if row["email"] is not None:
-        body["email"] = row["email"]
-    return body
 
 
-def assignment(row: Record, base: str, with_names: bool = False) -> Body:
+def assignment(row: Record, with_names: bool = False) -> Body:
     """Who has which role where."""
     role, user, project = {"id": role_id(row["role"])}, {"id": row["user_id"]}, {"id": row["project_id"]}
     return {
@@ -110,38 +104,35 @@ def assignment(row: Record, base: str, with_names: bool = False) -> Body:
         "user": {**user, "name": row["user_name"], "domain": DOMAIN} if with_names else user,
         "scope": {"project": {**project, "name": row["project_name"], "domain": DOMAIN} if with_names else project},
         "links": {
-            "assignment": f"{base}/identity/v3/projects/{row['project_id']}/users/{row['user_id']}"
-            f"/roles/{role_id(row['role'])}"
+            "assignment": catalogs.url(
+                f"projects/{row['project_id']}/users/{row['user_id']}/roles/{role_id(row['role'])}"
+            )
         },
     }
 
 
-def application_credential(row: Record, base: str) -> Body:
+def application_credential(row: Record) -> Body:
     """Without its secret, which only the answer to its creation has."""
     end = row["expires_at"]
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "description": row["description"],
-        "project_id": row["project_id"],
-        "user_id": row["user_id"],
+        **same(row, "id", "name", "description", "project_id", "user_id"),
         "roles": [{**entry, "domain_id": None} for entry in named_roles(row["roles"])],
         "unrestricted": row["unrestricted"],
         "expires_at": None if end is None else time_text(end).rstrip("Z"),  # as Keystone, without a zone
-        "links": {"self": f"{base}/identity/v3/users/{row['user_id']}/application_credentials/{row['id']}"},
+        "links": {"self": catalogs.url(f"users/{row['user_id']}/application_credentials/{row['id']}")},
     }
 
 
-def ec2_credential(row: Record, base: str) -> Body:
+def ec2_credential(row: Record) -> Body:
     return {
-        "access": row["access"],
-        "secret": row["secret"],
-        "user_id": row["user_id"],
+        **same(row, "access", "secret", "user_id"),
         "tenant_id": row["project_id"],
         "trust_id": None,
-        "links": {"self": f"{base}/identity/v3/users/{row['user_id']}/credentials/OS-EC2/{row['access']}"},
+        "links": {"self": catalogs.url(f"users/{row['user_id']}/credentials/OS-EC2/{row['access']}")},
     }
 
 
-def listing(kind: str, items: t.Sequence[Body], url: str) -> Body:
+def listing(kind: str, items: t.Iterable[Body]) -> Body:
+    """The answer to the current request, which is for a list."""
+    url = f"{catalogs.base_url()}{request.path.rstrip('/')}"
     return {kind: list(items), "links": {"self": url, "previous": None, "next": None}}

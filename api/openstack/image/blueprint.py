@@ -9,11 +9,11 @@ from flask import Response, g
 
 from ...web import services
 
-image_versions = services.blueprint("image_versions", "/image")
-image = services.blueprint("image", "/image/v2")
+image_versions = services.Service("image_versions", "/image")
+image = services.Service("image", "/image/v2")
 
 
-@image.after_request
+@image.blueprint.after_request
 def _end(response: Response) -> Response:
     if g.get("image_close"):  # what was not read of the body would be taken for the next request
         response.headers["Connection"] = "close"

@@ -22,9 +22,8 @@ VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
 METHODS = ("glance-direct",)  # of import
 
 
-@image_versions.get("/", strict_slashes=False)
-@image.get("/", strict_slashes=False)
-@policy.allows("version")
+@image_versions.get("/", "version", strict_slashes=False)
+@image.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
     links = [{"rel": "self", "href": f"{finding.root()}image/v2/"}]
     states = ["CURRENT", *(["SUPPORTED"] * (len(VERSIONS) - 1))]
@@ -35,8 +34,7 @@ def list_versions() -> Answer:
 
 
 # "/images/" is an image without an id, which there is none of
-@image.get("/images", strict_slashes=True)
-@policy.allows("image:read")
+@image.get("/images", "image:read", strict_slashes=True)
 def list_images() -> Answer:
     project = current().project
     with reading_ledger() as connection:
@@ -44,15 +42,13 @@ def list_images() -> Answer:
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
-@image.get("/images/<number>")
-@policy.allows("image:read")
+@image.get("/images/<number>", "image:read")
 def show_image(number: str) -> Answer:
     with reading_ledger() as connection:
         return views.image(finding.seen(connection, number)), 200
 
 
-@image.post("/images", strict_slashes=True)
-@policy.allows("image:write")
+@image.post("/images", "image:write", strict_slashes=True)
 def create_image() -> Answer:
     wanted = patch.wanted()
     with writing_ledger() as connection, as_bad_request(), in_words({QuotaError: TooLargeError}):
@@ -64,8 +60,7 @@ def create_image() -> Answer:
     return response, 201
 
 
-@image.patch("/images/<number>")
-@policy.allows("image:write")
+@image.patch("/images/<number>", "image:write")
 def update_image(number: str) -> Answer:
     with reading_ledger() as connection:
         finding.own(connection, number)  # before a word about the body
@@ -81,8 +76,7 @@ def _is_operator() -> bool:
     return policy.may(current(), "image:host_mount")
 
 
-@image.delete("/images/<number>")
-@policy.allows("image:write")
+@image.delete("/images/<number>", "image:write")
 def delete_image(number: str) -> Answer:
     with writing_ledger() as connection:
         if finding.own(connection, number)["protected"]:
@@ -92,8 +86,7 @@ def delete_image(number: str) -> Answer:
     return "", 204
 
 
-@image.put("/images/<number>/tags/<tag>")
-@policy.allows("image:write")
+@image.put("/images/<number>/tags/<tag>", "image:write")
 def add_tag(number: str, tag: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         row = finding.own(connection, number)
@@ -101,8 +94,7 @@ def add_tag(number: str, tag: str) -> Answer:
     return "", 204
 
 
-@image.delete("/images/<number>/tags/<tag>")
-@policy.allows("image:write")
+@image.delete("/images/<number>/tags/<tag>", "image:write")
 def remove_tag(number: str, tag: str) -> Answer:
     with writing_ledger() as connection:
         row = finding.own(connection, number)
@@ -112,8 +104,7 @@ def remove_tag(number: str, tag: str) -> Answer:
     return "", 204
 
 
-@image.post("/images/<number>/actions/<any(deactivate, reactivate):action>")
-@policy.allows("image:write")
+@image.post("/images/<number>/actions/<any(deactivate, reactivate):action>", "image:write")
 def change_status(number: str, action: str) -> Answer:
     with writing_ledger() as connection:
         row = finding.own(connection, number)
@@ -122,8 +113,7 @@ def change_status(number: str, action: str) -> Answer:
     return "", 204
 
 
-@image.get("/schemas/<name>")
-@policy.allows("image:read")
+@image.get("/schemas/<name>", "image:read")
 def show_schema(name: str) -> Answer:
     schema = views.schema(name)
     if schema is None:

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
     image_tasks,
 )
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, ForbiddenError
@@ -39,14 +39,12 @@ IMPORT = an_object(
 )
 
 
-@image.put("/images/<number>/file")
-@policy.allows("image:write")
+@image.put("/images/<number>/file", "image:write")
 def upload(number: str) -> Answer:
     return _take(number, staged=False)
 
 
-@image.put("/images/<number>/stage")
-@policy.allows("image:write")
+@image.put("/images/<number>/stage", "image:write")
 def stage(number: str) -> Answer:
     return _take(number, staged=True)
 
@@ -63,8 +61,7 @@ def _take(number: str, staged: bool) -> Answer:
     return "", 204
 
 
-@image.get("/images/<number>/file")
-@policy.allows("image:read")
+@image.get("/images/<number>/file", "image:read")
 def download(number: str) -> Answer:
     with reading_ledger() as connection:
         row = finding.seen(connection, number)
@@ -104,8 +101,7 @@ def _sent(row: Record) -> Response:
 # --- Import ---------------------------------------------------------------------------------------------------------
 
 
-@image.post("/images/<number>/import")
-@policy.allows("image:write")
+@image.post("/images/<number>/import", "image:write")
 def import_image(number: str) -> Answer:
     with reading_ledger() as connection:
         finding.own(connection, number)  # before a word about the body
@@ -138,15 +134,13 @@ def import_image(number: str) -> Answer:
     return "", 202
 
 
-@image.get("/info/import")
-@policy.allows("image:read")
+@image.get("/info/import", "image:read")
 def show_import_methods() -> Answer:
     shown = {"description": "Import methods available.", "type": "array", "value": list(METHODS)}
     return {"import-methods": shown}, 200
 
 
-@image.get("/info/stores")
-@policy.allows("image:read")
+@image.get("/info/stores", "image:read")
 def show_stores() -> Answer:
     return {"stores": [{"id": views.STORE, "default": "true", "description": "files on the controller"}]}, 200
 
@@ -154,16 +148,14 @@ def show_stores() -> Answer:
 # --- Tasks ----------------------------------------------------------------------------------------------------------
 
 
-@image.get("/images/<number>/tasks")
-@policy.allows("image:read")
+@image.get("/images/<number>/tasks", "image:read")
 def list_tasks(number: str) -> Answer:
     with reading_ledger() as connection:
         finding.seen(connection, number)
         return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=number)]}, 200
 
 
-@image.get("/tasks")
-@policy.allows("image:tasks")
+@image.get("/tasks", "image:tasks")
 def list_all_tasks() -> Answer:
     with reading_ledger() as connection:
         rows = image_tasks(connection)
@@ -171,8 +163,7 @@ def list_all_tasks() -> Answer:
     return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
 
 
-@image.get("/tasks/<number>")
-@policy.allows("image:tasks")
+@image.get("/tasks/<number>", "image:tasks")
 def show_task(number: str) -> Answer:
     with reading_ledger() as connection:
         rows = image_tasks(connection, task=number)
@@ -181,7 +172,6 @@ def show_task(number: str) -> Answer:
     return views.task(rows[0]), 200
 
 
-@image.post("/tasks")
-@policy.allows("image:tasks")
+@image.post("/tasks", "image:tasks")
 def create_task() -> Answer:
     raise BadRequestError("Tasks are made by imports: POST /v2/images/{image_id}/import")

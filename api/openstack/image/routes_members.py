@@ -9,7 +9,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, in_words
@@ -21,23 +21,20 @@ from .blueprint import image
 STATUS = an_object({"status": {"enum": list(image_members.STATES)}}, ["status"], more=True)
 
 
-@image.get("/images/<number>/members")
-@policy.allows("image:members:read")
+@image.get("/images/<number>/members", "image:members:read")
 def list_members(number: str) -> Answer:
     with reading_ledger() as connection:
         rows = _seen(connection, finding.seen(connection, number))
     return {"members": [views.member(row) for row in rows], "schema": "/v2/schemas/members"}, 200
 
 
-@image.get("/images/<number>/members/<member>")
-@policy.allows("image:members:read")
+@image.get("/images/<number>/members/<member>", "image:members:read")
 def show_member(number: str, member: str) -> Answer:
     with reading_ledger() as connection:
         return views.member(_one(connection, finding.seen(connection, number), member)), 200
 
 
-@image.post("/images/<number>/members")
-@policy.allows("image:members:write")
+@image.post("/images/<number>/members", "image:members:write")
 def add_member(number: str) -> Answer:
     with writing_ledger() as connection:
         _check_shared(finding.own(connection, number))
@@ -47,8 +44,7 @@ def add_member(number: str) -> Answer:
     return views.member(row), 200
 
 
-@image.put("/images/<number>/members/<member>")
-@policy.allows("image:members:write")
+@image.put("/images/<number>/members/<member>", "image:members:write")
 def change_member(number: str, member: str) -> Answer:
     with writing_ledger() as connection:
         row = finding.seen(connection, number)
@@ -61,8 +57,7 @@ def change_member(number: str, member: str) -> Answer:
         return views.member(_one(connection, row, member)), 200
 
 
-@image.delete("/images/<number>/members/<member>")
-@policy.allows("image:members:write")
+@image.delete("/images/<number>/members/<member>", "image:members:write")
 def remove_member(number: str, member: str) -> Answer:
     with writing_ledger() as connection:
         _one(connection, finding.own(connection, number), member)

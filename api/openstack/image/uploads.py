@@ -64,7 +64,8 @@ def receive(row: Record, staged: bool) -> None:
                 settle(row, transfer, part, values)
         except BaseException as error:
             image_store.remove(part)
-            _give_up(number, transfer, None)
+            with writing_ledger() as connection:
+                image_states.give_up(connection, number, transfer, None)
             raise client_error(error) from error
 
 
@@ -96,11 +97,8 @@ def client_error(error: BaseException) -> BaseException:
     """What the client is told of it."""
     if isinstance(error, (QuotaError, image_store.TooLargeError)):
         return TooLargeError(str(error))
-    return BadRequestError(str(error)) if type(error) is NovaliteError or _is_refusal(error) else error
-
-
-def _is_refusal(error: BaseException) -> bool:
-    return isinstance(error, (image_files.ImageRefusedError, image_store.BrokenOffError))
+    refused = isinstance(error, (image_files.ImageRefusedError, image_store.BrokenOffError))
+    return BadRequestError(str(error)) if refused or type(error) is NovaliteError else error
 
 
 def _limit(room: int | None) -> int:
@@ -115,8 +113,3 @@ def _reporter(number: str, transfer: str) -> image_store.Report:
             image_states.progress(connection, number, transfer, size)
 
     return report
-
-
-def _give_up(number: str, transfer: str, fault: str | None) -> None:
-    with writing_ledger() as connection:
-        image_states.give_up(connection, number, transfer, fault)

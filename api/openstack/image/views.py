@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, Schema
 from ...web.times import iso
 
@@ -83,13 +83,9 @@ def image(row: Record) -> Body:
         described["stores"] = STORE
     return {
         **described,
-        "id": row["id"],
-        "name": row["name"],
-        "status": row["status"],
-        "visibility": row["visibility"],
+        **same(row, "id", "name", "status", "visibility"),
         "owner": row["owner"] or None,
-        "protected": row["protected"],
-        "os_hidden": row["os_hidden"],
+        **same(row, "protected", "os_hidden"),
         "checksum": row["md5"] if has_data else None,
         "os_hash_algo": algorithm if has_data else None,
         "os_hash_value": value if has_data else None,
@@ -111,8 +107,7 @@ def image(row: Record) -> Body:
 def member(row: Record) -> Body:
     return {
         "member_id": row["member"],
-        "image_id": row["image_id"],
-        "status": row["status"],
+        **same(row, "image_id", "status"),
         "created_at": iso(row["created_at"]),
         "updated_at": iso(row["updated_at"]),
         "schema": "/v2/schemas/member",
@@ -126,10 +121,7 @@ def task(row: Record) -> Body:
         "type": "api_image_import",
         "status": row["status"],
         "owner": row["project_id"],
-        "image_id": row["image_id"],
-        "request_id": row["request_id"],
-        "user_id": row["user_id"],
-        "input": row["input"],
+        **same(row, "image_id", "request_id", "user_id", "input"),
         "result": {"image_id": row["image_id"]} if row["status"] == "success" else None,
         "message": row["message"],
         "created_at": iso(row["created_at"]),

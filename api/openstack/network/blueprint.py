@@ -14,8 +14,8 @@ from ...web import services
 from ...web.bodies import Answer
 from ...web.dialects import neutron
 
-network_versions = services.blueprint("network_versions", "/network")
-network = services.blueprint("network", "/network/v2.0")
+network_versions = services.Service("network_versions", "/network")
+network = services.Service("network", "/network/v2.0")
 
 
 class NeutronError(Exception):
@@ -26,12 +26,12 @@ class NeutronError(Exception):
         self.status, self.neutron_type = status, kind
 
 
-@network.errorhandler(NeutronError)
+@network.blueprint.errorhandler(NeutronError)
 def _typed(error: NeutronError) -> Answer:
     return neutron(error.status, str(error), error), error.status
 
 
-@network.errorhandler(QuotaError)
+@network.blueprint.errorhandler(QuotaError)
 def _over_quota(error: QuotaError) -> Answer:
     return _typed(NeutronError(409, "OverQuota", str(error)))
 

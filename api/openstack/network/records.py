@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Blueprint
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
@@ -17,10 +15,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.ten
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
-from ...web import policy
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.ledger import reading_ledger
+from ...web.services import Service
 from . import listing, views
 from .blueprint import NeutronError, not_found
 
@@ -95,19 +93,17 @@ def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
     return [{**row, "tags": tags.get(row["id"], [])} for row in found]
 
 
-def put_into(blueprint: Blueprint, plural: str, operation: str) -> None:
+def put_into(service: Service, plural: str, operation: str) -> None:
     """The routes by which a kind is listed, and one of it is shown."""
     kind = KINDS[plural]
 
-    @blueprint.get(f"/{plural}", endpoint=f"list_{plural}")
-    @policy.allows(operation)
+    @service.get(f"/{plural}", operation, endpoint=f"list_{plural}")
     def list_all() -> Answer:
         with reading_ledger() as connection:
             rows = with_tags(connection, kind.find(connection))
         return listing.answer(plural, rows, kind.attributes), 200
 
-    @blueprint.get(f"/{plural}/<number>", endpoint=f"show_{kind.word}")
-    @policy.allows(operation)
+    @service.get(f"/{plural}/<number>", operation, endpoint=f"show_{kind.word}")
     def show(number: str) -> Answer:
         with reading_ledger() as connection:
             return {kind.word: listing.fields(find(connection, plural, number))}, 200

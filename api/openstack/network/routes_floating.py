@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
@@ -26,8 +26,7 @@ FLOATING = (
 )
 
 
-@network.get("/floatingips")
-@policy.allows("network:floating_ips:read")
+@network.get("/floatingips", "network:floating_ips:read")
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().reach)
@@ -35,16 +34,14 @@ def list_floating_ips() -> Answer:
     return listing.answer("floatingips", found, FLOATING), 200
 
 
-@network.get("/floatingips/<number>")
-@policy.allows("network:floating_ips:read")
+@network.get("/floatingips/<number>", "network:floating_ips:read")
 def show_floating_ip(number: str) -> Answer:
     with reading_ledger() as connection:
         (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, number))])
     return {"floatingip": listing.fields(shown)}, 200
 
 
-@network.post("/floatingips")
-@policy.allows("network:floating_ips:write")
+@network.post("/floatingips", "network:floating_ips:write")
 def create_floating_ip() -> Answer:
     wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
     with writing_ledger() as connection, as_bad_request():
@@ -72,8 +69,7 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
     return str(done["floating_ips"][0]["id"])
 
 
-@network.put("/floatingips/<number>")
-@policy.allows("network:floating_ips:write")
+@network.put("/floatingips/<number>", "network:floating_ips:write")
 def update_floating_ip(number: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
     with writing_ledger() as connection, as_bad_request():
@@ -85,8 +81,7 @@ def update_floating_ip(number: str) -> Answer:
     return {"floatingip": views.floating_ip(row)}, 200
 
 
-@network.delete("/floatingips/<number>")
-@policy.allows("network:floating_ips:write")
+@network.delete("/floatingips/<number>", "network:floating_ips:write")
 def delete_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         release(connection, _row(connection, number))

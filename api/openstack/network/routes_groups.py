@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request, in_words
@@ -38,8 +38,7 @@ TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take 
 # --- Groups ---------------------------------------------------------------------------------------------------------
 
 
-@network.get("/security-groups")
-@policy.allows("network:security_groups:read")
+@network.get("/security-groups", "network:security_groups:read")
 def list_groups() -> Answer:
     caller = current()
     with reading_ledger() as connection:
@@ -54,8 +53,7 @@ def list_groups() -> Answer:
     return listing.answer("security_groups", found, GROUP), 200
 
 
-@network.post("/security-groups")
-@policy.allows("network:security_groups:write")
+@network.post("/security-groups", "network:security_groups:write")
 def create_group() -> Answer:
     wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
     check_owner(wanted)
@@ -68,16 +66,14 @@ def create_group() -> Answer:
     return {"security_group": views.security_group(row)}, 201
 
 
-@network.get("/security-groups/<number>")
-@policy.allows("network:security_groups:read")
+@network.get("/security-groups/<number>", "network:security_groups:read")
 def show_group(number: str) -> Answer:
     with reading_ledger() as connection:
         (shown,) = records.with_tags(connection, [views.security_group(_group(connection, number))])
     return {"security_group": listing.fields(shown)}, 200
 
 
-@network.put("/security-groups/<number>")
-@policy.allows("network:security_groups:write")
+@network.put("/security-groups/<number>", "network:security_groups:write")
 def update_group(number: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
     if "name" in wanted:
@@ -92,8 +88,7 @@ def update_group(number: str) -> Answer:
     return {"security_group": views.security_group(row)}, 200
 
 
-@network.delete("/security-groups/<number>")
-@policy.allows("network:security_groups:write")
+@network.delete("/security-groups/<number>", "network:security_groups:write")
 def delete_group(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         row = _group(connection, number)
@@ -118,23 +113,20 @@ def delete_group_and_tell(connection: Connection, number: str) -> None:
 # --- Rules ----------------------------------------------------------------------------------------------------------
 
 
-@network.get("/security-group-rules")
-@policy.allows("network:security_groups:read")
+@network.get("/security-group-rules", "network:security_groups:read")
 def list_rules() -> Answer:
     with reading_ledger() as connection:
         found = _rules(connection)
     return listing.answer("security_group_rules", found, RULE), 200
 
 
-@network.get("/security-group-rules/<number>")
-@policy.allows("network:security_groups:read")
+@network.get("/security-group-rules/<number>", "network:security_groups:read")
 def show_rule(number: str) -> Answer:
     with reading_ledger() as connection:
         return {"security_group_rule": listing.fields(_rule(connection, number))}, 200
 
 
-@network.post("/security-group-rules")
-@policy.allows("network:security_groups:write")
+@network.post("/security-group-rules", "network:security_groups:write")
 def create_rule() -> Answer:
     wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
     check_owner(wanted)
@@ -151,8 +143,7 @@ def create_rule() -> Answer:
     return {"security_group_rule": shown}, 201
 
 
-@network.delete("/security-group-rules/<number>")
-@policy.allows("network:security_groups:write")
+@network.delete("/security-group-rules/<number>", "network:security_groups:write")
 def delete_rule(number: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:

@@ -11,7 +11,7 @@ from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import writing_ledger
@@ -42,8 +42,7 @@ records.put_into(network, "subnets", "network:read")
 # --- Networks -------------------------------------------------------------------------------------------------------
 
 
-@network.post("/networks")
-@policy.allows("network:write")
+@network.post("/networks", "network:write")
 def create_networks() -> Answer:
     body = validation.body(CREATE)
     how = current_app.extensions["settings"].carrier
@@ -56,8 +55,7 @@ def create_networks() -> Answer:
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
-@network.put("/networks/<number>")
-@policy.allows("network:write")
+@network.put("/networks/<number>", "network:write")
 def update_network(number: str) -> Answer:
     wanted = validation.body(UPDATE)["network"]
     with writing_ledger() as connection, as_bad_request():
@@ -66,8 +64,7 @@ def update_network(number: str) -> Answer:
         return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
-@network.delete("/networks/<number>")
-@policy.allows("network:write")
+@network.delete("/networks/<number>", "network:write")
 def delete_network(number: str) -> Answer:
     with writing_ledger() as connection:
         tenant_networks.delete_network(connection, records.network_row(connection, number, write=True))
@@ -77,8 +74,7 @@ def delete_network(number: str) -> Answer:
 # --- Subnets --------------------------------------------------------------------------------------------------------
 
 
-@network.post("/subnets")
-@policy.allows("network:write")
+@network.post("/subnets", "network:write")
 def create_subnets() -> Answer:
     body = validation.body(CREATE_SUBNET)
     made = []
@@ -94,8 +90,7 @@ def create_subnets() -> Answer:
         return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
-@network.put("/subnets/<number>")
-@policy.allows("network:write")
+@network.put("/subnets/<number>", "network:write")
 def update_subnet(number: str) -> Answer:
     wanted = validation.body(UPDATE_SUBNET)["subnet"]
     with writing_ledger() as connection, as_bad_request():
@@ -105,8 +100,7 @@ def update_subnet(number: str) -> Answer:
         return {"subnet": records.find(connection, "subnets", number.lower())}, 200
 
 
-@network.delete("/subnets/<number>")
-@policy.allows("network:write")
+@network.delete("/subnets/<number>", "network:write")
 def delete_subnet(number: str) -> Answer:
     with writing_ledger() as connection:
         row, version = records.subnet_row(connection, number, write=True)

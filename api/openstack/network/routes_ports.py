@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import as_bad_request, in_words
@@ -50,8 +50,7 @@ WORDS = {
 records.put_into(network, "ports", "network:ports:read")
 
 
-@network.post("/ports")
-@policy.allows("network:ports:write")
+@network.post("/ports", "network:ports:write")
 def create_ports() -> Answer:
     body = validation.body(CREATE)
     items = body.get("ports") or [body["port"]]
@@ -68,8 +67,7 @@ def create_ports() -> Answer:
         return records.some(connection, "ports", made, "ports" in body), 201
 
 
-@network.put("/ports/<number>")
-@policy.allows("network:ports:write")
+@network.put("/ports/<number>", "network:ports:write")
 def update_port(number: str) -> Answer:
     wanted = validation.body(UPDATE)["port"]
     _check(wanted)
@@ -94,8 +92,7 @@ def update_port(number: str) -> Answer:
         return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
-@network.delete("/ports/<number>")
-@policy.allows("network:ports:write")
+@network.delete("/ports/<number>", "network:ports:write")
 def delete_port(number: str) -> Answer:
     with writing_ledger() as connection:
         ports.delete_port(connection, records.port_row(connection, number))

@@ -18,12 +18,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.ledger import reading_ledger, writing_ledger
+from ..projects import check_project
 from . import listing, schemas, views
-from .blueprint import NeutronError, network, not_found
+from .blueprint import network, not_found, word
 
 # Those of Neutron's whose behaviour is found here
 EXTENSIONS = {
@@ -68,14 +69,12 @@ RESOURCES = {
 }
 
 
-@network.get("/extensions")
-@policy.allows("network:read")
+@network.get("/extensions", "network:read")
 def list_extensions() -> Answer:
     return {"extensions": [_extension(alias) for alias in EXTENSIONS]}, 200
 
 
-@network.get("/extensions/<alias>")
-@policy.allows("network:read")
+@network.get("/extensions/<alias>", "network:read")
 def show_extension(alias: str) -> Answer:
     if alias not in EXTENSIONS:
         raise not_found("Extension", alias)
@@ -87,8 +86,7 @@ def _extension(alias: str) -> Record:
     return {"alias": alias, "name": name, "description": name, "updated": UPDATED, "links": []}
 
 
-@network.get("/availability_zones")
-@policy.allows("network:read")
+@network.get("/availability_zones", "network:read")
 def list_zones() -> Answer:
     zones = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
     body = listing.answer("availability_zones", zones, ("name", "resource", "state"))
@@ -98,24 +96,21 @@ def list_zones() -> Answer:
     return body, 200
 
 
-@network.get("/quotas/<project>")
-@policy.allows("network:read")
+@network.get("/quotas/<project>", "network:read")
 def show_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
 
 
-@network.get("/quotas/<project>/default")
-@policy.allows("network:read")
+@network.get("/quotas/<project>/default", "network:read")
 def show_default_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         _project(connection, project)
         return {"quota": _limits(default_limits(connection))}, 200
 
 
-@network.get("/quotas/<project>/details.json")
-@network.get("/quotas/<project>/details")
-@policy.allows("network:read")
+@network.get("/quotas/<project>/details.json", "network:read")
+@network.get("/quotas/<project>/details", "network:read")
 def show_quota_details(project: str) -> Answer:
     with reading_ledger() as connection:
         owner = _project(connection, project)
@@ -129,8 +124,7 @@ def show_quota_details(project: str) -> Answer:
     }, 200
 
 
-@network.put("/quotas/<project>")
-@policy.allows("network:quotas:update")
+@network.put("/quotas/<project>", "network:quotas:update")
 def update_quotas(project: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
     with writing_ledger() as connection:
@@ -140,8 +134,7 @@ def update_quotas(project: str) -> Answer:
         return {"quota": _limits(quota_limits(connection, owner))}, 200
 
 
-@network.delete("/quotas/<project>")
-@policy.allows("network:quotas:update")
+@network.delete("/quotas/<project>", "network:quotas:update")
 def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         owner = _project(connection, project)
@@ -154,18 +147,13 @@ def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
 
 
 def _project(connection: Connection, number: str) -> str:
-    """The id itself, if it is the caller's project, or an existing one and the caller an admin."""
-    caller = current()
-    if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
-        return number
-    raise NeutronError(404, "ProjectNotFound", f"Project {number[:64]} could not be found.")
+    return check_project(connection, number, word(404, "ProjectNotFound"))
 
 
 # --- Agents ---------------------------------------------------------------------------------------------------------
 
 
-@network.get("/agents")
-@policy.allows("network:agents:read")
+@network.get("/agents", "network:agents:read")
 def list_agents() -> Answer:
     """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
     attributes = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
@@ -174,8 +162,7 @@ def list_agents() -> Answer:
     return listing.answer("agents", agents, attributes), 200
 
 
-@network.get("/agents/<number>")
-@policy.allows("network:agents:read")
+@network.get("/agents/<number>", "network:agents:read")
 def show_agent(number: str) -> Answer:
     with reading_ledger() as connection:
         agent = the_one(_agents(connection), "id", number, not_found("Agent", number))

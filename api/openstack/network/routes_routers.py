@@ -34,8 +34,7 @@ UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
 records.put_into(network, "routers", "network:routers:read")
 
 
-@network.post("/routers")
-@policy.allows("network:routers:write")
+@network.post("/routers", "network:routers:write")
 def create_router() -> Answer:
     wanted = validation.body(CREATE)["router"]
     with writing_ledger() as connection, as_bad_request():
@@ -44,8 +43,7 @@ def create_router() -> Answer:
         return {"router": records.find(connection, "routers", number)}, 201
 
 
-@network.put("/routers/<number>")
-@policy.allows("network:routers:write")
+@network.put("/routers/<number>", "network:routers:write")
 def update_router(number: str) -> Answer:
     wanted = validation.body(UPDATE)["router"]
     with writing_ledger() as connection, as_bad_request():
@@ -54,16 +52,14 @@ def update_router(number: str) -> Answer:
         return {"router": records.find(connection, "routers", row.id)}, 200
 
 
-@network.delete("/routers/<number>")
-@policy.allows("network:routers:write")
+@network.delete("/routers/<number>", "network:routers:write")
 def delete_router(number: str) -> Answer:
     with writing_ledger() as connection:
         routers.delete_router(connection, records.router_row(connection, number))
     return "", 204
 
 
-@network.put("/routers/<number>/add_router_interface")
-@policy.allows("network:routers:write")
+@network.put("/routers/<number>/add_router_interface", "network:routers:write")
 def add_interface(number: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection, as_bad_request():
@@ -82,8 +78,7 @@ def add_interface(number: str) -> Answer:
         return _interface(row, port_id, of_network.uuid, version), 200
 
 
-@network.put("/routers/<number>/remove_router_interface")
-@policy.allows("network:routers:write")
+@network.put("/routers/<number>/remove_router_interface", "network:routers:write")
 def remove_interface(number: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection:

@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags, tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...web.context import current
-from ...web.errors import as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
-from ...web.maps import Tags
+from ...web.maps import Tags, Update
 from ...web.schemas import NAME
 from . import records
 from .blueprint import NeutronError, network, not_found
@@ -41,15 +37,9 @@ def _tags(connection: Connection, plural: str, number: str, write: bool = False)
     return tags_of(connection, [number.lower()]).get(number.lower(), [])
 
 
-def _write(update: t.Callable[[t.Collection[str]], t.Collection[str]], plural: str, number: str) -> list[str]:
-    with writing_ledger() as connection, as_bad_request():
-        replace_tags(connection, number.lower(), update(_tags(connection, plural, number, write=True)))
-        return _tags(connection, plural, number)
-
-
-def _read(plural: str, number: str) -> list[str]:
-    with reading_ledger() as connection:
-        return _tags(connection, plural, number)
+def _write(connection: Connection, update: Update, plural: str, number: str) -> list[str]:
+    replace_tags(connection, number.lower(), update(_tags(connection, plural, number, write=True)))
+    return _tags(connection, plural, number)
 
 
 Tags(
@@ -59,7 +49,7 @@ Tags(
     writes="network:tags:write",
     schema=NAME,
     most=50,
-    read=_read,
+    find=_tags,
     write=_write,
     missing=lambda tag, _plural, _number: NeutronError(404, "TagNotFound", f"Tag {tag[:255]} could not be found."),
 ).put_into(network)

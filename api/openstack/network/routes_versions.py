@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from flask import request
 
-from ...web import policy
-from ...web.bodies import Answer, Body
+from ...web.bodies import Answer
 from .blueprint import network, network_versions
 
 
-def _document() -> Body:
-    return {"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]}
-
-
-@network_versions.get("/", strict_slashes=False)
-@policy.allows("version")
+@network_versions.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
-    return {"versions": [_document()]}, 200
+    links = [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]
+    return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": links}]}, 200
 
 
-@network.get("/", strict_slashes=False)
-@policy.allows("version")
+@network.get("/", "version", strict_slashes=False)
 def show_version() -> Answer:
     names = ("network", "subnet", "port", "security_group", "security_group_rule", "floatingip", "router", "extension")
     return {

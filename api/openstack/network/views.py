@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     subnet_id,
 )
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 
 DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
 ZONE = "nova"
@@ -61,13 +61,22 @@ def pool_network(row: Pool) -> Body:
     return {**shown, "shared": False, "router:external": True}
 
 
-def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
+def _owned(number: str, owner: str, description: str | None = "") -> Body:
+    """What all resources have."""
     return {
         "id": number,
-        "name": name,
         "tenant_id": owner,
         "project_id": owner,
-        "description": "",
+        "description": description or "",
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Body:
+    return {
+        **_owned(number, owner),
+        "name": name,
         "admin_state_up": True,
         "status": "ACTIVE",
         "subnets": subnets,
@@ -78,8 +87,6 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
         "ipv6_address_scope": None,
         "port_security_enabled": True,
         "is_default": False,
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -90,8 +97,7 @@ def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body
         found.append(
             {
                 **_subnet(row.uuid, 4, row.owner),
-                "name": row.name,
-                "cidr": row.cidr,
+                **same(row, "name", "cidr"),
                 "gateway_ip": row.gateway,
                 "enable_dhcp": bool(row.dhcp),
                 "dns_nameservers": of_version(row.dns, 4),
@@ -127,8 +133,7 @@ def pool_subnets(row: Pool) -> list[Body]:
     return [
         {
             **_subnet(number, 4, ""),
-            "name": row.name,
-            "cidr": row.cidr,
+            **same(row, "name", "cidr"),
             "gateway_ip": None,
             "enable_dhcp": False,
             "dns_nameservers": [],
@@ -139,19 +144,14 @@ def pool_subnets(row: Pool) -> list[Body]:
 
 def _subnet(network_uuid: str, version: int, owner: str) -> Body:
     return {
-        "id": subnet_id(network_uuid, version),
+        **_owned(subnet_id(network_uuid, version), owner),
         "network_id": network_uuid,
-        "tenant_id": owner,
-        "project_id": owner,
         "ip_version": version,
         "ipv6_ra_mode": None,
         "ipv6_address_mode": None,
-        "description": "",
         "host_routes": [],
         "service_types": [],
         "subnetpool_id": None,
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -171,13 +171,10 @@ def port(row: Port, admin: bool = False) -> Body:
     attached = row.instance_uuid is not None
     runs = row.router_id is not None or (attached and row.power_state == RUNNING and row.status != "attaching")
     up = True if row.admin_state_up is None else bool(row.admin_state_up)
-    shown: Body = {
-        "id": row.id,
+    shown = {
+        **_owned(row.id, row.project_id, row.description),
         "name": row.name or "",
         "network_id": row.network_uuid,
-        "tenant_id": row.project_id,
-        "project_id": row.project_id,
-        "description": row.description or "",
         "admin_state_up": up,
         "status": "ACTIVE" if runs and up else "DOWN",
         "mac_address": row.mac,
@@ -192,8 +189,6 @@ def port(row: Port, admin: bool = False) -> Body:
         "binding:vnic_type": "normal",
         "extra_dhcp_opts": [],
         "port_security_enabled": True,
-        "tags": [],
-        "revision_number": 1,
     }
     if admin:
         kind = "bridge" if attached else "unbound"
@@ -218,19 +213,14 @@ def router(row: Router) -> Body:
             "external_fixed_ips": [],
         }
     return {
-        "id": row.id,
+        **_owned(row.id, row.project_id, row.description),
         "name": row.name,
-        "tenant_id": row.project_id,
-        "project_id": row.project_id,
-        "description": row.description,
         "admin_state_up": bool(row.admin_state_up),
         "status": "ACTIVE",
         "external_gateway_info": leads,
         "routes": [],
         "availability_zone_hints": [],
         "availability_zones": [ZONE],
-        "tags": [],
-        "revision_number": 1,
     }
 
 
@@ -256,15 +246,10 @@ def agent(row: Host, seen: str) -> Body:
 
 def security_group(row: Record) -> Body:
     return {
-        "id": row["uuid"],
+        **_owned(row["uuid"], row["project_id"], row["description"]),
         "name": row["name"],
-        "description": row["description"],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
         "stateful": True,
         "shared": False,
-        "tags": [],
-        "revision_number": 1,
         "security_group_rules": [rule(entry, row["project_id"]) for entry in row["rules"]],
     }
 
@@ -273,37 +258,28 @@ def rule(row: Record, project_id: str) -> Body:
     # what lets everything out anywhere has no prefix, as in the groups that Neutron makes
     anywhere = row["direction"] == "egress" and row["protocol"] == "any" and row["cidr"] in ("0.0.0.0/0", "::/0")
     return {
-        "id": row["id"],
+        **_owned(row["id"], project_id, row.get("description")),
         "security_group_id": row["group_uuid"],
-        "tenant_id": project_id,
-        "project_id": project_id,
-        "direction": row["direction"],
-        "ethertype": row["ethertype"],
+        **same(row, "direction", "ethertype"),
         "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
         "port_range_min": row["port_min"],
         "port_range_max": row["port_max"],
         "remote_ip_prefix": None if anywhere else row["said_cidr"],
         "remote_group_id": row["remote_group_uuid"],
         "remote_address_group_id": None,
-        "description": row.get("description") or "",
-        "tags": [],
-        "revision_number": 1,
     }
 
 
 def floating_ip(row: FloatingIp) -> Body:
     led = row.vif_id is not None
     return {
-        "id": row.id,
+        **_owned(row.id, row.project_id, row.description),
         "floating_ip_address": row.address,
         "floating_network_id": pool_network_id(row.pool),
         "port_id": row.vif_id,
         "fixed_ip_address": row.fixed_ip,
         "router_id": row.router_id,
         "status": "ACTIVE" if led else "DOWN",
-        "tenant_id": row.project_id,
-        "project_id": row.project_id,
-        "description": row.description,
         "port_details": {
             "name": "",
             "network_id": row.network_uuid,
@@ -316,6 +292,4 @@ def floating_ip(row: FloatingIp) -> Body:
         if led
         else None,
         "port_forwardings": [],
-        "tags": [],
-        "revision_number": 1,
     }

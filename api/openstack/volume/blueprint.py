@@ -20,14 +20,14 @@ from ...web.context import current, request_id
 from ...web.errors import BadRequestError, TooLargeError, in_words
 from ...web.microversions import HEADER, asked_for, negotiated, text
 
-volume_versions = services.blueprint("volume_versions", "/volume")
-volume = services.blueprint("volume", "/volume/v3")
+volume_versions = services.Service("volume_versions", "/volume")
+volume = services.Service("volume", "/volume/v3")
 
 MIN_VERSION, MAX_VERSION = (3, 0), (3, 71)
 UPDATED = "2026-01-01T00:00:00Z"
 
 
-@volume.before_request
+@volume.blueprint.before_request
 def _begin() -> None:
     g.volume_version = negotiated(asked_for("volume", "block-storage"), MIN_VERSION, MAX_VERSION)
     project = (request.view_args or {}).pop("project", None)
@@ -35,7 +35,7 @@ def _begin() -> None:
         raise NotFound()
 
 
-@volume.after_request
+@volume.blueprint.after_request
 def _end(response: Response) -> Response:
     response.headers[HEADER] = f"volume {text(g.get('volume_version', MIN_VERSION))}"
     response.vary.add(HEADER)

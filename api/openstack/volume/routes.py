@@ -10,17 +10,18 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import is_true
+from ...web.microversions import text
+from ..projects import check_project
 from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
 
@@ -45,34 +46,29 @@ def _document() -> Record:
     return {
         "id": "v3.0",
         "status": "CURRENT",
-        "version": "{}.{}".format(*MAX_VERSION),
-        "min_version": "{}.{}".format(*MIN_VERSION),
+        "version": text(MAX_VERSION),
+        "min_version": text(MIN_VERSION),
         "updated": UPDATED,
         "links": [{"rel": "self", "href": f"{request.url_root}volume/v3/"}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.volume+json;version=3"}],
     }
 
 
-@volume_versions.get("/", strict_slashes=False)
-@policy.allows("version")
+@volume_versions.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
     return {"versions": [_document()]}, 300
 
 
-@volume.get("/", strict_slashes=False)
-@policy.allows("version")
+@volume.get("/", "version", strict_slashes=False)
 def show_version() -> Answer:
     return {"versions": [_document()]}, 200
 
 
-@volume.get("/limits")
-@volume.get("/<project>/limits")
-@policy.allows("volume:read")
+@volume.get("/limits", "volume:read")
+@volume.get("/<project>/limits", "volume:read")
 def show_limits() -> Answer:
-    target = current().project
-    asked = request.args.get("project_id")
-    if asked and current().is_admin:
-        target = asked
+    caller = current()
+    target = (request.args.get("project_id") if caller.is_admin else None) or caller.project
     with reading_ledger() as connection:
         limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     absolute = {
@@ -93,12 +89,11 @@ def show_limits() -> Answer:
 # --- Quotas ---------------------------------------------------------------------------------------------------------
 
 
-@volume.get("/os-quota-sets/<target>")
-@volume.get("/<project>/os-quota-sets/<target>")
-@policy.allows("volume:read")
+@volume.get("/os-quota-sets/<target>", "volume:read")
+@volume.get("/<project>/os-quota-sets/<target>", "volume:read")
 def show_quotas(target: str) -> Answer:
-    _check_target(target)
     with reading_ledger() as connection:
+        check_project(connection, target)
         limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     shown = _shown(limits)
     if is_true("usage"):
@@ -106,44 +101,39 @@ def show_quotas(target: str) -> Answer:
     return {"quota_set": {"id": target, **shown}}, 200
 
 
-@volume.get("/os-quota-sets/<target>/defaults")
-@volume.get("/<project>/os-quota-sets/<target>/defaults")
-@policy.allows("volume:read")
+@volume.get("/os-quota-sets/<target>/defaults", "volume:read")
+@volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read")
 def show_default_quotas(target: str) -> Answer:
-    _check_target(target)
     with reading_ledger() as connection:
+        check_project(connection, target)
         return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
 
 
-@volume.put("/<project>/os-quota-sets/<target>")
-@policy.allows("volume:admin")
+@volume.put("/<project>/os-quota-sets/<target>", "volume:admin")
 def update_quotas(target: str) -> Answer:
     wanted = _limits(validation.body(schemas.QUOTAS)["quota_set"])
-    _check_target(target)
     with writing_ledger() as connection:
+        check_project(connection, target)
         quotas.write_quotas(connection, target, wanted)
         return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
 
 
-@volume.delete("/<project>/os-quota-sets/<target>")
-@policy.allows("volume:admin")
+@volume.delete("/<project>/os-quota-sets/<target>", "volume:admin")
 def reset_quotas(target: str) -> Answer:
-    _check_target(target)
     with writing_ledger() as connection:
+        check_project(connection, target)
         quotas.reset_quotas(connection, target, QUOTAS)
     return "", 200
 
 
 # The only class that there is: what holds for projects without limits of their own
-@volume.get("/<project>/os-quota-class-sets/default")
-@policy.allows("volume:admin")
+@volume.get("/<project>/os-quota-class-sets/default", "volume:admin")
 def show_quota_class() -> Answer:
     with reading_ledger() as connection:
         return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
 
 
-@volume.put("/<project>/os-quota-class-sets/default")
-@policy.allows("volume:admin")
+@volume.put("/<project>/os-quota-class-sets/default", "volume:admin")
 def update_quota_class() -> Answer:
     wanted = _limits(validation.body(schemas.QUOTA_CLASS)["quota_class_set"])
     with writing_ledger() as connection:
@@ -163,19 +153,8 @@ def _shown(limits: t.Mapping[str, int]) -> Record:
     return {name: limits[name] for name in QUOTAS}
 
 
-def _check_target(target: str) -> None:
-    caller = current()
-    if target == caller.project:
-        return
-    with reading_ledger() as connection:
-        if caller.is_admin and project_usage.is_project(connection, target):
-            return
-    raise NotFoundError(f"Project {target[:64]} could not be found.")
-
-
-@volume.get("/os-availability-zone")
-@volume.get("/<project>/os-availability-zone")
-@policy.allows("volume:read")
+@volume.get("/os-availability-zone", "volume:read")
+@volume.get("/<project>/os-availability-zone", "volume:read")
 def list_zones() -> Answer:
     with reading_ledger() as connection:
         zones = hypervisor_records.zones(connection, int(time.time()))
@@ -187,9 +166,8 @@ def list_zones() -> Answer:
     }, 200
 
 
-@volume.get("/extensions")
-@volume.get("/<project>/extensions")
-@policy.allows("volume:read")
+@volume.get("/extensions", "volume:read")
+@volume.get("/<project>/extensions", "volume:read")
 def list_extensions() -> Answer:
     return {
         "extensions": [

@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer, Body
 from ...web.ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
@@ -32,9 +32,8 @@ class _Held(t.NamedTuple):
     attachment: Attachment
 
 
-@volume.get("/<project>/attachments", strict_slashes=True, defaults={"shown": views.brief_attachment})
-@volume.get("/<project>/attachments/detail", defaults={"shown": views.attachment})
-@policy.allows("volume:read")
+@volume.get("/<project>/attachments", "volume:read", strict_slashes=True, defaults={"shown": views.brief_attachment})
+@volume.get("/<project>/attachments/detail", "volume:read", defaults={"shown": views.attachment})
 def list_attachments(shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
@@ -47,16 +46,14 @@ def list_attachments(shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
     ), 200
 
 
-@volume.get("/<project>/attachments/<number>")
-@policy.allows("volume:read")
+@volume.get("/<project>/attachments/<number>", "volume:read")
 def show_attachment(number: str) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         return {"attachment": views.attachment(*_one(connection, number))}, 200
 
 
-@volume.post("/<project>/attachments", strict_slashes=True)
-@policy.allows("volume:write")
+@volume.post("/<project>/attachments", "volume:write", strict_slashes=True)
 def create_attachment() -> Answer:
     _check_version()
     body = validation.body(schemas.ATTACHMENT)["attachment"]
@@ -65,8 +62,7 @@ def create_attachment() -> Answer:
         return {"attachment": views.attachment(*_one(connection, made.id))}, 200
 
 
-@volume.delete("/<project>/attachments/<number>")
-@policy.allows("volume:write")
+@volume.delete("/<project>/attachments/<number>", "volume:write")
 def delete_attachment(number: str) -> Answer:
     _check_version()
     with writing_ledger() as connection, in_cinders_words():

@@ -18,7 +18,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     volumes_by,
 )
 
-from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
@@ -32,9 +31,8 @@ BACKEND = "file"
 DONE_ELSEWHERE = "any(enable, disable, 'disable-log-reason', freeze, thaw, failover_host)"
 
 
-@volume.get("/os-services")
-@volume.get("/<project>/os-services")
-@policy.allows("volume:admin")
+@volume.get("/os-services", "volume:admin")
+@volume.get("/<project>/os-services", "volume:admin")
 def list_services() -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
@@ -50,8 +48,7 @@ def list_services() -> Answer:
     return {"services": rows}, 200
 
 
-@volume.put(f"/<project>/os-services/<{DONE_ELSEWHERE}:action>")
-@policy.allows("volume:admin")
+@volume.put(f"/<project>/os-services/<{DONE_ELSEWHERE}:action>", "volume:admin")
 def change_service(action: str) -> Answer:
     """Refused with the reason; as in Cinder, a service that there is none of is not found."""
     named = body({"type": "object"})
@@ -66,8 +63,7 @@ def change_service(action: str) -> Answer:
     raise BadRequestError(f"{action}: a host's volumes are in use where its servers are: use Compute's os-services")
 
 
-@volume.get("/<project>/os-hosts")
-@policy.allows("volume:admin")
+@volume.get("/<project>/os-hosts", "volume:admin")
 def list_hosts() -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
@@ -85,8 +81,7 @@ def list_hosts() -> Answer:
     return {"hosts": hosts}, 200
 
 
-@volume.get("/<project>/os-hosts/<name>")
-@policy.allows("volume:admin")
+@volume.get("/<project>/os-hosts/<name>", "volume:admin")
 def show_host(name: str) -> Answer:
     """What a host has: of all projects, and of each."""
     with reading_ledger() as connection:
@@ -111,8 +106,7 @@ def show_host(name: str) -> Answer:
     return {"host": [{"resource": resource} for resource in resources]}, 200
 
 
-@volume.get("/<project>/scheduler-stats/get_pools")
-@policy.allows("volume:admin")
+@volume.get("/<project>/scheduler-stats/get_pools", "volume:admin")
 def list_pools() -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
@@ -126,8 +120,7 @@ def list_pools() -> Answer:
     return {"pools": pools}, 200
 
 
-@volume.get("/<project>/capabilities/<name>")
-@policy.allows("volume:admin")
+@volume.get("/<project>/capabilities/<name>", "volume:admin")
 def show_capabilities(name: str) -> Answer:
     with reading_ledger() as connection:
         _check(_services(connection), name.partition("#")[0])

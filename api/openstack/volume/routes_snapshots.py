@@ -16,31 +16,28 @@ from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
-from ...web.maps import Said, Texts
+from ...web.maps import Change, Texts
 from ...web.schemas import ACTION, an_object
 from . import listing, schemas, views
 from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
 from .routes_volumes import METADATA, changes
 
 
-@volume.get("/<project>/snapshots", strict_slashes=True, defaults={"shown": views.new_snapshot})
-@volume.get("/<project>/snapshots/detail", defaults={"shown": views.snapshot})
-@policy.allows("volume:read")
+@volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
+@volume.get("/<project>/snapshots/detail", "volume:read", defaults={"shown": views.snapshot})
 def list_snapshots(shown: listing.View) -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=listing.project_asked_for())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
 
 
-@volume.get("/<project>/snapshots/<number>")
-@policy.allows("volume:read")
+@volume.get("/<project>/snapshots/<number>", "volume:read")
 def show_snapshot(number: str) -> Answer:
     with reading_ledger() as connection:
         return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, number, whose()))}, 200
 
 
-@volume.post("/<project>/snapshots", strict_slashes=True)
-@policy.allows("volume:write")
+@volume.post("/<project>/snapshots", "volume:write", strict_slashes=True)
 def create_snapshot() -> Answer:
     return {"snapshot": views.new_snapshot(create(validation.body(schemas.SNAPSHOT)["snapshot"]))}, 202
 
@@ -60,8 +57,7 @@ def create(body: Record) -> Snapshot:
     return row
 
 
-@volume.put("/<project>/snapshots/<number>")
-@policy.allows("volume:write")
+@volume.put("/<project>/snapshots/<number>", "volume:write")
 def update_snapshot(number: str) -> Answer:
     body = validation.body(schemas.SNAPSHOT_CHANGES)["snapshot"]
     with writing_ledger() as connection, in_cinders_words():
@@ -69,8 +65,7 @@ def update_snapshot(number: str) -> Answer:
     return {"snapshot": views.new_snapshot(row)}, 200
 
 
-@volume.delete("/<project>/snapshots/<number>")
-@policy.allows("volume:write")
+@volume.delete("/<project>/snapshots/<number>", "volume:write")
 def delete_snapshot(number: str) -> Answer:
     remove(number, force=False)
     return "", 202
@@ -91,8 +86,7 @@ STATES = ["creating", "available", "deleting", "error", "error_deleting"]
 STATUS = an_object({"status": {"enum": STATES}}, ["status"], more=True)
 
 
-@volume.post("/<project>/snapshots/<number>/action")
-@policy.allows("volume:write")
+@volume.post("/<project>/snapshots/<number>/action", "volume:write")
 def act_on_snapshot(number: str) -> Answer:
     ((name, said),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
@@ -112,20 +106,16 @@ def act_on_snapshot(number: str) -> Answer:
 # --- Metadata -------------------------------------------------------------------------------------------------------
 
 
-def _metadata(number: str) -> Texts:
-    with reading_ledger() as connection:
-        metadata: Texts = volume_snapshots.one_snapshot(connection, number, whose()).metadata
-    return metadata
-
-
-def _describe(said: Said, number: str) -> Texts:
-    with writing_ledger() as connection, in_cinders_words():
-        row = volume_snapshots.one_snapshot(connection, number, whose())
-        wanted = {"metadata": said().of(row.metadata)}
-        metadata: Texts = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose()).metadata
+def _describe(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
+    wanted = {"metadata": change.of(before)}
+    metadata: Texts = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose()).metadata
     return metadata
 
 
 dataclasses.replace(
-    METADATA, name="snapshot_metadata", path="/<project>/snapshots/<number>/metadata", read=_metadata, write=_describe
+    METADATA,
+    name="snapshot_metadata",
+    path="/<project>/snapshots/<number>/metadata",
+    find=lambda connection, number: volume_snapshots.one_snapshot(connection, number, whose()).metadata,
+    write=_describe,
 ).put_into(volume)

@@ -13,19 +13,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
-from ...web import policy, validation
+from ...web import validation
 from ...web.bodies import Answer
 from ...web.context import current
 from ...web.errors import as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from ...web.maps import Map, Said, Texts
+from ...web.maps import Change, Map, Texts
 from ...web.schemas import Schema, an_object
 from . import listing, schemas, views
 from .blueprint import in_cinders_words, volume
 
 
-@volume.get("/<project>/types", strict_slashes=True)
-@policy.allows("volume:read")
+@volume.get("/<project>/types", "volume:read", strict_slashes=True)
 def list_types() -> Answer:
     caller = current()
     with reading_ledger() as connection:
@@ -36,15 +35,13 @@ def list_types() -> Answer:
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
-@volume.get("/<project>/types/<number>")
-@policy.allows("volume:read")
+@volume.get("/<project>/types/<number>", "volume:read")
 def show_type(number: str) -> Answer:
     with reading_ledger() as connection:
         return {"volume_type": views.volume_type(_seen(connection, number))}, 200
 
 
-@volume.post("/<project>/types", strict_slashes=True)
-@policy.allows("volume:admin")
+@volume.post("/<project>/types", "volume:admin", strict_slashes=True)
 def create_type() -> Answer:
     body = validation.body(schemas.NEW_TYPE)["volume_type"]
     wanted = {
@@ -57,8 +54,7 @@ def create_type() -> Answer:
         return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
 
 
-@volume.put("/<project>/types/<number>")
-@policy.allows("volume:admin")
+@volume.put("/<project>/types/<number>", "volume:admin")
 def update_type(number: str) -> Answer:
     body = validation.body(schemas.TYPE_CHANGES)["volume_type"]
     wanted = {key: value for key, value in body.items() if value is not None}
@@ -69,8 +65,7 @@ def update_type(number: str) -> Answer:
         return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, number, wanted))}, 200
 
 
-@volume.delete("/<project>/types/<number>")
-@policy.allows("volume:admin")
+@volume.delete("/<project>/types/<number>", "volume:admin")
 def delete_type(number: str) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         _seen(connection, number)
@@ -81,16 +76,8 @@ def delete_type(number: str) -> Answer:
 # --- Extra specs ----------------------------------------------------------------------------------------------------
 
 
-def _specs(number: str) -> Texts:
-    with reading_ledger() as connection:
-        specs: Texts = _seen(connection, number).extra_specs
-    return specs
-
-
-def _specify(said: Said, number: str) -> Texts:
-    with writing_ledger() as connection, as_bad_request():
-        specs = said().of(_seen(connection, number).extra_specs)
-        after: Texts = volume_types.change_type(connection, number, {"extra_specs": specs}).extra_specs
+def _specify(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
+    after: Texts = volume_types.change_type(connection, number, {"extra_specs": change.of(before)}).extra_specs
     return after
 
 
@@ -101,7 +88,7 @@ Map(
     writes="volume:admin",
     word="extra_specs",
     schema=schemas.SPECS,
-    read=_specs,
+    find=lambda connection, number: _seen(connection, number).extra_specs,
     write=_specify,
     item=None,
     missing="Volume Type has no extra spec with key {key}.",
@@ -120,8 +107,7 @@ ACCESS = an_object(
 )
 
 
-@volume.get("/<project>/types/<number>/os-volume-type-access")
-@policy.allows("volume:admin")
+@volume.get("/<project>/types/<number>/os-volume-type-access", "volume:admin")
 def list_access(number: str) -> Answer:
     with reading_ledger() as connection:
         row = _seen(connection, number)
@@ -132,8 +118,7 @@ def list_access(number: str) -> Answer:
     return {"volume_type_access": access}, 200
 
 
-@volume.post("/<project>/types/<number>/action")
-@policy.allows("volume:admin")
+@volume.post("/<project>/types/<number>/action", "volume:admin")
 def change_access(number: str) -> Answer:
     ((name, said),) = validation.body(ACCESS).items()
     with writing_ledger() as connection, as_bad_request():

@@ -53,8 +53,7 @@ class Action:
     admin: bool = False  # whether only administrators may
 
 
-@volume.post("/<project>/volumes/<number>/action")
-@policy.allows("volume:write")
+@volume.post("/<project>/volumes/<number>/action", "volume:write")
 def act(number: str) -> Answer:
     ((name, said),) = validation.body(ACTION).items()
     with reading_ledger() as connection:

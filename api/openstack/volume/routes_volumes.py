@@ -18,23 +18,21 @@ from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
-from ...web.maps import Map, Said, Texts
+from ...web.maps import Change, Map, Texts
 from . import listing, schemas, views
 from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
 
 
 # "/volumes/" is a volume without an id, which there is none of
-@volume.get("/<project>/volumes", strict_slashes=True, defaults={"shown": views.brief_volume})
-@volume.get("/<project>/volumes/detail", defaults={"shown": views.volume})
-@policy.allows("volume:read")
+@volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
+@volume.get("/<project>/volumes/detail", "volume:read", defaults={"shown": views.volume})
 def list_volumes(shown: listing.View) -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
 
 
-@volume.get("/<project>/volumes/summary")
-@policy.allows("volume:read")
+@volume.get("/<project>/volumes/summary", "volume:read")
 def summarize() -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
@@ -48,15 +46,13 @@ def summarize() -> Answer:
     return {"volume-summary": body}, 200
 
 
-@volume.get("/<project>/volumes/<number>")
-@policy.allows("volume:read")
+@volume.get("/<project>/volumes/<number>", "volume:read")
 def show_volume(number: str) -> Answer:
     with reading_ledger() as connection:
         return {"volume": views.volume(volumes.one_volume(connection, number, whose()))}, 200
 
 
-@volume.post("/<project>/volumes", strict_slashes=True)
-@policy.allows("volume:write")
+@volume.post("/<project>/volumes", "volume:write", strict_slashes=True)
 def create_volume() -> Answer:
     return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
 
@@ -96,8 +92,7 @@ def _wanted(connection: Connection, body: Record) -> Record:
     }
 
 
-@volume.put("/<project>/volumes/<number>")
-@policy.allows("volume:write")
+@volume.put("/<project>/volumes/<number>", "volume:write")
 def update_volume(number: str) -> Answer:
     body = validation.body(schemas.VOLUME_CHANGES)["volume"]
     with writing_ledger() as connection, in_cinders_words():
@@ -117,8 +112,7 @@ def changes(body: Record) -> Record:
     return values
 
 
-@volume.delete("/<project>/volumes/<number>")
-@policy.allows("volume:write")
+@volume.delete("/<project>/volumes/<number>", "volume:write")
 def delete_volume(number: str) -> Answer:
     force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
     if force:
@@ -140,6 +134,12 @@ def remove(connection: Connection, number: str, force: bool, cascade: bool = Fal
 # --- Metadata -------------------------------------------------------------------------------------------------------
 
 
+def _describe(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
+    wanted = {"metadata": change.of(before)}
+    metadata: Texts = volumes.update_volume(connection, number, wanted, project_id=whose()).metadata
+    return metadata
+
+
 METADATA = Map(
     name="volume_metadata",
     path="/<project>/volumes/<number>/metadata",
@@ -147,24 +147,11 @@ METADATA = Map(
     writes="volume:write",
     word="metadata",
     schema={**schemas.METADATA, "type": "object"},
-    read=lambda number: _metadata(number),
-    write=lambda said, number: _describe(said, number),
+    find=lambda connection, number: volumes.one_volume(connection, number, whose()).metadata,
+    write=_describe,
+    words=in_cinders_words,
     missing="Metadata item {key} was not found.",
     deleted=200,
     more=True,
 )
 METADATA.put_into(volume)
-
-
-def _metadata(number: str) -> Texts:
-    with reading_ledger() as connection:
-        metadata: Texts = volumes.one_volume(connection, number, whose()).metadata
-    return metadata
-
-
-def _describe(said: Said, number: str) -> Texts:
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.one_volume(connection, number, whose())
-        wanted = {"metadata": said().of(row.metadata)}
-        metadata: Texts = volumes.update_volume(connection, number, wanted, project_id=whose()).metadata
-    return metadata

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
-from ...web.bodies import Body, Record
+from ...web.bodies import Body, Record, same
 from ...web.context import current
 from ...web.times import precise
 from .blueprint import speaks
@@ -31,12 +31,9 @@ def links(kind: str, number: str, project: str) -> list[Body]:
 
 def name(row: Stored) -> str | None:
     """What is shown: null where it was made without a name."""
-    shown = row.name if row.display_name is None and not _is_made_up(row) else row.display_name
+    made_up = str(row.name).endswith((f"-{row.id[:8]}", row.id))
+    shown = row.name if row.display_name is None and not made_up else row.display_name
     return shown or None
-
-
-def _is_made_up(row: Stored) -> bool:
-    return row.name.endswith((f"-{row.id[:8]}", row.id))
 
 
 def brief_volume(row: Volume) -> Body:
@@ -139,9 +136,7 @@ def new_snapshot(row: Snapshot) -> Body:
     body: Body = {
         "id": row.id,
         "name": name(row),
-        "description": row.description,
-        "volume_id": row.volume_id,
-        "status": row.status,
+        **same(row, "description", "volume_id", "status"),
         "size": row.size_gb,
         "metadata": row.metadata,
         "created_at": precise(row.created_at),
@@ -175,10 +170,4 @@ def new_volume_type(row: VolumeType) -> Body:
 
 def changed_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who changes it."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "description": row.description,
-        "is_public": row.is_public,
-        "extra_specs": row.extra_specs,
-    }
+    return {**same(row, "id", "name", "description", "is_public", "extra_specs")}

@@ -17,6 +17,7 @@ from api.ec2 import ids
 from api.openstack.compute.servers import console
 from api.settings import Settings
 from api.web import policy
+from api.web.services import Service
 from tests.api import conftest, ec2_door
 
 
@@ -99,3 +100,15 @@ def test_a_rule_holds_at_every_door(
             ec2_door.open_door(api) as door,
         ):
             assert doors_that_let(door, user, operation) == (every if may else set())
+
+
+def test_a_function_answers_for_one_operation() -> None:
+    """Of two, the check of the second would be missing."""
+    service = Service("twice", "/twice")
+
+    @service.get("/public", "version")
+    def answer() -> str:
+        return ""
+
+    with pytest.raises(ValueError, match="two operations"):
+        service.get("/private", "compute:servers:index")(answer)

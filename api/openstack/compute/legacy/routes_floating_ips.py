@@ -11,8 +11,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web import policy, validation
-from ....web.bodies import Answer, Body, Record, the_one
+from ....web import validation
+from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
@@ -20,8 +20,8 @@ from ....web.schemas import OPTIONAL, Schema, an_object, or_null
 from ...network.blueprint import NeutronError
 from ...network.routes_floating import allocate, associate, release
 from ..blueprint import compute_legacy
-from ..microversions import microversion, since
-from .routes_networks import LAST
+from ..microversions import microversion
+from .routes_networks import OLD
 
 LAST_ACTION = (2, 43)
 ADDRESS: Schema = {"type": "string", "format": "ipv4", "minLength": 1, "maxLength": 64}
@@ -30,35 +30,27 @@ ADD = an_object({"address": ADDRESS, "fixed_address": ADDRESS}, ["address"])
 REMOVE = an_object({"address": ADDRESS}, ["address"])
 
 
-@compute_legacy.get("/os-floating-ip-pools")
-@policy.allows("network:floating_ips:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-floating-ip-pools", "network:floating_ips:read", OLD)
 def list_floating_ip_pools_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.pools_seen(connection)
     return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
 
 
-@compute_legacy.get("/os-floating-ips")
-@policy.allows("network:floating_ips:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-floating-ips", "network:floating_ips:read", OLD)
 def list_floating_ips_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().project)
     return {"floating_ips": [_floating(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/os-floating-ips/<number>")
-@policy.allows("network:floating_ips:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-floating-ips/<number>", "network:floating_ips:read", OLD)
 def show_floating_ip_here(number: str) -> Answer:
     with reading_ledger() as connection:
         return {"floating_ip": _floating(_found(connection, number))}, 200
 
 
-@compute_legacy.post("/os-floating-ips")
-@policy.allows("network:floating_ips:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-floating-ips", "network:floating_ips:write", OLD)
 def create_floating_ip_here() -> Answer:
     pool = (validation.body(POOL) or {}).get("pool")
     with writing_ledger() as connection, as_bad_request():
@@ -68,9 +60,7 @@ def create_floating_ip_here() -> Answer:
     return {"floating_ip": _floating(row)}, 200
 
 
-@compute_legacy.delete("/os-floating-ips/<number>")
-@policy.allows("network:floating_ips:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-floating-ips/<number>", "network:floating_ips:write", OLD)
 def delete_floating_ip_here(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         release(connection, _found(connection, number))
@@ -130,10 +120,4 @@ def _found(connection: Connection, number: str) -> FloatingIp:
 
 
 def _floating(row: FloatingIp) -> Body:
-    return {
-        "id": row.id,
-        "ip": row.address,
-        "pool": row.pool,
-        "fixed_ip": row.fixed_ip,
-        "instance_id": row.instance_uuid,
-    }
+    return {"id": row.id, "ip": row.address, **same(row, "pool", "fixed_ip"), "instance_id": row.instance_uuid}

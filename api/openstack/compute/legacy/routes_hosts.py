@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
-from ....web import policy, validation
+from ....web import validation
 from ....web.bodies import Answer, Body, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
@@ -25,12 +25,11 @@ from ....web.schemas import Schema, an_object
 from ..blueprint import compute_legacy
 from ..microversions import since
 
+OLD = since("2.1", "2.42")
 NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
 
 
-@compute_legacy.get("/os-hosts")
-@policy.allows("compute:old-hosts:read")
-@since("2.1", "2.42")
+@compute_legacy.get("/os-hosts", "compute:old-hosts:read", OLD)
 def list_hosts() -> Answer:
     zone = request.args.get("zone")
     with reading_ledger() as connection:
@@ -39,9 +38,7 @@ def list_hosts() -> Answer:
     return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
 
-@compute_legacy.get("/os-hosts/<name>")
-@policy.allows("compute:old-hosts:read")
-@since("2.1", "2.42")
+@compute_legacy.get("/os-hosts/<name>", "compute:old-hosts:read", OLD)
 def show_host(name: str) -> Answer:
     with reading_ledger() as connection:
         state = _host(connection, name).state
@@ -67,9 +64,7 @@ def show_host(name: str) -> Answer:
     return {"host": resources}, 200
 
 
-@compute_legacy.put("/os-hosts/<name>")
-@policy.allows("compute:old-hosts:write")
-@since("2.1", "2.42")
+@compute_legacy.put("/os-hosts/<name>", "compute:old-hosts:write", OLD)
 def update_host(name: str) -> Answer:
     switch: Schema = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
     wanted = validation.body(an_object({"status": switch, "maintenance_mode": switch}, minProperties=1))
@@ -83,17 +78,14 @@ def update_host(name: str) -> Answer:
     return {"host": name, "status": "enabled" if enabled else "disabled"}, 200
 
 
-@compute_legacy.get("/os-hosts/<name>/<any(startup, shutdown, reboot):action>")
-@policy.allows("compute:old-hosts:write")
-@since("2.1", "2.42")
+@compute_legacy.get("/os-hosts/<name>/<any(startup, shutdown, reboot):action>", "compute:old-hosts:write", OLD)
 def act_on_host(name: str, action: str) -> Answer:
     with reading_ledger() as connection:
         _host(connection, name)
     raise BadRequestError(f"'{action}' of a host is its administrator's, and not done here")
 
 
-@compute_legacy.post("/os-server-external-events")
-@policy.allows("compute:old-hosts:write")
+@compute_legacy.post("/os-server-external-events", "compute:old-hosts:write")
 def create_events() -> Answer:
     raise ForbiddenError("nothing outside is waited for here: no events of servers are taken")
 

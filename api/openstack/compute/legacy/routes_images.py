@@ -14,9 +14,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ....web import policy
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
-from ....web.errors import ForbiddenError, as_bad_request, in_words
+from ....web.errors import ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
-from ....web.maps import Map, Said, Texts
+from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
 from ....web.times import iso
 from ...image import finding
@@ -27,7 +27,7 @@ from ..paging import NOVA, page
 from ..servers.queries import moment
 from ..servers.views import Lens, lens
 
-LAST = "2.35"
+OLD = since("2.1", "2.35")
 IMAGE_STATES = {  # Nova's words
     "queued": "SAVING",
     "saving": "SAVING",
@@ -39,17 +39,13 @@ IMAGE_STATES = {  # Nova's words
 }
 
 
-@compute_legacy.get("/images/<image_id>")
-@policy.allows("image:read")
-@since("2.1", LAST)
+@compute_legacy.get("/images/<image_id>", "image:read", OLD)
 def show_image_here(image_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"image": _image(_seen(connection, image_id), lens())}, 200
 
 
-@compute_legacy.delete("/images/<image_id>")
-@policy.allows("image:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/images/<image_id>", "image:write", OLD)
 def delete_image_here(image_id: str) -> Answer:
     with writing_ledger() as connection:
         if _own(connection, image_id)["protected"]:
@@ -69,21 +65,17 @@ def _own(connection: Connection, image_id: str) -> Record:
         return finding.own(connection, image_id)
 
 
-def _metadata(image_id: str) -> Texts:
-    with reading_ledger() as connection:
-        properties: Texts = _seen(connection, image_id)["properties"]
+def _properties(connection: Connection, image_id: str) -> Texts:
+    properties: Texts = _seen(connection, image_id)["properties"]
     return properties
 
 
-def _describe(said: Said, image_id: str) -> Texts:
-    """Change the properties of an image of the caller's; returns what they are now."""
-    with writing_ledger() as connection, as_bad_request():
-        row = _own(connection, image_id)
-        by_operator = policy.may(current(), "image:host_mount")
-        after = {**row, "properties": said().of(row["properties"])}
-        image_records.update_image(connection, row, after, by_operator=by_operator)
-        properties: Texts = _seen(connection, image_id)["properties"]
-    return properties
+def _describe(connection: Connection, change: Change, before: Texts, image_id: str) -> Texts:
+    """Change the properties of an image of the caller's."""
+    row = _own(connection, image_id)
+    by_operator = policy.may(current(), "image:host_mount")
+    image_records.update_image(connection, row, {**row, "properties": change.of(before)}, by_operator=by_operator)
+    return _properties(connection, image_id)
 
 
 Map(
@@ -93,17 +85,15 @@ Map(
     writes="image:write",
     word="metadata",
     schema={"type": "object", "maxProperties": 128, "additionalProperties": TEXT},
-    read=_metadata,
+    find=_properties,
     write=_describe,
     missing_to_delete="Invalid metadata key",
-    versions=since("2.1", "2.38"),
+    below=(since("2.1", "2.38"),),
 ).put_into(compute_legacy)
 
 
-@compute_legacy.get("/images", defaults={"detailed": False})
-@compute_legacy.get("/images/detail", defaults={"detailed": True})
-@policy.allows("image:read")
-@since("2.1", LAST)
+@compute_legacy.get("/images", "image:read", OLD, defaults={"detailed": False})
+@compute_legacy.get("/images/detail", "image:read", OLD, defaults={"detailed": True})
 def list_images_here(detailed: bool) -> Answer:
     args = request.args
     with reading_ledger() as connection:

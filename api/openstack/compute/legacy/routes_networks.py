@@ -20,8 +20,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 
-from ....web import policy, validation
-from ....web.bodies import Answer, Body, Record, the_one
+from ....web import validation
+from ....web.bodies import Answer, Body, Record, same, the_one
 from ....web.context import current
 from ....web.errors import BadRequestError, Words, as_bad_request, in_words
 from ....web.ledger import reading_ledger, writing_ledger
@@ -31,7 +31,7 @@ from ...network.routes_groups import TEMPLATES, delete_group_and_tell
 from ..blueprint import compute_legacy
 from ..microversions import since
 
-LAST = "2.35"
+OLD = since("2.1", "2.35")
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------
@@ -55,9 +55,7 @@ RULE = wrapped(
 WORDS: Words = {ConflictError: BadRequestError}  # Nova's answer here
 
 
-@compute_legacy.get("/os-security-groups")
-@policy.allows("network:security_groups:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-security-groups", "network:security_groups:read", OLD)
 def list_security_groups_here() -> Answer:
     caller = current()
     project = caller.project
@@ -74,17 +72,13 @@ def list_security_groups_here() -> Answer:
     return {"security_groups": [_group(row, names) for row in rows]}, 200
 
 
-@compute_legacy.get("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-security-groups/<group_id>", "network:security_groups:read", OLD)
 def show_security_group_here(group_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"security_group": _found(connection, group_id)}, 200
 
 
-@compute_legacy.post("/os-security-groups")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD)
 def create_security_group_here() -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
@@ -94,9 +88,7 @@ def create_security_group_here() -> Answer:
         return {"security_group": _found(connection, number)}, 200
 
 
-@compute_legacy.put("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.put("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def update_security_group_here(group_id: str) -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
@@ -107,9 +99,7 @@ def update_security_group_here(group_id: str) -> Answer:
         return {"security_group": _found(connection, group_id)}, 200
 
 
-@compute_legacy.delete("/os-security-groups/<group_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
@@ -118,9 +108,7 @@ def delete_security_group_here(group_id: str) -> Answer:
     return "", 202
 
 
-@compute_legacy.post("/os-security-group-rules")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-security-group-rules", "network:security_groups:write", OLD)
 def create_security_group_rule_here() -> Answer:
     wanted = validation.body(RULE)["security_group_rule"]
     low, high = (_port(wanted.get(key)) for key in ("from_port", "to_port"))
@@ -148,9 +136,7 @@ def create_security_group_rule_here() -> Answer:
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
-@compute_legacy.delete("/os-security-group-rules/<rule_id>")
-@policy.allows("network:security_groups:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-security-group-rules/<rule_id>", "network:security_groups:write", OLD)
 def delete_security_group_rule_here(rule_id: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
@@ -180,8 +166,7 @@ def _found(connection: Connection, group_id: str) -> Record:
 def _group(row: Record, names: t.Mapping[int, str]) -> Record:
     return {
         "id": row["uuid"],
-        "name": row["name"],
-        "description": row["description"],
+        **same(row, "name", "description"),
         "tenant_id": row["project_id"],
         # Nova knew no other direction
         "rules": [_rule(rule, row, names) for rule in row["rules"] if rule["direction"] == "ingress"],
@@ -205,18 +190,14 @@ def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Body:
 # --- Networks --------------------------------------------------------------------------------------------------------
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>")
-@policy.allows("network:read")
-@since("2.1", LAST)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>", "network:read", OLD)
 def list_networks_here(kind: str) -> Answer:
     with reading_ledger() as connection:
         rows = network_records.networks_seen(connection, current().project)
     return {"networks": [_network(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>")
-@policy.allows("network:read")
-@since("2.1", LAST)
+@compute_legacy.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>", "network:read", OLD)
 def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
         rows = network_records.networks_seen(connection, current().reach)

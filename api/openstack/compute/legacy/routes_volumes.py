@@ -13,8 +13,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
-from ....web import policy, validation
-from ....web.bodies import Answer, Body
+from ....web import validation
+from ....web.bodies import Answer, Body, same
 from ....web.context import current
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.times import precise
@@ -24,7 +24,7 @@ from ...volume.blueprint import in_cinders_words, whose
 from ..blueprint import compute_legacy
 from ..microversions import since
 
-LAST = "2.35"
+OLD = since("2.1", "2.35")
 _NAMES = {"display_name": schemas.OPTIONAL, "display_description": schemas.OPTIONAL}
 VOLUME = schemas.wrapped(
     "volume",
@@ -42,68 +42,52 @@ SNAPSHOT = schemas.wrapped("snapshot", {**_NAMES, "volume_id": schemas.UUID, "fo
 
 
 # "/os-volumes/" is a volume without an id, which there is none of
-@compute_legacy.get("/os-volumes", strict_slashes=True)
-@compute_legacy.get("/os-volumes/detail")
-@policy.allows("volume:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-volumes", "volume:read", OLD, strict_slashes=True)
+@compute_legacy.get("/os-volumes/detail", "volume:read", OLD)
 def list_volumes_here() -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=current().project)
     return {"volumes": listing.page("volumes", rows, cinders.volume, _volume)["volumes"]}, 200
 
 
-@compute_legacy.get("/os-volumes/<volume_id>")
-@policy.allows("volume:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-volumes/<volume_id>", "volume:read", OLD)
 def show_volume_here(volume_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
-@compute_legacy.post("/os-volumes", strict_slashes=True)
-@policy.allows("volume:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-volumes", "volume:write", OLD, strict_slashes=True)
 def create_volume_here() -> Answer:
     return {"volume": _volume(routes_volumes.create(validation.body(VOLUME)["volume"]))}, 200
 
 
-@compute_legacy.delete("/os-volumes/<volume_id>")
-@policy.allows("volume:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-volumes/<volume_id>", "volume:write", OLD)
 def delete_volume_here(volume_id: str) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         routes_volumes.remove(connection, volume_id, force=False)
     return "", 202
 
 
-@compute_legacy.get("/os-snapshots", strict_slashes=True)
-@compute_legacy.get("/os-snapshots/detail")
-@policy.allows("volume:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-snapshots", "volume:read", OLD, strict_slashes=True)
+@compute_legacy.get("/os-snapshots/detail", "volume:read", OLD)
 def list_snapshots_here() -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=current().project)
     return {"snapshots": listing.page("snapshots", rows, cinders.snapshot, _snapshot)["snapshots"]}, 200
 
 
-@compute_legacy.get("/os-snapshots/<snapshot_id>")
-@policy.allows("volume:read")
-@since("2.1", LAST)
+@compute_legacy.get("/os-snapshots/<snapshot_id>", "volume:read", OLD)
 def show_snapshot_here(snapshot_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
-@compute_legacy.post("/os-snapshots", strict_slashes=True)
-@policy.allows("volume:write")
-@since("2.1", LAST)
+@compute_legacy.post("/os-snapshots", "volume:write", OLD, strict_slashes=True)
 def create_snapshot_here() -> Answer:
     return {"snapshot": _snapshot(routes_snapshots.create(validation.body(SNAPSHOT)["snapshot"]))}, 200
 
 
-@compute_legacy.delete("/os-snapshots/<snapshot_id>")
-@policy.allows("volume:write")
-@since("2.1", LAST)
+@compute_legacy.delete("/os-snapshots/<snapshot_id>", "volume:write", OLD)
 def delete_snapshot_here(snapshot_id: str) -> Answer:
     routes_snapshots.remove(snapshot_id, force=False)
     return "", 202
@@ -116,8 +100,7 @@ def _volume(row: Volume) -> Body:
         if attachment.attached_at
     ]
     return {
-        "id": row.id,
-        "status": row.status,
+        **same(row, "id", "status"),
         "size": row.size_gb,
         "availabilityZone": row.availability_zone or "nova",
         "createdAt": precise(row.created_at),
@@ -132,8 +115,7 @@ def _volume(row: Volume) -> Body:
 
 def _snapshot(row: Snapshot) -> Body:
     return {
-        "id": row.id,
-        "status": row.status,
+        **same(row, "id", "status"),
         "size": row.size_gb,
         "createdAt": precise(row.created_at),
         "displayName": cinders.name(row),

@@ -49,7 +49,7 @@ def parse(caller: Caller, version: Version) -> Query:
         marker=args.get("marker"),
         sort=_sort(caller),
         flavor=args.get("flavor"),
-        image=_last_part(args.get("image")),
+        image=args["image"].rsplit("/", 1)[-1] if "image" in args else None,  # it may be named by a URL
         availability_zone=args.get("availability_zone"),
         since=moment("changes-since"),
         before=moment("changes-before") if version >= (2, 66) else None,
@@ -97,11 +97,6 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
         sorting.append((key, direction))
     known = SORT_KEYS if caller.is_admin else [key for key in SORT_KEYS if key not in _FOR_ADMINS]
     return [(key, direction == "asc") for key, direction in NOVA.checked(sorting, known)]
-
-
-def _last_part(reference: str | None) -> str | None:
-    """An image may be named by a URL."""
-    return None if reference is None else reference.rsplit("/", 1)[-1]
 
 
 def moment(name: str) -> int | None:

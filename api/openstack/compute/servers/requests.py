@@ -45,7 +45,10 @@ def parse(body: Record) -> Asked:
     """A body that its schema allows. Raises BadRequestError."""
     server = body["server"]
     name = shown_name(server["name"])
-    least, most = _counts(server)
+    least = int(server.get("min_count", 1))
+    most = int(server.get("max_count", least))
+    if least > most:
+        raise BadRequestError("min_count must be <= max_count")
     zone, forced = _zone(server)
     group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
     generated = not server.get("adminPass")
@@ -130,14 +133,6 @@ def access_addresses(server: Record) -> dict[str, str | None]:
                     f"IPv{version}."
                 ) from None
     return found
-
-
-def _counts(server: Record) -> tuple[int, int]:
-    least = int(server.get("min_count", 1))
-    most = int(server.get("max_count", least))
-    if least > most:
-        raise BadRequestError("min_count must be <= max_count")
-    return least, most
 
 
 def _zone(server: Record) -> tuple[str | None, str | None]:

@@ -62,7 +62,7 @@ class Action:
     status: int = ACCEPTED
 
 
-def _power(name: str) -> Do:
+def power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
     def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
@@ -144,18 +144,14 @@ def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Ca
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
 
 
-def _delete(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    delete(connection, row, caller)
-
-
 ACTIONS: dict[str, Action] = {
-    "os-start": Action("compute:servers:start", NOTHING, _power("start")),
-    "os-stop": Action("compute:servers:stop", NOTHING, _power("stop")),
+    "os-start": Action("compute:servers:start", NOTHING, power("start")),
+    "os-stop": Action("compute:servers:stop", NOTHING, power("stop")),
     "reboot": Action("compute:servers:reboot", REBOOT, _reboot),
-    "pause": Action("compute:servers:pause", NOTHING, _power("pause")),
-    "unpause": Action("compute:servers:unpause", NOTHING, _power("unpause")),
-    "suspend": Action("compute:servers:suspend", NOTHING, _power("suspend")),
-    "resume": Action("compute:servers:resume", NOTHING, _power("resume")),
+    "pause": Action("compute:servers:pause", NOTHING, power("pause")),
+    "unpause": Action("compute:servers:unpause", NOTHING, power("unpause")),
+    "suspend": Action("compute:servers:suspend", NOTHING, power("suspend")),
+    "resume": Action("compute:servers:resume", NOTHING, power("resume")),
     "lock": Action("compute:servers:lock", LOCK, _lock),
     "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
     "addSecurityGroup": Action("compute:servers:security_groups", GROUP, _add_group),
@@ -166,7 +162,9 @@ ACTIONS: dict[str, Action] = {
     "resetNetwork": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
     "restore": Action("compute:servers:delete", NOTHING, _restore),
-    "forceDelete": Action("compute:servers:delete", NOTHING, _delete),
+    "forceDelete": Action(
+        "compute:servers:delete", NOTHING, lambda connection, row, _value, caller: delete(connection, row, caller)
+    ),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
@@ -174,8 +172,7 @@ UNSUPPORTED = frozenset(
 )
 
 
-@compute.post("/servers/<server_id>/action")
-@policy.allows("compute:servers:action")
+@compute.post("/servers/<server_id>/action", "compute:servers:action")
 def act(server_id: str) -> Reply:
     caller = current()
     body = validation.body({"type": "object"})

@@ -13,10 +13,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 
-from ....web import policy, validation
+from ....web import validation
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current, request_id
-from ....web.errors import STATUS, BadRequestError
+from ....web.errors import BadRequestError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ..blueprint import compute
@@ -26,8 +26,7 @@ from . import views_parts
 from .schemas import DEVICE_TAG
 
 
-@compute.get("/servers/<server_id>/os-interface")
-@policy.allows("compute:interfaces:read")
+@compute.get("/servers/<server_id>/os-interface", "compute:interfaces:read")
 def list_interfaces(server_id: str) -> Answer:
     with reading_ledger() as connection:
         record = _record(connection, server_id)
@@ -35,15 +34,13 @@ def list_interfaces(server_id: str) -> Answer:
     return {"interfaceAttachments": attachments}, 200
 
 
-@compute.get("/servers/<server_id>/os-interface/<port_id>")
-@policy.allows("compute:interfaces:read")
+@compute.get("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:read")
 def show_interface(server_id: str, port_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"interfaceAttachment": _shown(connection, server_id, port_id)}, 200
 
 
-@compute.post("/servers/<server_id>/os-interface")
-@policy.allows("compute:interfaces:write")
+@compute.post("/servers/<server_id>/os-interface", "compute:interfaces:write")
 def add_interface(server_id: str) -> Answer:
     asked_for = validation.body(_schema())["interfaceAttachment"]
     addresses = asked_for.get("fixed_ips") or []
@@ -68,20 +65,13 @@ def add_interface(server_id: str) -> Answer:
             wanted = Wanted(of_network, fixed_ip=fixed)
         else:
             wanted = _only_network(connection, row.project_id)
-        try:
+        with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
             number = interfaces.begin_attach(connection, row, wanted, request_id=request_id(), user_id=caller.user_id)
-        except PoolExhaustedError as error:
-            raise BadRequestError(str(error)) from error
-        except NovaliteError as error:
-            if isinstance(error, tuple(STATUS)):
-                raise
-            raise BadRequestError(str(error)) from error
         enqueue(connection, "interface_attach", row)
         return {"interfaceAttachment": _shown(connection, server_id, number)}, 200
 
 
-@compute.delete("/servers/<server_id>/os-interface/<port_id>")
-@policy.allows("compute:interfaces:write")
+@compute.delete("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:write")
 def remove_interface(server_id: str, port_id: str) -> Answer:
     caller = current()
     with writing_ledger() as connection:

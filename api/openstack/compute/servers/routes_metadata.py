@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -14,40 +12,32 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.context import current
-from ....web.ledger import reading_ledger, writing_ledger
-from ....web.maps import Map, Said, Tags, Texts
+from ....web.maps import Change, Map, Tags, Texts, Update
 from ..blueprint import compute
 from ..microversions import since
 from .schemas import MAX_TAGS, METADATA, TAG
 
 
-def _read(server_id: str) -> InstanceRow:
-    with reading_ledger() as connection:
-        row: InstanceRow = server_listing.one(connection, server_id, current().reach)
+def _row(connection: Connection, server_id: str) -> InstanceRow:
+    row: InstanceRow = server_listing.one(connection, server_id, current().reach)
     return row
 
 
 def _unlocked(connection: Connection, server_id: str) -> InstanceRow:
-    caller = current()
-    row: InstanceRow = server_listing.one(connection, server_id, caller.reach)
-    server_changes.refuse_locked(row, caller.is_admin)
+    row = _row(connection, server_id)
+    server_changes.refuse_locked(row, current().is_admin)
     return row
 
 
-def _change_metadata(said: Said, server_id: str) -> Texts:
-    with writing_ledger() as connection:
-        row = _unlocked(connection, server_id)
-        change = said()
-        change.of(row.metadata)  # is there what is to be removed?
-        gone = () if change.removed is None else (change.removed,)
-        return server_changes.change_metadata(connection, row, change.items, replace=change.replace, remove=gone)
+def _change_metadata(connection: Connection, change: Change, before: Texts, server_id: str) -> Texts:
+    row = _unlocked(connection, server_id)
+    change.of(before)  # is there what is to be removed?
+    gone = () if change.removed is None else (change.removed,)
+    return server_changes.change_metadata(connection, row, change.items, replace=change.replace, remove=gone)
 
 
-def _change_tags(update: t.Callable[[t.Collection[str]], t.Collection[str]], server_id: str) -> list[str]:
-    with writing_ledger() as connection:
-        return server_changes.change_tags(
-            connection, _unlocked(connection, server_id), lambda before: set(update(before))
-        )
+def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
+    return server_changes.change_tags(connection, _unlocked(connection, server_id), lambda before: set(update(before)))
 
 
 Map(
@@ -57,7 +47,7 @@ Map(
     writes="compute:server-metadata:write",
     word="metadata",
     schema=METADATA,
-    read=lambda server_id: _read(server_id).metadata,
+    find=lambda connection, server_id: _row(connection, server_id).metadata,
     write=_change_metadata,
 ).put_into(compute)
 Tags(
@@ -67,10 +57,10 @@ Tags(
     writes="compute:server-tags:write",
     schema=TAG,
     most=MAX_TAGS,
-    read=lambda server_id: _read(server_id).tags,
+    find=lambda connection, server_id: _row(connection, server_id).tags,
     write=_change_tags,
     missing=lambda tag, server_id: NotFoundError(f"Server {server_id} has no tag '{tag}'"),
     full=f"The number of tags exceeded the per-server limit {MAX_TAGS}",
     again=204,
-    versions=since("2.26"),
+    below=(since("2.26"),),
 ).put_into(compute)

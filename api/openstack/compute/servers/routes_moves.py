@@ -146,8 +146,7 @@ ACTIONS.update(
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/os-migrations")
-@policy.allows("compute:migrations:read")
+@compute.get("/os-migrations", "compute:migrations:read")
 def list_migrations() -> Answer:
     names = {"host", "status", "source_compute", "migration_type", "hidden", "instance_uuid"}
     paged = microversion() >= (2, 59)
@@ -220,34 +219,26 @@ def _under_way(connection: Connection, server_id: str) -> list[Record]:
     return migration_records.under_way(connection, row.uuid)
 
 
-@compute.get("/servers/<server_id>/migrations")
-@policy.allows("compute:migrations:read")
-@since("2.23")
+@compute.get("/servers/<server_id>/migrations", "compute:migrations:read", since("2.23"))
 def list_server_migrations(server_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"migrations": [_live(row) for row in _under_way(connection, server_id)]}, 200
 
 
-@compute.get("/servers/<server_id>/migrations/<migration_id>")
-@policy.allows("compute:migrations:read")
-@since("2.23")
+@compute.get("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:read", since("2.23"))
 def show_server_migration(server_id: str, migration_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"migration": _live(_one(_under_way(connection, server_id), server_id, migration_id))}, 200
 
 
-@compute.delete("/servers/<server_id>/migrations/<migration_id>")
-@policy.allows("compute:migrations:change")
-@since("2.24")
+@compute.delete("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:change", since("2.24"))
 def abort_server_migration(server_id: str, migration_id: str) -> Answer:
     with writing_ledger() as connection:
         _one(_under_way(connection, server_id), server_id, migration_id)
     raise BadRequestError("A live migration that is under way cannot be aborted here.")
 
 
-@compute.post("/servers/<server_id>/migrations/<migration_id>/action")
-@policy.allows("compute:migrations:change")
-@since("2.22")
+@compute.post("/servers/<server_id>/migrations/<migration_id>/action", "compute:migrations:change", since("2.22"))
 def force_server_migration(server_id: str, migration_id: str) -> Answer:
     validation.body(of("force_complete", FORCE_COMPLETE))
     with writing_ledger() as connection:

@@ -12,7 +12,6 @@ from flask import Response, request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
 
-from ....web import policy
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
 from ....web.errors import BadRequestError, in_words
@@ -35,14 +34,12 @@ def _record(server_id: str, deleted: bool = False) -> Record:
         return server_listing.load(connection, [row.id])[0]
 
 
-@compute.get("/servers/<server_id>/ips")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/ips", "compute:server-parts:read")
 def list_ips(server_id: str) -> Answer:
     return {"addresses": views_servers.addresses(_record(server_id)["nics"], extended=False)}, 200
 
 
-@compute.get("/servers/<server_id>/ips/<network>")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/ips/<network>", "compute:server-parts:read")
 def show_ips(server_id: str, network: str) -> Answer:
     addresses = views_servers.addresses(_record(server_id)["nics"], extended=False)
     if network not in addresses:
@@ -50,8 +47,7 @@ def show_ips(server_id: str, network: str) -> Answer:
     return {network: addresses[network]}, 200
 
 
-@compute.get("/servers/<server_id>/os-security-groups")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/os-security-groups", "compute:server-parts:read")
 def list_groups_of_server(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
@@ -62,8 +58,7 @@ def list_groups_of_server(server_id: str) -> Answer:
 # --- what was done
 
 
-@compute.get("/servers/<server_id>/os-instance-actions")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/os-instance-actions", "compute:server-parts:read")
 def list_actions(server_id: str) -> Answer:
     version = microversion()
     paged = version >= (2, 58)
@@ -87,8 +82,7 @@ def list_actions(server_id: str) -> Answer:
     return body, 200
 
 
-@compute.get("/servers/<server_id>/os-instance-actions/<asked_id>")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/os-instance-actions/<asked_id>", "compute:server-parts:read")
 def show_action(server_id: str, asked_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
@@ -105,8 +99,7 @@ def show_action(server_id: str, asked_id: str) -> Answer:
 # --- the rest
 
 
-@compute.get("/servers/<server_id>/diagnostics")
-@policy.allows("compute:server-diagnostics")
+@compute.get("/servers/<server_id>/diagnostics", "compute:server-diagnostics")
 def show_diagnostics(server_id: str) -> Answer:
     record = _record(server_id)
     if record["vm_state"] != ACTIVE:
@@ -116,16 +109,14 @@ def show_diagnostics(server_id: str) -> Answer:
     return views_parts.diagnostics(record, microversion(), int(time.time())), 200
 
 
-@compute.get("/servers/<server_id>/os-server-password")
-@policy.allows("compute:server-parts:read")
+@compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read")
 def show_password(server_id: str) -> Answer:
     """What the guest encrypted and left here: none does."""
     _record(server_id)
     return {"password": ""}, 200
 
 
-@compute.delete("/servers/<server_id>/os-server-password")
-@policy.allows("compute:server-parts:write")
+@compute.delete("/servers/<server_id>/os-server-password", "compute:server-parts:write")
 def clear_password(server_id: str) -> Response:
     _record(server_id)
     return Response(status=204)

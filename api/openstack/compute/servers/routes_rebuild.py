@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ....web import policy, validation
+from ....web import validation
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
@@ -36,7 +36,7 @@ from ..blueprint import compute
 from ..microversions import Version, microversion, since
 from . import requests as server_requests
 from . import views as views_servers
-from .routes_actions import ACTIONS, Action, begin
+from .routes_actions import ACTIONS, Action, begin, power
 from .routes_servers import refusals_as_bad_requests, shown
 from .schemas import ADDRESS, BOOLEAN, DISK_CONFIG, HOSTNAME, MAX_USER_DATA, METADATA, OPTIONAL_NAME, PERSONALITY, TRUE
 
@@ -149,10 +149,6 @@ def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Cal
     return {"adminPass": value["adminPass"]}, 200
 
 
-def _unrescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    begin(connection, "unrescue", row, caller)
-
-
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
@@ -180,13 +176,11 @@ def _console(connection: Connection, row: InstanceRow, value: Record, caller: Ca
 def _unavailable(row: InstanceRow, kind: str) -> Exception:
     """Nothing here leads a browser to a guest; playbooks/attach.yml tells who runs the hosts how to get there."""
     if row.host is None:
-        return ConflictError("InstanceRow not yet ready")
+        return ConflictError("Instance not yet ready")
     return BadRequestError(f"Unavailable console type {kind}.")
 
 
-@compute.post("/servers/<server_id>/remote-consoles")
-@policy.allows("compute:server-consoles")
-@since("2.6")
+@compute.post("/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"))
 def create_remote_console(server_id: str) -> Answer:
     asked = validation.body(REMOTE_CONSOLE)["remote_console"]
     with reading_ledger() as connection:
@@ -201,7 +195,7 @@ ACTIONS.update(
     {
         "rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild, _with_password),
         "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
-        "unrescue": Action("compute:servers:unrescue", {}, _unrescue),
+        "unrescue": Action("compute:servers:unrescue", {}, power("unrescue")),
         "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
         "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password),
         **{

@@ -53,8 +53,7 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-@compute.post("/servers")
-@policy.allows("compute:servers:create")
+@compute.post("/servers", "compute:servers:create")
 def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     caller = current()
     asked = server_requests.parse(validation.body(schemas_servers.create(microversion())))
@@ -86,14 +85,12 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     return server, 202, {"Location": looking.href("servers", made.uuids[0])}
 
 
-@compute.get("/servers")
-@policy.allows("compute:servers:index")
+@compute.get("/servers", "compute:servers:index")
 def list_servers() -> Answer:
     return _list(views_servers.brief)
 
 
-@compute.get("/servers/detail")
-@policy.allows("compute:servers:detail")
+@compute.get("/servers/detail", "compute:servers:detail")
 def list_servers_in_detail() -> Answer:
     return _list(views_servers.detail)
 
@@ -111,8 +108,7 @@ def _list(view: t.Callable[[Record, Lens], Body]) -> Answer:
     return body("servers", [view(record, looking) for record in records], records[-1]["uuid"] if more else None), 200
 
 
-@compute.get("/servers/<server_id>")
-@policy.allows("compute:servers:show")
+@compute.get("/servers/<server_id>", "compute:servers:show")
 def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
@@ -135,8 +131,7 @@ def shown(
     return shown_body
 
 
-@compute.put("/servers/<server_id>")
-@policy.allows("compute:servers:update")
+@compute.put("/servers/<server_id>", "compute:servers:update")
 def update_server(server_id: str) -> Answer:
     caller = current()
     asked = validation.body(schemas_servers.update(microversion()))["server"]
@@ -148,8 +143,7 @@ def update_server(server_id: str) -> Answer:
         return {"server": shown(connection, row, caller, views_servers.changed)}, 200
 
 
-@compute.delete("/servers/<server_id>")
-@policy.allows("compute:servers:delete")
+@compute.delete("/servers/<server_id>", "compute:servers:delete")
 def delete_server(server_id: str) -> Response:
     caller = current()
     with writing_ledger() as connection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web.bodies import Body, Record
+from ....web.bodies import Body, Record, same
 from ....web.host_names import host_id
 from ....web.times import precise
 from ..microversions import Version
@@ -17,8 +17,7 @@ from ..microversions import Version
 def security_group(group: Record) -> Body:
     return {
         "id": group["uuid"],
-        "name": group["name"],
-        "description": group["description"],
+        **same(group, "name", "description"),
         "tenant_id": group["project_id"],
         "rules": [_rule(rule, group) for rule in group["rules"] if rule["direction"] == "ingress"],
     }
@@ -62,8 +61,7 @@ def action(record: Record, row: InstanceRow, version: Version) -> Body:
     body: Body = {
         "action": record["action"],
         "instance_uuid": row.uuid,
-        "request_id": record["request_id"],
-        "user_id": record["user_id"],
+        **same(record, "request_id", "user_id"),
         "project_id": record["project_id"] or row.project_id,
         "start_time": precise(record["started_at"]),
         "message": "Error" if record["message"] else None,
