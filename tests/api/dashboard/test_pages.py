@@ -15,7 +15,6 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.dashboard import files, rendering, session
 from tests.api import scenes, seeds
@@ -418,10 +417,9 @@ def test_members_of_one_project_do_not_see_the_others_quota(api: seeds.Api, scen
 
 def test_a_deleted_instance_is_shown_as_such(api: seeds.Api, scene: scenes.Scene) -> None:
     table = tables.instance
-    with transaction(api.engine) as connection:
-        connection.execute(
-            sa.update(table).where(table.c.uuid == scene.web).values(deleted=table.c.id, vm_state="deleted", host=None)
-        )
+    api.write(
+        sa.update(table).where(table.c.uuid == scene.web).values(deleted=table.c.id, vm_state="deleted", host=None)
+    )
     visitor = Visitor(api, "demo")
     page = visitor.get(f"/instances/{scene.web}")
     assert "deleted" in page.words and page.actions == {"/logout"}
