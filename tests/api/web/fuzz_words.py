@@ -68,6 +68,7 @@ RAW = (
 )
 SEGMENTS: tuple[str, ...] = (*CORPUS["segments"], "x" * 3000, "9" * 30, SOMETHING)
 QUERIES: tuple[str, ...] = tuple(CORPUS["queries"])
+EC2_WORDS: tuple[str, ...] = tuple(CORPUS["ec2"])
 BODIES: dict[str, list[t.Any]] = CORPUS["bodies"]
 HEADERS: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
     (name, (*values, LONG[name]) if name in LONG else tuple(values)) for name, values in CORPUS["headers"].items()
