@@ -170,5 +170,4 @@ def add_event(api: seeds.Api, job_id: str, **values: t.Any) -> int:
 
 
 def end_job(api: seeds.Api, job_id: str, state: str = "succeeded") -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(job).where(job.c.id == job_id).values(state=state, finished_at=time.time()))
+    api.write(sa.update(job).where(job.c.id == job_id).values(state=state, finished_at=time.time()))

@@ -17,7 +17,7 @@ import typing as t
 import boto3
 import botocore.exceptions
 
-from .cloud import LOGIN, ROOT, Cloud
+from .cloud import ROOT, Cloud, answer_of, play_result, said
 from .report import Report, Skipped
 
 LOGIN_FILE = "ec2rc"
@@ -38,15 +38,7 @@ class Aws:
         return done.stdout.strip()
 
     def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["aws", "ec2", *words],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        return said(["aws", "ec2", *words], TIMEOUT, self._environment)
 
     def json(self, *words: str) -> t.Any:
         return json.loads(self(*words, "--output", "json"))
@@ -81,35 +73,8 @@ def key_file(cloud: Cloud, name: str, private: str) -> pathlib.Path:
 
 def ssh(cloud: Cloud, uuid: str, key: pathlib.Path, *command: str) -> str:
     """What `command` says in the guest, logged in with that key and no other."""
-    deadline = time.monotonic() + LOGIN
-    while True:
-        done = subprocess.run(
-            [
-                "ssh",
-                "-F",
-                str(cloud.home / "ssh_config"),
-                "-o",
-                "BatchMode=yes",
-                "-o",
-                "IdentitiesOnly=yes",
-                "-o",
-                "IdentityFile=none",
-                "-i",
-                str(key),
-                uuid,
-                *command,
-            ],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=LOGIN,
-            check=False,
-        )
-        if done.returncode == 0:
-            return done.stdout.strip()
-        if time.monotonic() > deadline:
-            raise AssertionError(f"no answer over ssh: {done.stderr.strip()}")
-        time.sleep(1)
+    only_key = ["-o", "IdentitiesOnly=yes", "-o", "IdentityFile=none", "-i", str(key)]
+    return answer_of(["ssh", "-F", str(cloud.home / "ssh_config"), "-o", "BatchMode=yes", *only_key, uuid, *command])
 
 
 def command(report: Report, cloud: Cloud) -> None:
@@ -299,25 +264,13 @@ def collection(report: Report, cloud: Cloud) -> None:
     part, name = "amazon.aws", f"web-amazon-{secrets.token_hex(2)}"
 
     def play(state: str) -> dict[str, t.Any]:
-        variables = json.dumps({"instance_name": name, "instance_state": state})
         environment = {
             **cloud.environment(LOGIN_FILE),
             "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
             "ANSIBLE_COLLECTIONS_PATH": os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".cache/collections")),
         }
-        done = subprocess.run(
-            ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
-            env=environment,
-            cwd=ROOT,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2 * TIMEOUT,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
-        return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))
+        variables = {"instance_name": name, "instance_state": state}
+        return play_result(PLAYBOOK, variables, 2 * TIMEOUT, environment)
 
     with report.step(part, "amazon.aws.ec2_instance: running"):
         made = play("running")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -26,6 +27,43 @@ START = 600.0  # seconds, for a lab from nothing
 STOP = 60.0
 LOGIN = 120.0  # seconds that a guest under emulation may take to answer over ssh
 EXPORT = re.compile(r"^export (\w+)='?([^'\n]*)'?$", re.MULTILINE)
+
+
+def said(
+    command: t.Sequence[str], timeout: float, environment: t.Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command that ended within `timeout` seconds, with what it said."""
+    return subprocess.run(
+        command,
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def answer_of(ssh: t.Sequence[str]) -> str:
+    """What an ssh command says, tried until the guest answers. Raises AssertionError after LOGIN seconds."""
+    deadline = time.monotonic() + LOGIN
+    while (done := said(ssh, LOGIN)).returncode:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no answer over ssh: {done.stderr.strip()}")
+        time.sleep(1)
+    return done.stdout.strip()
+
+
+def play_result(
+    playbook: pathlib.Path, variables: t.Mapping[str, str], timeout: float, environment: t.Mapping[str, str]
+) -> dict[str, t.Any]:
+    """What a playbook tells as its RESULT."""
+    command = ["ansible-playbook", "-i", "localhost,", "-e", json.dumps(variables), str(playbook)]
+    done = said(command, timeout, environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
+    return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,21 +100,7 @@ class Cloud:
 
     def ssh(self, uuid: str, *command: str) -> str:
         """What `command` says in the guest, as soon as that answers."""
-        deadline = time.monotonic() + LOGIN
-        while True:
-            done = subprocess.run(
-                ["ssh", "-F", str(self.home / "ssh_config"), "-o", "BatchMode=yes", uuid, *command],
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=LOGIN,
-                check=False,
-            )
-            if done.returncode == 0:
-                return done.stdout.strip()
-            if time.monotonic() > deadline:
-                raise AssertionError(f"no answer over ssh: {done.stderr.strip()}")
-            time.sleep(1)
+        return answer_of(["ssh", "-F", str(self.home / "ssh_config"), "-o", "BatchMode=yes", uuid, *command])
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import subprocess
 import time
 import typing as t
 
-from .cloud import Cloud
+from .cloud import Cloud, said
 from .report import Report, Skipped
 
 TIMEOUT = 300.0  # seconds
@@ -31,15 +31,7 @@ class Shell:
         return done.stdout.strip()
 
     def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["openstack", *self._options, *words],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        return said(["openstack", *self._options, *words], TIMEOUT, self._environment)
 
     def json(self, *words: str) -> t.Any:
         return json.loads(self(*words, "-f", "json"))

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import secrets
-import subprocess
 import typing as t
 
-from .cloud import ROOT, Cloud
+from .cloud import ROOT, Cloud, play_result
 from .command import login
 from .report import Report, Skipped
 
@@ -64,20 +62,9 @@ def ansible(report: Report, cloud: Cloud) -> None:
     found: dict[str, t.Any] = {}
 
     def play(state: str) -> dict[str, t.Any]:
-        variables = json.dumps({"server_name": name, "server_state": state})
-        done = subprocess.run(
-            ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
-            env={**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"},
-            cwd=ROOT,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2 * TIMEOUT,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
-        return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))
+        variables = {"server_name": name, "server_state": state}
+        environment = {**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
+        return play_result(PLAYBOOK, variables, 2 * TIMEOUT, environment)
 
     with report.step(part, "openstack.cloud.server: present"):
         made = play("present")

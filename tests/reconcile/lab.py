@@ -14,7 +14,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from tests.support.cloud import Cloud, sqlite
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HYPERVISORS = ROOT / "tests/molecule/shared/hypervisors"
@@ -27,13 +27,13 @@ class Failed(Exception):
     """A playbook did not do what it was to do."""
 
 
-class Lab:
+class Lab(Cloud):
     """`home` is NOVALITE_HOME, `inventory` what ansible-playbook is given."""
 
     def __init__(self, home: str, inventory: str) -> None:
         self.home = pathlib.Path(home)
+        super().__init__(sqlite(self.home))
         self._inventory = inventory
-        self.engine = open_ledger(home)
         self.environment = {**os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
 
     def command(self, playbook: str, *arguments: str, **variables: t.Any) -> list[str]:
@@ -67,15 +67,6 @@ class Lab:
         if check and done.returncode:
             raise Failed(f"{host}: {script}\nended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
-
-    def rows(self, query: t.Any) -> list[t.Any]:
-        with transaction(self.engine) as connection:
-            return list(connection.execute(query).all())
-
-    def write(self, *statements: t.Any) -> None:
-        with transaction(self.engine) as connection:
-            for statement in statements:
-                connection.execute(statement)
 
     def insert_like(self, table: sa.Table, example: t.Any, **other: t.Any) -> None:
         """Insert a row like `example`, with some `other` values."""

@@ -11,18 +11,15 @@ Over a lab that is prepared (tools/lab up, or the molecule scenario `reconcile`)
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import sys
 import time
 import typing as t
 
 import sqlalchemy as sa
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from tests.reconcile.lab import Lab, Row
 
 SHOP = "shop"
@@ -36,17 +33,8 @@ class Wrong(Exception):
     """The ledger that was made again is not the one that was lost."""
 
 
-def run(lab: Lab, module_name: str, **args: t.Any) -> Row:
-    """Run a controller module over the lab's ledger."""
-    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(args)
-    if validated.error_messages:
-        raise Wrong(f"{module_name}: {validated.error_messages}")
-    return run_operation(operation_of(module_name), {**validated.validated_parameters, "home": str(lab.home)}, False)
-
-
 def servers_of(lab: Lab) -> list[Row]:
-    return t.cast("list[Row]", run(lab, "server_info", all_projects=True)["servers"])
+    return t.cast("list[Row]", lab.run("server_info", all_projects=True)["servers"])
 
 
 def volumes_of(lab: Lab) -> list[t.Any]:
@@ -56,17 +44,16 @@ def volumes_of(lab: Lab) -> list[t.Any]:
 def prepare(lab: Lab) -> None:
     """Two projects with guests on a shared network and one of their own, groups that name each other, two volumes; and
     a domain that was adopted."""
-    run(lab, "project", projects=[{"name": SHOP, "quotas": {"cores": 7}}])
-    run(
-        lab,
+    lab.run("project", projects=[{"name": SHOP, "quotas": {"cores": 7}}])
+    lab.run(
         "network",
         project=SHOP,
         networks=[{"name": "inner", "cidr": "10.77.0.0/24", "isolated": True, "reserved": ["10.77.0.2-10.77.0.9"]}],
     )
     key = (lab.home / "lab/test_key.pub").read_text().strip()
-    run(lab, "keypair", project=SHOP, keypairs=[{"name": "till", "public_key": key}])
+    lab.run("keypair", project=SHOP, keypairs=[{"name": "till", "public_key": key}])
     rules = [{"protocol": "tcp", "port_min": 80, "port_max": 80}, {"protocol": "icmp", "remote_group": SHOP}]
-    run(lab, "security_group", project=SHOP, security_groups=[{"name": SHOP, "rules": rules}])
+    lab.run("security_group", project=SHOP, security_groups=[{"name": SHOP, "rules": rules}])
     common = {"flavor": "m1.nano", "image": "ami-tiny"}
     lab.play("launch.yml", server="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
     lab.play(
@@ -137,7 +124,7 @@ def prove(lab: Lab) -> None:
     common = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test"}
     unchanged(lab.play("launch.yml", server="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
     lab.play("launch.yml", server="next", **common)
-    [new] = run(lab, "server_info", names=["next"])["servers"]
+    [new] = lab.run("server_info", names=["next"])["servers"]
     if new["id"] <= max(row["id"] for row in before):
         raise Wrong(f"the id {new['id']} was given again")
     if {nic["ip"] for nic in new["nics"]} & {nic["ip"] for row in before for nic in row["nics"]}:

@@ -37,7 +37,7 @@ def sqlite(home: pathlib.Path) -> str:
     return f"sqlite:///{home}/ledger.sqlite"
 
 
-def checked(module_name: str, **args: t.Any) -> Result:
+def checked(module_name: str, /, **args: t.Any) -> Result:
     """The arguments of a controller module, checked and completed as Ansible does it for a task."""
     module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(plain(args))
@@ -73,15 +73,19 @@ class Cloud:
         """Everything that is in the ledger."""
         return {table.name: self.rows(sa.select(table)) for table in tables.metadata.sorted_tables}
 
-    def run(self, name: str, *, check_mode: bool = False, **args: t.Any) -> Result:
+    def run(self, operation: str, /, *, check_mode: bool = False, **args: t.Any) -> Result:
         """Run a controller module's operation as a task does: arguments checked, one transaction."""
-        params = {**checked(name, **args), "ledger_url": self.url}
-        return run_operation(operation_of(name), params, check_mode)
+        params = {**checked(operation, **args), "ledger_url": self.url}
+        return run_operation(operation_of(operation), params, check_mode)
 
-    def operate(self, operation: str, *, check_mode: bool = False, **params: t.Any) -> Result:
+    def operate(self, operation: str, /, *, check_mode: bool = False, **params: t.Any) -> Result:
         """Run an operation with `params` as they are."""
         with transaction(self.engine, check_mode) as connection:
             return operation_of(operation)(connection, params)
+
+    def task(self, name: str, /, *, check_mode: bool = False, **args: t.Any) -> Result:
+        """Run a controller module's operation with checked arguments, over the engine that is open."""
+        return self.operate(name, check_mode=check_mode, **checked(name, **args))
 
     # --- Records as they are, whoever would have made them ---
 
@@ -160,7 +164,7 @@ class Cloud:
         with transaction(self.engine) as connection:
             (server,) = instances_by(connection, uuids=[server_uuid])
         server |= {"request": {}, "attempts": []}
-        params = {"instances": [server], "limit_to": [host], "service_down_time": SEEN_EVER}
+        params: Result = {"instances": [server], "limit_to": [host], "service_down_time": SEEN_EVER}
         placed = self.operate("scheduler", **params)["instances"]
         assert [instance["host"] for instance in placed] == [host]
         (instance,) = self.operate("fixed_ip", instances=placed)["instances"]

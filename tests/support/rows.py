@@ -41,7 +41,14 @@ def a_flavor(name: str = "m1.tiny", **columns: t.Any) -> Columns:
 def an_image(name: str = "ami-tiny", **columns: t.Any) -> Columns:
     """An image of the operator, as an instance keeps it; its own row has `created_at`, too."""
     file = {"disk_format": "qcow2", "source": "/images/tiny", "checksum": "sha256:" + "0" * 64, "size": 1000}
-    boot = {"kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0, "properties": {}}
+    boot: Columns = {
+        "kernel": None,
+        "ramdisk": None,
+        "cmdline": "",
+        "min_disk_gb": 0,
+        "min_ram_mb": 0,
+        "properties": {},
+    }
     return {"id": str(uuid.uuid4()), "name": name, **file, "virtual_size": GIB, **boot, **columns}
 
 

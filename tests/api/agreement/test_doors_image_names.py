@@ -11,9 +11,7 @@ import uuid
 import botocore.exceptions
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.modules import server as server_module
 from tests.api import conftest, ec2_door
-from tests.api.agreement.test_three_doors import run
 from tests.api.ec2_door import Door
 from tests.api.seeds import IMAGE_ID, Api
 
@@ -82,7 +80,7 @@ def by_v1(door: Door, image: str) -> bool:
     answer = door.api.client_as("demo").post("/v1/plan", json={"servers": [wanted]})
     assert answer.status_code in (200, 400, 404), answer.get_data(as_text=True)
     if answer.status_code == 200:
-        run(door.api, server_module, "server", project="demo", state="present", servers=[wanted])
+        door.api.task("server", project="demo", state="present", servers=[wanted])
     return answer.status_code == 200
 
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, plain
-from ansible_collections.novalite.cloud.plugins.modules import server, server_info
 from tests.api import ec2_door
 from tests.api.ec2.test_ec2_instances import RUN, became
 from tests.api.ec2_door import Door
@@ -21,14 +17,6 @@ from tests.api.seeds import IMAGE_ID, Api
 
 Seen = dict[str, t.Any]
 COMPUTE = "/compute/v2.1/servers"
-
-
-def run(api: Api, module: t.Any, name: str, **params: t.Any) -> Seen:
-    """The module's operation, as a playbook's task runs it."""
-    checked = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(params)
-    assert checked.error_messages == [], checked.error_messages
-    with transaction(api.engine) as connection:
-        return operation_of(name)(connection, plain(checked.validated_parameters))
 
 
 class Playbook:
@@ -39,10 +27,10 @@ class Playbook:
 
     def create(self, name: str) -> None:
         wanted = {"name": name, "flavor": "m1.tiny", "image": "ami-tiny", "key": "test", "metadata": {"made": "here"}}
-        run(self.api, server, "server", project="demo", state="present", servers=[wanted])
+        self.api.task("server", project="demo", state="present", servers=[wanted])
 
     def see(self, name: str) -> Seen:
-        (instance,) = run(self.api, server_info, "server_info", project="demo", names=[name])["servers"]
+        (instance,) = self.api.task("server_info", project="demo", names=[name])["servers"]
         return {
             "uuid": instance["uuid"],
             "state": instance["vm_state"],
@@ -55,7 +43,7 @@ class Playbook:
         }
 
     def delete(self, name: str) -> None:
-        run(self.api, server, "server", project="demo", state="absent", servers=[{"name": name}])
+        self.api.task("server", project="demo", state="absent", servers=[{"name": name}])
 
 
 class OpenStack:
@@ -169,4 +157,4 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
 
 
 def _instances(api: Api) -> list[Seen]:
-    return t.cast("list[Seen]", run(api, server_info, "server_info", project="demo")["servers"])
+    return t.cast("list[Seen]", api.task("server_info", project="demo")["servers"])

@@ -32,8 +32,7 @@ FACTS = {
 
 @pytest.fixture(autouse=True)
 def hosts(api: Api) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.compute_host).values(facts=FACTS))
+    api.write(sa.update(tables.compute_host).values(facts=FACTS))
 
 
 def ask(client: FlaskClient, method: str, path: str, body: t.Any = None, status: int = 200) -> t.Any:
@@ -69,8 +68,7 @@ def rows(api: Api, table: sa.Table) -> list[Body]:
 
 def set_active(api: Api, uuid: str, **values: t.Any) -> None:
     state = {"vm_state": "active", "task_state": None, "host": "hv1", "power_state": 1, **values}
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**state))
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**state))
 
 
 def test_a_server_is_made_with_a_port_that_outlives_it(api: Api) -> None:

@@ -27,17 +27,12 @@ def at(version: str) -> dict[str, str]:
     return {"OpenStack-API-Version": f"compute {version}"}
 
 
-def rows(api: seeds.Api, query: sa.Select[t.Any]) -> list[t.Any]:
-    with api.engine.connect() as connection:
-        return list(connection.execute(query).all())
-
-
 def row(api: seeds.Api, uuid: str) -> t.Any:
-    return rows(api, sa.select(tables.instance).where(tables.instance.c.uuid == uuid))[0]
+    return api.rows(sa.select(tables.instance).where(tables.instance.c.uuid == uuid))[0]
 
 
 def jobs(api: seeds.Api) -> list[t.Any]:
-    return rows(api, sa.select(tables_jobs.job).order_by(tables_jobs.job.c.created_at))
+    return api.rows(sa.select(tables_jobs.job).order_by(tables_jobs.job.c.created_at))
 
 
 @pytest.fixture
@@ -74,13 +69,12 @@ def test_an_action_begins_with_its_job(
     api: seeds.Api, does: Does, server: str, body: t.Any, vm_state: str, task_state: str, kind: str, variables: t.Any
 ) -> None:
     table = tables.instance
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(table).values(vm_state=vm_state))
+    api.write(sa.update(table).values(vm_state=vm_state))
     assert does(body) == (202, None)
     assert row(api, server).task_state == task_state
     (job,) = jobs(api)
     assert (job.kind, job.variables) == (kind, variables)
-    (action,) = rows(api, sa.select(tables.instance_action))
+    (action,) = api.rows(sa.select(tables.instance_action))
     assert (action.action, action.request_id, action.user_id) == (kind, job.request_id, api.users["demo"])
     status, message = does(body)
     assert status == 409 and f"Cannot '{kind}' instance {server} while it is in task_state {task_state}" in message
@@ -278,7 +272,7 @@ def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: s
     assert (action["action"], action["instance_uuid"]) == ("stop", server)
     (action,) = client.get(url, headers=at("2.84")).get_json()["instanceActions"]
     assert "updated_at" in action
-    number = rows(api, sa.select(tables.instance_action.c.id))[0].id
+    number = api.rows(sa.select(tables.instance_action.c.id))[0].id
     api.insert(
         tables.instance_action_event,
         action_id=number,
@@ -288,8 +282,7 @@ def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: s
         finished_at=2,
         result="Error",
     )
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.instance_action).values(message="it would not"))
+    api.write(sa.update(tables.instance_action).values(message="it would not"))
     shown = client.get(f"{url}/{action['request_id']}").get_json()["instanceAction"]
     assert shown["message"] == "Error" and "events" not in shown
     (event,) = client.get(f"{url}/{action['request_id']}", headers=at("2.84")).get_json()["instanceAction"]["events"]

@@ -73,8 +73,7 @@ def finish(api: seeds.Api, action: str, uuid: str, **how: t.Any) -> list[str]:
 
 
 def change(api: seeds.Api, uuid: str, **values: t.Any) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
 
 
 def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does: Does, server: str) -> None:

@@ -21,13 +21,8 @@ LATEST = {"OpenStack-API-Version": "compute 2.96"}
 ClientAs = t.Callable[..., FlaskClient]
 
 
-def rows(api: seeds.Api, query: sa.Select[t.Any]) -> list[t.Any]:
-    with api.engine.connect() as connection:
-        return list(connection.execute(query).all())
-
-
 def flavor_id(api: seeds.Api, name: str = "m1.tiny") -> str:
-    return str(rows(api, sa.select(tables.flavor.c.id).where(tables.flavor.c.name == name))[0].id)
+    return str(api.rows(sa.select(tables.flavor.c.id).where(tables.flavor.c.name == name))[0].id)
 
 
 def body(api: seeds.Api, **more: t.Any) -> dict[str, t.Any]:
@@ -70,7 +65,7 @@ def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, cl
     assert set(server) == {"id", "links", "OS-DCF:diskConfig", "security_groups", "adminPass"}
     assert server["security_groups"] == [{"name": "default"}]
     assert [link["rel"] for link in server["links"]] == ["self", "bookmark"]
-    (row,) = rows(api, sa.select(tables.instance))
+    (row,) = api.rows(sa.select(tables.instance))
     assert (row.uuid, row.name, row.display_name, row.hostname) == (uuid, "web", "web", "web")
     assert (row.vm_state, row.task_state, row.key_name) == ("building", "scheduling", "test")
     assert (row.public_key, row.metadata, row.tags) == (seeds.PUBLIC_KEY, {"a": "b"}, ["a", "x"])
@@ -78,11 +73,11 @@ def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, cl
     assert (row.user_id, row.project_id) == (api.users["demo"], api.projects["demo"])
     assert base64.b64decode(row.user_data) == b"#!/bin/sh\n"
     assert row.password_hash.startswith("$6$") and server["adminPass"] not in row.password_hash
-    (job,) = rows(api, sa.select(tables_jobs.job, tables_jobs.job_instance).join(tables_jobs.job_instance))
+    (job,) = api.rows(sa.select(tables_jobs.job, tables_jobs.job_instance).join(tables_jobs.job_instance))
     assert (job.kind, job.state, job.instance_uuid) == ("launch", "queued", uuid)
     assert job.request_id == answer.headers["X-Compute-Request-Id"]
     assert server["adminPass"] not in str(job.variables)
-    (action,) = rows(api, sa.select(tables.instance_action))
+    (action,) = api.rows(sa.select(tables.instance_action))
     assert (action.action, action.user_id, action.request_id) == ("create", api.users["demo"], job.request_id)
 
 
@@ -92,7 +87,7 @@ def test_the_password_that_is_answered_is_the_one_that_is_hashed(api: seeds.Api,
     for more in ({}, {"adminPass": "s3cret word"}):
         password = posted(api, client_as("demo"), **more)["adminPass"]
         assert more.get("adminPass", password) == password and len(password) >= 11
-        kept = rows(api, sa.select(tables.instance.c.password_hash).order_by(tables.instance.c.id.desc()))[0][0]
+        kept = api.rows(sa.select(tables.instance.c.password_hash).order_by(tables.instance.c.id.desc()))[0][0]
         scheme, rounds_or_salt, *rest = kept.split("$")[1:]
         salt = f"{rounds_or_salt}${rest[0]}" if rounds_or_salt.startswith("rounds=") else rounds_or_salt
         again = subprocess.run(
@@ -109,30 +104,30 @@ def test_several_servers_are_numbered_and_share_a_reservation(api: seeds.Api, cl
     answer = client_as("demo").post(SERVERS, json=body(api, max_count="3", return_reservation_id=True))
     assert answer.status_code == 202
     reservation = answer.get_json()["reservation_id"]
-    made = rows(api, sa.select(tables.instance).order_by(tables.instance.c.id))
+    made = api.rows(sa.select(tables.instance).order_by(tables.instance.c.id))
     assert [(row.display_name, row.name) for row in made] == [(f"web-{n}", f"web-{n}") for n in (1, 2, 3)]
     assert {row.reservation_id for row in made} == {reservation}
-    assert len(rows(api, sa.select(tables_jobs.job))) == 1
+    assert len(api.rows(sa.select(tables_jobs.job))) == 1
 
 
 def test_as_many_as_the_quota_allows_are_made(api: seeds.Api, client_as: ClientAs) -> None:
     client = client_as("demo")
     assert client.post(SERVERS, json=body(api, max_count=8)).status_code == 202
     assert client.post(SERVERS, json=body(api, min_count=1, max_count=5)).status_code == 202
-    assert len(rows(api, sa.select(tables.instance))) == 10
+    assert len(api.rows(sa.select(tables.instance))) == 10
     answer = client.post(SERVERS, json=body(api, min_count=1, max_count=5))
     assert answer.status_code == 403
     assert answer.get_json()["forbidden"]["message"] == (
         "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"
     )
-    assert len(rows(api, sa.select(tables.instance))) == 10
+    assert len(api.rows(sa.select(tables.instance))) == 10
 
 
 def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.Api, client_as: ClientAs) -> None:
     client = client_as("demo")
     for name in ("Web Server_1 ä", "web server-1 a", "Web Server_1 ä", "日本", "日本", "-._", "x" * 255):
         posted(api, client, name=name)
-    made = rows(api, sa.select(tables.instance).order_by(tables.instance.c.id))
+    made = api.rows(sa.select(tables.instance).order_by(tables.instance.c.id))
     assert [row.display_name for row in made][:3] == ["Web Server_1 ä", "web server-1 a", "Web Server_1 ä"]
     handles = [row.name for row in made]
     assert handles[0] == "web-server-1-a" and handles[1].startswith("web-server-1-a-")
@@ -198,7 +193,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
     ((key, fault),) = answer.get_json().items()
     assert (key, fault["code"]) == ({400: "badRequest", 403: "forbidden"}[status], status)
     assert message in fault["message"]
-    assert not rows(api, sa.select(tables.instance)) and not rows(api, sa.select(tables_jobs.job))
+    assert not api.rows(sa.select(tables.instance)) and not api.rows(sa.select(tables_jobs.job))
 
 
 def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, client_as: ClientAs) -> None:
@@ -206,12 +201,12 @@ def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, clien
     headers = {"OpenStack-API-Version": "compute 2.37"}
     assert client.post(SERVERS, json=body(api), headers=headers).status_code == 400
     assert client.post(SERVERS, json=body(api, networks="none"), headers=headers).status_code == 202
-    assert not rows(api, sa.select(tables.vif))
+    assert not api.rows(sa.select(tables.vif))
 
 
 def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs) -> None:
     api.run("network", networks=[{"name": "second", "cidr": "10.30.0.0/24", "bridge": "br30"}], project="demo")
-    (second,) = rows(api, sa.select(tables.network).where(tables.network.c.name == "second"))
+    (second,) = api.rows(sa.select(tables.network).where(tables.network.c.name == "second"))
     client = client_as("demo")
     answer = client.post(SERVERS, json=body(api))
     assert answer.status_code == 409
@@ -236,7 +231,7 @@ def test_groups_are_named_or_given_by_id(api: seeds.Api, client_as: ClientAs) ->
     groups = [{"name": "web"}, {"name": db}, {"name": "web"}]
     server = posted(api, client_as("demo"), security_groups=groups)
     assert server["security_groups"] == groups
-    links = rows(api, sa.select(tables.instance_security_group.c.group_id))
+    links = api.rows(sa.select(tables.instance_security_group.c.group_id))
     assert sorted(link.group_id for link in links) == sorted(ids.values()) and foreign not in ids.values()
     assert client_as("demo").post(SERVERS, json=body(api, security_groups=[{"name": "f" * 36}])).status_code == 400
 
@@ -248,7 +243,7 @@ def test_hints_are_kept_under_both_names(api: seeds.Api, client_as: ClientAs, ke
     foreign = api.instance("alt", "theirs")
     asked = {**body(api), key: {"different_host": [first, foreign], "mine": "x", "host": "hv2"}}
     assert client.post(SERVERS, json=asked).status_code == 202
-    details = rows(api, sa.select(tables.instance_action.c.details).order_by(tables.instance_action.c.id.desc()))[0][0]
+    details = api.rows(sa.select(tables.instance_action.c.details).order_by(tables.instance_action.c.id.desc()))[0][0]
     assert details["hints"] == {"different_host": [first], "mine": "x"}
     unknown = {**body(api), key: {"group": "11111111-1111-1111-1111-111111111111"}}
     assert client.post(SERVERS, json=unknown).status_code == 400
@@ -263,7 +258,7 @@ def test_an_administrator_names_the_host(api: seeds.Api, client_as: ClientAs) ->
         ({"hypervisor_hostname": "hv2", "networks": "auto"}, LATEST),
     ):
         assert client.post(SERVERS, json=body(api, **more), headers=headers).status_code == 202
-    kept = rows(api, sa.select(tables.instance_action.c.details))
+    kept = api.rows(sa.select(tables.instance_action.c.details))
     assert [action.details["hints"] for action in kept] == [{"host": "hv2"}] * 4
     assert client.post(SERVERS, json=body(api, availability_zone="nova:nosuch")).status_code == 400
     wrong = body(api, host="hv1", hypervisor_hostname="hv2", networks="auto")
@@ -273,7 +268,7 @@ def test_an_administrator_names_the_host(api: seeds.Api, client_as: ClientAs) ->
 def test_a_host_name_of_ones_own(api: seeds.Api, client_as: ClientAs) -> None:
     asked = body(api, name="x y", hostname="Mail", networks="auto")
     assert client_as("demo").post(SERVERS, json=asked, headers=LATEST).status_code == 202
-    (row,) = rows(api, sa.select(tables.instance))
+    (row,) = api.rows(sa.select(tables.instance))
     assert (row.name, row.hostname) == ("x-y", "mail")
 
 
@@ -296,16 +291,16 @@ def test_a_server_that_is_being_built_is_deleted(api: seeds.Api, client_as: Clie
     server = client.get(f"{SERVERS}/{uuid}").get_json()["server"]
     assert (server["status"], server["OS-EXT-STS:task_state"]) == ("BUILD", "deleting")
     assert client.delete(f"{SERVERS}/{uuid}").status_code == 204
-    jobs = rows(api, sa.select(tables_jobs.job.c.kind).order_by(tables_jobs.job.c.created_at))
+    jobs = api.rows(sa.select(tables_jobs.job.c.kind).order_by(tables_jobs.job.c.created_at))
     assert [job.kind for job in jobs] == ["launch", "terminate"]  # asked for twice, done once
-    actions = rows(api, sa.select(tables.instance_action).order_by(tables.instance_action.c.id))
+    actions = api.rows(sa.select(tables.instance_action).order_by(tables.instance_action.c.id))
     assert [(action.action, action.finished_at is None) for action in actions] == [("create", False), ("delete", True)]
 
 
 def test_a_deletion_that_failed_is_tried_again(api: seeds.Api, client_as: ClientAs) -> None:
     uuid = api.instance("demo", "web", host="hv1", task_state="deleting")
     assert client_as("demo").delete(f"{SERVERS}/{uuid}").status_code == 204
-    assert [job.kind for job in rows(api, sa.select(tables_jobs.job.c.kind))] == ["terminate"]
+    assert [job.kind for job in api.rows(sa.select(tables_jobs.job.c.kind))] == ["terminate"]
 
 
 def test_what_is_gone_or_foreign_is_not_found(api: seeds.Api, client_as: ClientAs) -> None:

@@ -26,21 +26,15 @@ def at(version: str) -> dict[str, str]:
     return {"OpenStack-API-Version": f"compute {version}"}
 
 
-def rows(api: seeds.Api, query: sa.Select[t.Any]) -> list[t.Any]:
-    with api.engine.connect() as connection:
-        return list(connection.execute(query).all())
-
-
 def flavor_id(api: seeds.Api, name: str) -> str:
-    (row,) = rows(api, sa.select(tables.flavor).where(tables.flavor.c.name == name))
+    (row,) = api.rows(sa.select(tables.flavor).where(tables.flavor.c.name == name))
     return row.flavorid or str(row.id)
 
 
 @pytest.fixture
 def server(api: seeds.Api) -> str:
     uuid = api.instance("demo", "web", host="hv1")
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.compute_host).values(up=False))
+    api.write(sa.update(tables.compute_host).values(up=False))
     return uuid
 
 
@@ -56,8 +50,7 @@ def does(server: str, client_as: ClientAs) -> Does:
 
 
 def change(api: seeds.Api, uuid: str, **values: t.Any) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
 
 
 def status(client_as: ClientAs, server: str) -> str:
@@ -68,23 +61,21 @@ def test_a_resize_waits_for_a_word(api: seeds.Api, server: str, does: Does, clie
     wanted = flavor_id(api, "m1.small")
     assert does({"resize": {"flavorRef": wanted, "OS-DCF:diskConfig": "AUTO"}}) == (202, None)
     assert status(client_as, server) == "RESIZE"
-    (job,) = rows(api, sa.select(tables_jobs.job))
+    (job,) = api.rows(sa.select(tables_jobs.job))
     assert (job.kind, job.variables) == ("resize", {})
-    (move,) = rows(api, sa.select(migration))
+    (move,) = api.rows(sa.select(migration))
     assert (move.type, move.status, move.new_flavor["name"]) == ("resize", "queued", "m1.small")
     code, message = does({"resize": {"flavorRef": wanted}})
     assert (code, "task_state resize_prep" in message) == (409, True)
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(migration).values(status="finished", dest_host="hv2"))
+    api.write(sa.update(migration).values(status="finished", dest_host="hv2"))
     change(api, server, vm_state="resized", task_state=None)
     assert status(client_as, server) == "VERIFY_RESIZE"
     assert does({"revertResize": None}) == (202, None)
     assert status(client_as, server) == "REVERT_RESIZE"
     change(api, server, task_state=None)
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(migration).values(status="finished"))
+    api.write(sa.update(migration).values(status="finished"))
     assert does({"confirmResize": None})[0] == 204
-    kinds = sorted(row.kind for row in rows(api, sa.select(tables_jobs.job)))
+    kinds = sorted(row.kind for row in api.rows(sa.select(tables_jobs.job)))
     assert kinds == ["confirmResize", "resize", "revertResize"]
 
 
@@ -105,9 +96,9 @@ def test_what_members_cannot_have(does: Does, body: t.Any, version: str, status_
 
 
 def test_the_same_flavor_is_no_resize(api: seeds.Api, server: str, does: Does) -> None:
-    (row,) = rows(api, sa.select(tables.instance).where(tables.instance.c.uuid == server))
+    (row,) = api.rows(sa.select(tables.instance).where(tables.instance.c.uuid == server))
     name = row.flavor["name"]
-    (flavor,) = rows(api, sa.select(tables.flavor).where(tables.flavor.c.name == name))
+    (flavor,) = api.rows(sa.select(tables.flavor).where(tables.flavor.c.name == name))
     same = {key: getattr(flavor, key) for key in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")}
     change(api, server, flavor={**row.flavor, **same})
     answer = does({"resize": {"flavorRef": flavor_id(api, name)}})
@@ -121,7 +112,7 @@ def test_a_manager_migrates_to_where_there_is_room(api: seeds.Api, server: str, 
         assert does(body, "demo", "2.60")[0] == 403
     assert does({"evacuate": {}}, "demo", "2.14")[0] == 403
     assert does({"migrate": None}, "demo", "2.60")[0] == 202
-    assert [row.kind for row in rows(api, sa.select(tables_jobs.job))] == ["migrate"]
+    assert [row.kind for row in api.rows(sa.select(tables_jobs.job))] == ["migrate"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +144,7 @@ def test_what_administrators_may(
     shown: str,
 ) -> None:
     assert does(body, "admin", version)[0] == answer
-    (job,) = rows(api, sa.select(tables_jobs.job))
+    (job,) = api.rows(sa.select(tables_jobs.job))
     assert (job.kind, status(client_as, server)) == (kind, shown)
 
 
@@ -175,8 +166,7 @@ def test_what_is_no_request(does: Does, body: t.Any, version: str) -> None:
 
 
 def test_a_host_that_answers_is_not_evacuated(api: seeds.Api, does: Does) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.compute_host).values(up=True, last_seen_at=2**40))
+    api.write(sa.update(tables.compute_host).values(up=True, last_seen_at=2**40))
     assert does({"evacuate": {}}, "admin", "2.14") == (400, "Compute service of hv1 is still in use.")
 
 

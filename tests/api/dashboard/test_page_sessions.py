@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from api.dashboard import session
 from tests.api import scenes, seeds
-from tests.api.dashboard.test_pages import Page, Visitor, log_in
+from tests.api.dashboard.visitor import Page, Visitor, log_in
 
 # --- Sessions -------------------------------------------------------------------------------------------------------
 

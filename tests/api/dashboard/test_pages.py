@@ -5,121 +5,17 @@
 
 from __future__ import annotations
 
-import html.parser
 import re
 import typing as t
 
 import pytest
 import sqlalchemy as sa
-from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.dashboard import files, rendering, session
 from tests.api import scenes, seeds
-
-VOID = {"meta", "link", "input", "img", "br", "hr", "col"}  # and <rect/>, which is closed as XML is
-
-ELEMENTS = {
-    "html",
-    "head",
-    "meta",
-    "title",
-    "link",
-    "script",
-    "noscript",
-    "body",
-    "header",
-    "main",
-    "nav",
-    "section",
-    "div",
-    "span",
-    "p",
-    "h1",
-    "h2",
-    "h3",
-    "a",
-    "ul",
-    "li",
-    "strong",
-    "bdi",
-    "code",
-    "pre",
-    "time",
-    "svg",
-    "rect",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "form",
-    "input",
-    "label",
-    "button",
-}
-
-
-class Page(html.parser.HTMLParser):
-    """The elements of a page, with the text in each. Fails for one that is not closed, or closed twice."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.text = ""
-        self.feed(text)
-        assert self.open == [], f"not closed: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open[-1] == tag, f"</{tag}> in {self.open}"
-        self.open.pop()
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
-
-    @property
-    def words(self) -> str:
-        return " ".join(self.text.split())
-
-    @property
-    def actions(self) -> set[str]:
-        """Where the page's forms lead."""
-        return {str(form["action"]) for form in self.all("form")}
-
-
-class Visitor:
-    """A browser with a session, or without one."""
-
-    def __init__(self, api: seeds.Api, user: str | None) -> None:
-        self.client: FlaskClient = api.app.test_client()
-        if user is not None:
-            self.client.set_cookie(session.COOKIE, api.token(user))
-
-    def get(self, path: str, status: int = 200) -> Page:
-        answer = self.client.get(path)
-        assert answer.status_code == status, (path, answer.status)
-        return Page(answer.get_data(as_text=True))
-
-    def post(self, path: str, page: str = "/instances", **fields: str) -> TestResponse:
-        """Send a form as the page `page` holds it."""
-        hidden = {field["name"]: field["value"] for field in self.get(page).all("input") if field["type"] == "hidden"}
-        return self.client.post(path, data={"csrf": hidden["csrf"], **fields})
+from tests.api.dashboard.visitor import ELEMENTS, Page, Visitor
 
 
 def paths_of(scene: scenes.Scene) -> list[str]:
@@ -153,11 +49,6 @@ def paths_of_hosts(scene: scenes.Scene) -> list[str]:
         "/hosts/hv2",
         *(f"/instances/{uuid}/placement" for uuid in (scene.web, scene.failed)),
     ]
-
-
-def log_in(client: FlaskClient, **fields: str) -> TestResponse:
-    known = {"user": "demo", "password": seeds.password("demo"), "project": "", "next": "/instances"}
-    return client.post("/login", data={**known, **fields})
 
 
 # --- Pages ----------------------------------------------------------------------------------------------------------
@@ -418,10 +309,9 @@ def test_members_of_one_project_do_not_see_the_others_quota(api: seeds.Api, scen
 
 def test_a_deleted_instance_is_shown_as_such(api: seeds.Api, scene: scenes.Scene) -> None:
     table = tables.instance
-    with transaction(api.engine) as connection:
-        connection.execute(
-            sa.update(table).where(table.c.uuid == scene.web).values(deleted=table.c.id, vm_state="deleted", host=None)
-        )
+    api.write(
+        sa.update(table).where(table.c.uuid == scene.web).values(deleted=table.c.id, vm_state="deleted", host=None)
+    )
     visitor = Visitor(api, "demo")
     page = visitor.get(f"/instances/{scene.web}")
     assert "deleted" in page.words and page.actions == {"/logout"}

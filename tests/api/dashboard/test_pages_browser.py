@@ -21,7 +21,6 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from werkzeug.serving import make_server
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.v1 import streams
 from tests.api import scenes, seeds
@@ -214,12 +213,11 @@ def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: 
     expect(page.get_by_role("heading", level=1)).to_contain_text("powering-off")
     assert page.get_by_role("button", name="Stop", exact=True).count() == 0
     # the host is done: the page shows it by itself
-    with transaction(api.engine) as connection:
-        connection.execute(
-            sa.update(tables.instance)
-            .where(tables.instance.c.uuid == scene.web)
-            .values(vm_state="stopped", task_state=None, power_state=4)
-        )
+    api.write(
+        sa.update(tables.instance)
+        .where(tables.instance.c.uuid == scene.web)
+        .values(vm_state="stopped", task_state=None, power_state=4)
+    )
     expect(page.get_by_role("heading", level=1)).to_contain_text("stopped")
     expect(page.get_by_role("button", name="Start")).to_be_visible()
 
@@ -243,8 +241,7 @@ def test_a_job_shows_its_progress_as_it_happens(site: Site, api: seeds.Api, scen
     expect(rows).to_have_count(3)
     expect(rows.last).to_contain_text(f"Start {scenes.SCRIPT}")
     expect(rows.last).to_contain_text("hv2")
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(job_table).where(job_table.c.id == scene.going).values(message="2 of 3 are there"))
+    api.write(sa.update(job_table).where(job_table.c.id == scene.going).values(message="2 of 3 are there"))
     expect(page.locator("#job-message")).to_have_text("2 of 3 are there")
     assert page.evaluate("window.same") is True  # it was not loaded anew
     scenes.end_job(api, scene.going)

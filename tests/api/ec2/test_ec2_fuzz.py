@@ -29,60 +29,11 @@ from api.ec2 import ids, parameters
 from api.ec2.blueprint import ACTIONS
 from api.openstack.compute.servers import console
 from tests.api import foreign, seeds
-from tests.api.web.test_fuzz_routes import TEXTS
+from tests.api.web.fuzz_words import EC2_WORDS, TEXTS
 
 EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "2"))
 SEED = int(os.environ.get("NOVALITE_FUZZ_SEED", "1"))
 USERS = ("demo", "reader", "admin", "alt")
-WORDS = (
-    "true",
-    "false",
-    "1",
-    "5",
-    "1000",
-    "tcp",
-    "icmp",
-    "-1",
-    "22",
-    "nova",
-    "m1.tiny",
-    "ami-tiny",
-    "test",
-    "default",
-    "tag:a",
-    "tag-key",
-    "instance-id",
-    "vpc-id",
-    "group-name",
-    "*",
-    "?",
-    "\\",
-    "instance",
-    "volume",
-    "running",
-    "stop",
-    "i-00000001",
-    "i-0123456789abcdef0",
-    "vol-",
-    "sg-1",
-    "IyEvYmluL3No",
-    "10.0.0.0/8",
-    "::/0",
-    "/dev/vda",
-    "/dev/sdf",
-    "userData",
-    "groupSet",
-    "description",
-    "pem",
-    "rsa",
-    "vpc",
-    "2026-11-20T00:00:00Z",
-    "aws:x",
-    "W10=",
-    "MQ==",
-    "bnVsbA==",
-    "Zm9v",
-)
 NUMBERS = {"i": "server", "sg": "security_group", "vol": "volume", "snap": "snapshot", "ami": "image", "eni": "port"}
 
 
@@ -145,7 +96,7 @@ def test_no_request_is_our_fault(api: seeds.Api, monkeypatch: pytest.MonkeyPatch
     known = [ids.of("i", mine), ids.of("ami", seeds.IMAGE_ID), *(ids.of("sg", uuid) for uuid in groups)]
     known += [ids.of(kind, objects.ids[name]) for kind, name in NUMBERS.items() if name in objects.ids]
     known += [ids.of(kind, api.projects["demo"]) for kind in ("vpc", "rtb", "igw", "acl", "dopt")]
-    mild, wild = [*WORDS, *known * 3], [*(text[:2000] for text in TEXTS), *WORDS * 2, *known * 3]
+    mild, wild = [*EC2_WORDS, *known * 3], [*(text[:2000] for text in TEXTS), *EC2_WORDS * 2, *known * 3]
     statuses: dict[int, int] = {}
     faults = []
     client = api.app.test_client()

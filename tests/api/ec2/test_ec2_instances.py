@@ -305,8 +305,7 @@ def test_one_that_is_gone_is_shown_for_an_hour(door: Door, demo: Client) -> None
     table = tables.instance
     for ago, there in ((10, True), (4000, False)):
         gone = {"vm_state": "deleted", "deleted": table.c.id, "terminated_at": int(time.time()) - ago}
-        with transaction(door.api.engine) as connection:
-            connection.execute(sa.update(table).where(table.c.uuid == uuid).values(**gone))
+        door.api.write(sa.update(table).where(table.c.uuid == uuid).values(**gone))
         if there:
             assert described(demo, number)["State"] == {"Code": 48, "Name": "terminated"}
             (change,) = demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"]

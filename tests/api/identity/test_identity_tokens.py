@@ -261,8 +261,7 @@ def test_a_token_ends_with_what_it_rests_on(api: Api) -> None:
     with transaction(api.engine) as connection:
         users.grant_role(connection, mine, api.projects["demo"], "member")
     assert after(lambda c: c.execute(sa.update(project).values(enabled=False))) == 401
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(project).values(enabled=True))
+    api.write(sa.update(project).values(enabled=True))
     assert after(lambda c: c.execute(sa.delete(user).where(user.c.id == mine))) == 401
 
 

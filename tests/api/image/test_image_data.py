@@ -267,8 +267,7 @@ def test_an_upload_that_lost_its_image_writes_nothing(cloud: Cloud, doors: Doors
         transfer = image_states.begin(connection, number, "queued", "saving")
     assert doors.member.get(f"/images/{number}")["status"] == "saving"
     send(doors.member, number, RAW, 409)
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.image).values(updated_at=time.time() - 2 * image_states.SILENT))
+    cloud.write(sa.update(tables.image).values(updated_at=time.time() - 2 * image_states.SILENT))
     part = pathlib.Path(image_store.part_of(str(cloud.home), number, transfer))
     part.parent.mkdir(exist_ok=True)
     for path in (part, part.parent / str(uuid.uuid4())):

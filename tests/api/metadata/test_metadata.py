@@ -30,10 +30,9 @@ def web(cloud: Cloud, client: FlaskClient) -> Guest:
     cloud.host("hv1", zone="north")
     project = cloud.project("demo")
     network = cloud.network("private", "10.9.0.0/24", cidr_v6="fd00:9::/64", dns=["10.9.0.53"])
-    with transaction(cloud.engine) as connection:
-        connection.execute(
-            sa.insert(tables.security_group).values(id=1, uuid="s", project_id=project, name="default", description="")
-        )
+    cloud.write(
+        sa.insert(tables.security_group).values(id=1, uuid="s", project_id=project, name="default", description="")
+    )
     cloud.instance(
         project,
         "web",

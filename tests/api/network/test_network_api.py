@@ -353,6 +353,5 @@ def test_no_query_is_answered_with_5xx(doors: Doors, plural: str, query: dict[st
 def test_a_token_that_ran_out_is_refused(cloud: Cloud, doors: Doors) -> None:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_identity import token
 
-    with transaction(cloud.engine) as connection:
-        connection.execute(token.update().values(expires_at=time.time() - 1))
+    cloud.write(token.update().values(expires_at=time.time() - 1))
     doors.member.get("/networks", 401)

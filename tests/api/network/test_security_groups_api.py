@@ -10,7 +10,6 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.network.test_network_api import NOWHERE, error_of, make_group, rule_body
@@ -195,8 +194,7 @@ def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
     assert job["variables"] == {"project": "demo", "security_groups": [{"name": "web"}]}
     doors.member.delete(f"/security-group-rules/{rule['id']}", 204)
     assert len(doors.jobs()) == 1, "it has not begun, and will find this change, too"
-    with transaction(cloud.engine) as connection:
-        connection.execute(tables.tables_jobs.job.update().values(state="running"))
+    cloud.write(tables.tables_jobs.job.update().values(state="running"))
     doors.member.post("/security-group-rules", rule_body(group), 201)
     assert [record["state"] for record in doors.jobs()] == ["running", "queued"]
     assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"

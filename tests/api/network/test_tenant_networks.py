@@ -159,8 +159,7 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
         mine = tables.vif.c.id == both["id"]
         connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=server, position=0))
     assert error_of(doors.member.delete(f"/subnets/{six['id']}", 409)) == "SubnetInUse"
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=None, position=None))
+    cloud.write(sa.update(tables.vif).where(mine).values(instance_uuid=None, position=None))
     doors.member.delete(f"/subnets/{six['id']}", 204)  # no server has an address of it
     left = doors.member.get(f"/ports/{both['id']}")["port"]["fixed_ips"]
     assert [address["subnet_id"] for address in left] == [four["id"]]

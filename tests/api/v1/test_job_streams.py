@@ -33,10 +33,9 @@ class Message(t.NamedTuple):
 
 
 def test_what_jobs_tell_names_hosts_to_administrators_alone(api: seeds.Api, scene: scenes.Scene) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(
-            sa.update(job_table).where(job_table.c.id == scene.broken).values(result={"errors": ["hv2: unreachable"]})
-        )
+    api.write(
+        sa.update(job_table).where(job_table.c.id == scene.broken).values(result={"errors": ["hv2: unreachable"]})
+    )
     hidden = host_id(api.projects["demo"], "hv2")
     paths = (
         f"/v1/jobs/{scene.broken}",
@@ -139,8 +138,7 @@ def test_there_are_few_streams_at_once_and_each_gives_its_place_back(api: seeds.
 
 
 def test_a_run_of_several_projects_shows_no_texts_to_them(api: seeds.Api, scene: scenes.Scene) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(run).values(project_id=None))
+    api.write(sa.update(run).values(project_id=None))
     told = messages(stream(api.client_as("demo"), scene.launched).get_data(as_text=True))
     assert {message.data["text"] for message in told if message.event == "event"} == {None}
 

@@ -218,8 +218,7 @@ def test_an_unscoped_token_sees_nothing(api: seeds.Api) -> None:
 
 def test_a_ledger_that_is_out_of_order_is_not_the_askers_fault(api: seeds.Api) -> None:
     client = api.client_as("admin")
-    with transaction(api.engine) as connection:
-        connection.execute(sa.text("ALTER TABLE compute_host RENAME TO elsewhere"))
+    api.write(sa.text("ALTER TABLE compute_host RENAME TO elsewhere"))
     answer = client.get("/v1/hosts")
     assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
     assert "compute_host" not in answer.get_data(as_text=True)

@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.jobs import kinds
 from api.v1 import streams
@@ -94,8 +93,7 @@ def test_an_action_marks_its_instances_with_the_job_or_neither(api: seeds.Api, s
 
 
 def test_a_locked_instance_is_for_administrators(api: seeds.Api, scene: scenes.Scene) -> None:
-    with transaction(api.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == scene.web).values(locked=True))
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == scene.web).values(locked=True))
     stop = {"kind": "stop", "instances": [scene.web]}
     assert "locked" in refused(ask(api.client_as("demo"), stop), 409)
     assert ask(api.client_as("admin"), stop).status_code == 202

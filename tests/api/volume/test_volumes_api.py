@@ -152,15 +152,13 @@ def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> No
         volumes.finish_create(connection, number)
     doors.member.delete(f"/volumes/{number}", 202)
     assert [job["kind"] for job in doors.jobs()] == ["volume_create", "volume_delete"]
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.image).values(status="deactivated"))
+    cloud.write(sa.update(tables.image).values(status="deactivated"))
     assert "not active" in str(doors.member.post("/volumes", {"volume": {"size": 1, "imageRef": image}}, 400))
 
 
 def test_lists(cloud: Cloud, doors: Doors) -> None:
     first = made(doors.member, name="a", metadata={"k": "v"})
-    with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables_volumes.volume).values(created_at=1))
+    cloud.write(sa.update(tables_volumes.volume).values(created_at=1))
     second = made(doors.member, name="b", size=2)
     made(doors.stranger, name="c")
     for query, listed in (

@@ -242,8 +242,7 @@ def void_token(api: Api, who: str) -> t.Iterator[str | None]:
             connection.execute(sa.update(users.user).where(users.user.c.name == "admin").values(enabled=False))
     yield token
     if who == "disabled":
-        with transaction(api.engine) as connection:
-            connection.execute(sa.update(users.user).values(enabled=True))
+        api.write(sa.update(users.user).values(enabled=True))
 
 
 @pytest.mark.parametrize("name", ["reader", "demo"])

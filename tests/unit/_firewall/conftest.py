@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import pathlib
+import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply
 from tests.unit._firewall.host_model import Host
 
 
@@ -14,3 +17,15 @@ from tests.unit._firewall.host_model import Host
 def host(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Host:
     """A host of which each run reads the rules, or trusts what the one before it kept."""
     return Host(directory=tmp_path if request.param == "kept" else None)
+
+
+@pytest.fixture
+def own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Locks, and what an earlier run kept, in a directory of this test's."""
+    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]
+    monkeypatch.setitem(t.cast(dict[str, t.Any], apply.apply.__kwdefaults__), "directory", str(tmp_path / "kept"))
+
+
+@pytest.fixture(params=["nft", "legacy"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)

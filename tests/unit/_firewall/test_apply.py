@@ -5,23 +5,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import pathlib
-import socket
 import subprocess
-import sys
-import time
 import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, policy
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("own_files")]
 
 SSH = {"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
 SSH6 = {**SSH, "ethertype": "IPv6", "cidr": "fd99::/64"}
@@ -42,17 +36,6 @@ ALL_KINDS: list[dict[str, t.Any]] = [
     *({"protocol": str(number), "ethertype": "IPv6"} for number in (4, 33, 47, 50, 89, 103, 135, 136)),
     {"protocol": "tcp", "port_min": 7, "remote_group_id": 2},
 ]
-
-
-@pytest.fixture(autouse=True)
-def _own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]
-    monkeypatch.setitem(t.cast(dict[str, t.Any], apply.apply.__kwdefaults__), "directory", str(tmp_path / "kept"))
-
-
-@pytest.fixture(params=["nft", "legacy"])
-def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def request_for(rules: list[dict[str, t.Any]], **values: t.Any) -> arguments.Request:
@@ -374,70 +357,6 @@ def test_another_program_that_was_faster_is_looked_at_again(
         assert forward == ["-A FORWARD -j nova-local", *["-A FORWARD -p tcp -j ACCEPT"] * 2, "-A FORWARD -j nova-local"]
 
 
-def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.Any]]) -> subprocess.Popen[bytes]:
-    """`apply` in a process of its own, with the locks and files of `directory`."""
-    script = (
-        "import json, sys\n"
-        "from ansible_collections.novalite.cloud.plugins.module_utils import _host\n"
-        "from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments\n"
-        "directory, backend, rules = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])\n"
-        "_host.locked.__wrapped__.__defaults__ = (60.0, directory)\n"
-        "instances = [{'id': n, 'addresses': [f'10.99.1.{n}', f'fd99::{n}'], 'security_groups': [1]}\n"
-        "             for n in range(1, 60)]\n"
-        "request = arguments.Request(tuple(arguments.parse_instances(instances)),\n"
-        "                        tuple(arguments.parse_groups([{'id': 1, 'rules': rules}])), exclusive=True)\n"
-        "apply.apply(request, backend=backend, directory=directory + '/kept')\n"
-    )
-    words = ["ip", "netns", "exec", place, sys.executable, "-c", script, directory, backend, json.dumps(rules)]
-    return subprocess.Popen(words)
-
-
-@pytest.mark.parametrize("lan", [0], indirect=True)
-def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
-    wanted = [
-        [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
-    ]
-    runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
-    assert [run.wait(60) for run in runs] == [0, 0]
-    with lan.enter(lan.hypervisor):
-        ports = [
-            line.split("--dport ")[1].split()[0]
-            for line in saved(backend).splitlines()
-            if "--dport " in line and line.startswith("-A nova-sg-1")
-        ]
-    assert ports in (["22", "22"], ["80", "80"])
-
-
-@pytest.mark.parametrize("lan", [0], indirect=True)
-def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
-    both = [
-        [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
-    ]
-
-    def family_rules() -> list[str]:
-        with lan.enter(lan.hypervisor):
-            return [part for part in saved(backend).split("*filter") if part]
-
-    states: list[list[str]] = []
-    for rules in both:
-        assert _run_in(lan.hypervisor, str(tmp_path), backend, rules).wait(60) == 0
-        states.append(family_rules())
-    began = time.monotonic()
-    assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(60) == 0
-    duration = time.monotonic() - began
-    for turn in range(4):
-        process = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
-        time.sleep(duration * (0.55 + turn * 0.13))
-        process.kill()  # a command that it started may still finish
-        process.wait(60)
-        time.sleep(0.1)
-        for rule, *known in zip(family_rules(), *states):
-            assert rule in known
-    for turn in (0, 1):
-        assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(60) == 0
-        assert family_rules() == states[turn]
-
-
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_bridged_packets_are_shown_to_iptables(lan: t.Any, backend: str) -> None:
     switch = pathlib.Path(bridged.DIRECTORY, "bridge-nf-call-iptables")
@@ -457,89 +376,3 @@ def test_switches_that_stay_off_are_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "bridge-nf-call-iptables").mkdir()
     with pytest.raises(NovaliteError, match="bypass every security group"):
         bridged.ensure(wrong, directory=str(tmp_path))
-
-
-PATIENCE = 5.0  # seconds for what must arrive
-SILENCE = 0.25  # seconds for what must not
-
-
-class Wire:
-    """TCP between the namespaces of a lan."""
-
-    def __init__(self, lan: t.Any) -> None:
-        self.lan = lan
-        self.stack = contextlib.ExitStack()
-
-    def listen(self, place: str, port: int, family: int = socket.AF_INET) -> socket.socket:
-        with self.lan.enter(place):
-            server = self.stack.enter_context(socket.socket(family))
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        server.bind(("", port))
-        server.listen()
-        return server
-
-    def accept(self, server: socket.socket) -> socket.socket:
-        server.settimeout(PATIENCE)
-        return self.stack.enter_context(server.accept()[0])
-
-    def connect(self, place: str, address: str, port: int, timeout: float = PATIENCE) -> socket.socket:
-        """Raises TimeoutError when nobody answers. A refusal is another error: DROP says nothing."""
-        with self.lan.enter(place):
-            client = self.stack.enter_context(socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET))
-        client.settimeout(timeout)
-        client.connect((address, port))
-        return client
-
-    def blocked(self, place: str, address: str, port: int) -> bool:
-        try:
-            self.connect(place, address, port, timeout=SILENCE)
-        except TimeoutError:
-            return True
-        return False
-
-
-def passes(source: socket.socket, sink: socket.socket, timeout: float = PATIENCE) -> bool:
-    sink.settimeout(timeout)
-    source.sendall(b"x")
-    try:
-        return sink.recv(100) != b""
-    except TimeoutError:
-        return False
-
-
-def test_packets(lan: t.Any, backend: str) -> None:
-    guest, other = lan.hosts
-    wire = Wire(lan)
-    with wire.stack:
-        guest22 = wire.listen(guest, 22)
-        wire.listen(guest, 23)
-        wire.listen(guest, 22, socket.AF_INET6)
-        other23 = wire.listen(other, 23)
-        with lan.enter(lan.hypervisor):
-            apply.apply(request_for([SSH, SSH6]), backend=backend)
-        opened_to = wire.connect(other, "10.99.0.5", 22)
-        opened_to_end = wire.accept(guest22)
-        assert wire.blocked(other, "10.99.0.5", 23)
-        wire.connect(lan.hypervisor, "10.99.0.5", 22)
-        assert wire.blocked(lan.hypervisor, "10.99.0.5", 23)
-        wire.connect(other, "fd99::5", 22)
-        assert wire.blocked(other, "fd99::5", 23)
-        opened_by = wire.connect(guest, "10.99.0.6", 23)
-        opened_by_end = wire.accept(other23)
-        wire.connect(lan.hypervisor, "10.99.0.6", 23)  # the neighbour is no instance
-        assert passes(opened_to, opened_to_end)
-        assert passes(opened_by_end, opened_by)
-
-        # A rule that is removed cuts what it allowed, whichever end speaks first, and nothing else.
-        with lan.enter(lan.hypervisor):
-            apply.apply(request_for([{**SSH, "cidr": "10.99.0.77/32"}, SSH6]), backend=backend)
-        assert passes(opened_to_end, opened_to), "what the guest sends is not filtered"
-        assert not passes(opened_to, opened_to_end, SILENCE)
-        assert passes(opened_by_end, opened_by)
-        assert passes(opened_by, opened_by_end)
-
-        with lan.enter(lan.hypervisor):
-            apply.apply(request_for([], state="absent"), backend=backend)
-        wire.connect(other, "10.99.0.5", 23)

@@ -16,7 +16,7 @@ from tests.support.rows import DEMO, add_project
 
 
 class Run(t.Protocol):
-    def __call__(self, name: str, *, check_mode: bool = False, **args: t.Any) -> dict[str, t.Any]: ...
+    def __call__(self, operation: str, /, *, check_mode: bool = False, **args: t.Any) -> dict[str, t.Any]: ...
 
 
 @pytest.fixture

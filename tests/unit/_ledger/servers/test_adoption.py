@@ -11,7 +11,6 @@ import uuid
 
 import pytest
 import sqlalchemy as sa
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
@@ -28,13 +27,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_action import server_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
     server_security_groups,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
-from ansible_collections.novalite.cloud.plugins.modules import server_adopt as module
 
 FIRST = 0x0A140000  # of the network private, 10.20.0.0/28
 MAC = "52:54:00:12:34:56"
@@ -79,10 +76,7 @@ def release(cloud: t.Any, name: str = "db", check_mode: bool = False) -> dict[st
 
 
 def ask(cloud: t.Any, check_mode: bool, **params: t.Any) -> dict[str, t.Any]:
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(params)
-    assert validated.error_messages == []
-    with transaction(cloud.engine, check_mode) as connection:
-        return server_adopt(connection, validated.validated_parameters)
+    return t.cast("dict[str, t.Any]", cloud.task("server_adopt", check_mode=check_mode, **params))
 
 
 def cloud_id(cloud: t.Any) -> str:

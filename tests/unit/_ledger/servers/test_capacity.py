@@ -9,19 +9,12 @@ import json
 import shlex
 import typing as t
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info
 
 
 def ask(cloud: t.Any, module: t.Any, **args: t.Any) -> dict[str, t.Any]:
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC).validate(args)
-    assert validated.error_messages == []
     before = cloud.dump()
-    with transaction(cloud.engine) as connection:
-        result = operation_of(module.__name__.rpartition(".")[2])(connection, validated.validated_parameters)
+    result: dict[str, t.Any] = cloud.task(module.__name__.rpartition(".")[2], **args)
     assert cloud.dump() == before and not result["changed"]
     return result
 

@@ -9,27 +9,23 @@ import typing as t
 
 import pytest
 import sqlalchemy as sa
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.modules import server_move as module
 from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 
 pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = {"action": action, **({"servers": list(servers)} if servers else {}), **params}
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
-    assert validated.error_messages == []
-    with transaction(cloud.engine, check_mode) as connection:
-        return server_move.server_move(connection, validated.validated_parameters)
+    named = {"servers": list(servers)} if servers else {}
+    return t.cast(
+        "dict[str, t.Any]", cloud.task("server_move", check_mode=check_mode, action=action, **named, **params)
+    )
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:

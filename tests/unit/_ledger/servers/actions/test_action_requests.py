@@ -10,17 +10,14 @@ import typing as t
 
 import pytest
 import sqlalchemy as sa
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, power_states, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.power_state import power_state
-from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +27,9 @@ def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = {"action": action, **({"servers": list(servers)} if servers else {}), **params}
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
-    assert validated.error_messages == []
-    with transaction(cloud.engine, check_mode) as connection:
-        return server_action.server_action(connection, validated.validated_parameters)
+    named = {"servers": list(servers)} if servers else {}
+    asked = {"action": action, **named, **params}
+    return t.cast("dict[str, t.Any]", cloud.task("server_action", check_mode=check_mode, **asked))
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1", **values: t.Any) -> str:
