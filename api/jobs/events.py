@@ -55,7 +55,7 @@ class Reducer:
         return None
 
     def last_line(self, output: str | None) -> str | None:
-        """What a playbook that did not even begin said at last."""
+        """Return the last line of a playbook that did not even begin."""
         lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
         told = [line for line in lines if "ERROR" in line] or lines
         return self.clean(told[-1]) if told else None
@@ -112,7 +112,7 @@ class Reducer:
 
 
 def secrets_of(environment: t.Mapping[str, str]) -> list[str]:
-    """What of a run's environment must not be shown: values of variables whose names say so, passwords in URLs."""
+    """List what of a run's environment must not be shown: values of variables whose names say so, passwords in URLs."""
     found = []
     for name, value in environment.items():
         if _SECRET_NAME.search(name):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is thrown away after a while: outputs and events of old runs, old jobs, locks, DBOS's records of workflows that
+"""Removal after a while of outputs and events of old runs, old jobs, locks, DBOS's records of workflows that
 ended, uploads of images that died, and files of images that nothing needs any more."""
 
 from __future__ import annotations

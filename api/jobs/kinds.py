@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which jobs there are: each kind is one of our playbooks, with the variables that it takes from outside.
+"""The kinds of jobs: each kind is one of our playbooks, with the variables that it takes from outside.
 
 Nothing else reaches a playbook. A variable that Ansible could take for a template is refused here, and all of them are
 handed over marked as unsafe, so that it takes none for one.
@@ -161,7 +161,7 @@ def _refuse_templates(kind: str, value: t.Any) -> None:
 
 
 def _action(name: str, operation: str, description: str, playbook: str | None = None, **more: t.Any) -> Kind:
-    """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
+    """A kind that acts on instances which the caller has marked before. `operation`: on servers, if it says no more."""
     return Kind(
         name,
         playbook or f"{name}.yml",
@@ -174,7 +174,7 @@ def _action(name: str, operation: str, description: str, playbook: str | None = 
 
 
 def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any) -> Kind:
-    """What is done to volumes, snapshots or attachments that the caller has marked before; their ids say which.
+    """A kind that acts on volumes, snapshots or attachments which the caller has marked before, by their ids.
 
     `instances` are those that have the volumes: two runs never work at one instance.
     """

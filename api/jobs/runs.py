@@ -27,7 +27,7 @@ UUID_LENGTH = 36
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run is to do. DBOS keeps it, so that all attempts do the same."""
+    """Work of a run. DBOS keeps it, so that all attempts do the same."""
 
     run_id: str
     playbook: str
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run's playbook ended."""
+    """End of a run's playbook."""
 
     how: str
     message: str | None = None
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def plan_of(connection: Connection, run_id: str) -> Plan:
-    """What the run is to do. Raises NotFoundError."""
+    """Read what the run is to do. Raises NotFoundError."""
     run = run_rows.row_of(connection, run_id)
     jobs = run_rows.jobs_of(connection, run_id)
     if run is None or not jobs:
@@ -146,7 +146,7 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
 
 
 def result_of(data: t.Mapping[str, t.Any], uuids: t.Collection[str], alone: bool) -> dict[str, t.Any] | None:
-    """What of a run's data (set_stats) is a job's: of a dictionary by instance its own; the rest if it was alone."""
+    """Pick a job's part of a run's data (set_stats): of a dictionary by instance its own; the rest if it was alone."""
     found: dict[str, t.Any] = {}
     for name, value in data.items():
         if isinstance(value, dict) and value and all(isinstance(k, str) and len(k) == UUID_LENGTH for k in value):
