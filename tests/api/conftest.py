@@ -155,7 +155,7 @@ class Cloud:
             connection.execute(sa.update(table).where(table.c.uuid == uuid_).values(deleted=table.c.id))
 
     def headers(self, host: str, network: Network | str, address: str) -> dict[str, str]:
-        """What the proxy on `host` sends for a guest."""
+        """Headers that the proxy on `host` sends for a guest."""
         network_uuid = network if isinstance(network, str) else network.uuid
         return {
             signature.HOST_HEADER: host,

@@ -571,7 +571,7 @@ class Fault(t.NamedTuple):
 
 
 class Faults(logging.Handler):
-    """Where in our files the last exception that the application logged came from."""
+    """A handler that keeps where in our files the last logged exception came from."""
 
     def __init__(self) -> None:
         super().__init__()

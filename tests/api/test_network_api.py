@@ -333,7 +333,7 @@ def stored_egress(doors: Doors) -> set[tuple[str, str | None]]:
 
 
 def test_egress_is_open_until_its_rules_are_deleted(doors: Doors) -> None:
-    """What is shown and what the hosts enforce (nothing recorded: open) stay the same thing."""
+    """The rules shown and those that hosts enforce (nothing recorded: open) stay the same."""
     group = make_group(doors)["id"]
     four, six = egress_of(doors, group)
     assert stored_egress(doors) == set()

@@ -100,7 +100,7 @@ class Page(html.parser.HTMLParser):
 
     @property
     def actions(self) -> set[str]:
-        """Where the page's forms lead."""
+        """Return where the page's forms lead."""
         return {str(form["action"]) for form in self.all("form")}
 
 

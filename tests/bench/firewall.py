@@ -124,7 +124,7 @@ def groups(of: t.Iterable[Figure]) -> list[Figure]:
 
 
 def ensure(params: t.Sequence[Figure], backend: str, directory: str, **values: t.Any) -> apply.Outcome:
-    """What the module `firewall` does behind its arguments."""
+    """Do what the module `firewall` does behind its arguments."""
     request = merge.Request(tuple(policy.parse_instances(params)), tuple(policy.parse_groups(groups(params))), **values)
     return apply.apply(request, backend=backend, directory=directory)
 

@@ -65,7 +65,7 @@ def boto(cloud: Cloud) -> t.Any:
 
 
 def uuid_of(cloud: Cloud, number: str) -> str:
-    """What the other doors call the instance: its id begins with it."""
+    """Return the UUID that the other doors have for the instance: its id begins with it."""
     sdk = cloud.connect()
     found = next(server.id for server in sdk.compute.servers() if server.id.replace("-", "").startswith(number[2:]))
     sdk.close()
@@ -80,7 +80,7 @@ def key_file(cloud: Cloud, name: str, private: str) -> pathlib.Path:
 
 
 def ssh(cloud: Cloud, uuid: str, key: pathlib.Path, *command: str) -> str:
-    """What `command` says in the guest, logged in with that key and no other."""
+    """Return what `command` says in the guest, logged in with that key and no other."""
     deadline = time.monotonic() + LOGIN
     while True:
         done = subprocess.run(

@@ -61,7 +61,7 @@ class Cloud:
         )
 
     def ssh(self, uuid: str, *command: str) -> str:
-        """What `command` says in the guest, as soon as that answers."""
+        """Return what `command` says in the guest, as soon as that answers."""
         deadline = time.monotonic() + LOGIN
         while True:
             done = subprocess.run(
@@ -138,7 +138,7 @@ def _served(home: pathlib.Path, directory: pathlib.Path, arguments: t.Sequence[s
 
 
 def _answers(bind: str) -> bool:
-    """Whether an API is there and ready to work."""
+    """Tell whether an API is there and ready to work."""
     try:
         with urllib.request.urlopen(f"http://{bind}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)

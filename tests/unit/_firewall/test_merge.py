@@ -207,7 +207,7 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
 
 
 def test_nobodys_pair_changes_what_reaches_an_owner(host: Host) -> None:
-    """Whether he is among the instances of the request or not, and whoever of the two came first."""
+    """Nothing changes, whether he is among the instances of the request or not, and whoever of the two came first."""
     taker = instance(3, allowed_pairs=[{"cidr": "10.0.0.2"}], security_groups=[2])
     apply(host, instance(2))
     before = host.filter
@@ -330,7 +330,7 @@ def test_what_nothing_leads_to_any_more_keeps_its_groups() -> None:
 
 @pytest.mark.parametrize("spelling", ["-p 2", "-p igmp"])
 def test_the_order_of_what_leads_to_instances_is_no_change(spelling: str) -> None:
-    """What comes first in such a chain is, and what leads elsewhere."""
+    """A rule that comes first in such a chain is a change, and so is one that leads elsewhere."""
     head = (f"-d 224.0.0.1/32 {spelling} -j RETURN",)
     entries = [
         f"-m physdev --physdev-out tap{number} --physdev-is-bridged -g nova-inst-{number}" for number in range(4)

@@ -36,7 +36,7 @@ QUARANTINE = 600
 
 @dataclasses.dataclass
 class Pool:
-    """What the rules say about one network."""
+    """The rules' view of one network."""
 
     id: int
     name: str
@@ -73,7 +73,7 @@ class Pool:
 
 
 class Refused(Exception):
-    """What the model says no to."""
+    """The model's refusal."""
 
 
 class AddressMachine(RuleBasedStateMachine):

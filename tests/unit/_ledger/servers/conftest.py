@@ -56,7 +56,7 @@ class Cloud:
         return {table.name: self.rows(sa.select(table)) for table in tables.metadata.sorted_tables}
 
     def place(self, server_uuid: str, host: str = "hv1") -> None:
-        """What the scheduler and fixed_ip write: host, claim, the first free address of each interface."""
+        """Write what the scheduler and fixed_ip write: host, claim, the first free address of each interface."""
         with transaction(self.engine) as connection:
             row = connection.execute(sa.select(tables.instance).where(tables.instance.c.uuid == server_uuid)).one()
             host_id = connection.execute(
