@@ -29,7 +29,7 @@ VERSION = "1"
 
 
 class Steps(t.Protocol):
-    """What the steps do; a worker."""
+    """Work of the steps; a worker."""
 
     def prepare(self, run_id: str) -> Plan: ...
     def play(self, plan: Plan) -> Outcome: ...

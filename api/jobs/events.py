@@ -56,7 +56,7 @@ class Reducer:
         return None
 
     def last_line(self, output: str | None) -> str | None:
-        """What a playbook that did not even begin said at last."""
+        """Return the last line of a playbook that did not even begin."""
         lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
         last = [line for line in lines if "ERROR" in line] or lines
         return self.clean(last[-1]) if last else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which jobs there are: each kind is one of our playbooks, with the variables that it takes from outside.
+"""The kinds of jobs: each kind is one of our playbooks, with the variables that it takes from outside.
 
 Nothing else reaches a playbook. A variable that Ansible could take for a template is refused here, and all of them are
 handed over marked as unsafe, so that it takes none for one.

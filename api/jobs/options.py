@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the job engine is told by its environment, and where its files lie."""
+"""Options of the job engine, from its environment, and the places of its files."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Options:
 
     @property
     def directory(self) -> str:
-        """Where the engine's own files are: locks, sockets, what runs write."""
+        """Directory of the engine's own files: locks, sockets, what runs write."""
         return os.path.join(self.place.home, "jobs")
 
     @property
     def place(self) -> Place:
-        """Where the ledger lies; what is kept beside it, in its `home`. Raises NovaliteError for a URL of none."""
+        """Place of the ledger, and its `home`, where more is kept beside it. Raises NovaliteError for a URL of none."""
         return place_of(self.home, self.ledger_url)
 
     def make_directories(self) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What users see of a run while it goes on: task states and steps of the actions of its instances."""
+"""Progress, as users see it while a run goes on: task states and steps of the actions of its instances."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ UUID_LENGTH = 36
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run is to do. DBOS keeps it, so that all attempts do the same."""
+    """Work of a run. DBOS keeps it, so that all attempts do the same."""
 
     run_id: str
     playbook: str
@@ -39,7 +39,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run's playbook ended."""
+    """End of a run's playbook."""
 
     how: str
     message: str | None = None
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def plan_of(connection: Connection, run_id: str) -> Plan:
-    """What the run is to do. Raises NotFoundError."""
+    """Read what the run is to do. Raises NotFoundError."""
     run = run_rows.row_of(connection, run_id)
     jobs = run_rows.jobs_of(connection, run_id)
     if run is None or not jobs:

@@ -53,7 +53,7 @@ Event = dict[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What the worker asks for."""
+    """The worker's request."""
 
     id: str
     directory: str  # private to this run; removed at its end

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a worker waits at until somebody rings: see the ledger's `jobs/waking.py`, which does."""
+"""The bell that a worker waits at until somebody rings: see the ledger's `jobs/waking.py`, which does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_INTERVAL = 1.0  # seconds
 
 
 class Bell:
-    """What a worker waits at: `wait()` returns early when somebody rings."""
+    """The bell that a worker waits at: `wait()` returns early when somebody rings."""
 
     def __init__(self, home: str, name: str, url: str | None) -> None:
         self._rung = threading.Event()
@@ -26,7 +26,7 @@ class Bell:
         threading.Thread(target=target, args=arguments, daemon=True, name="bell").start()
 
     def wait(self, seconds: float = LOOK_INTERVAL) -> bool:
-        """Whether it rang since the last call, or does within `seconds`."""
+        """Tell whether it rang since the last call, or does within `seconds`."""
         rung = self._rung.wait(seconds)
         self._rung.clear()
         return rung

@@ -244,7 +244,7 @@ class Worker:
         self._bell.ring()
 
     def _wait_if_stopping(self) -> None:
-        """What a worker that was told to stop has cut off is no result: another one is to go on."""
+        """Stay here once the worker stops: what is cut off then is no result, and another worker goes on."""
         if self._stopping.is_set():
             threading.Event().wait()
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who works: each worker's row and sign of life, and who is gone.
+"""Workers: the row and sign of life of each, and those that are gone.
 
 On one machine a lock on a file tells of a worker's end within a moment. Of another machine's worker nothing is known
 but that it was silent for a while; that it was wrongly thought dead does no harm, for a run's lock is asked last.
@@ -83,7 +83,7 @@ def forget(connection: Connection, options: Options) -> None:
 
 
 def _is_free(path: str) -> bool:
-    """Whether nobody holds the lock on a worker's file; a file that is gone was removed by who held it."""
+    """Tell whether nobody holds the lock on a worker's file; a file that is gone was removed by who held it."""
     try:
         with open(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -39,7 +39,7 @@ class Cloud(AnyCloud):
         self.secret = ensure_secret(str(home / "metadata.secret"))
 
     def headers(self, host: str, network: Network | str, address: str) -> dict[str, str]:
-        """What the proxy on `host` sends for a guest."""
+        """Headers that the proxy on `host` sends for a guest."""
         network_uuid = network if isinstance(network, str) else network.uuid
         return {
             signature.HOST_HEADER: host,

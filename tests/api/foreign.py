@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the variables in routes stand for, and objects of project `alt` to put there: nobody else may know of them."""
+"""Variables in routes, and objects of project `alt` to put there: nobody else may know of them."""
 
 from __future__ import annotations
 

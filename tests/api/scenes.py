@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a status page has to show: instances with addresses and a history, jobs with events, names meant to hurt."""
+"""Scenes for a status page to show: instances with addresses and a history, jobs with events, names meant to hurt."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Api(Cloud):
 
     @property
     def seal(self) -> Seal:
-        """What EC2's secrets are encrypted with; asked for outside of a transaction."""
+        """Return the seal of EC2's secrets; asked for outside of a transaction."""
         return self.app.extensions["ledger"].seal
 
     def client_as(self, name: str | None, project: str | None = "") -> FlaskClient:

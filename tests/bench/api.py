@@ -104,7 +104,7 @@ PATHS = {"ours": "/compute/v2.1/servers", "bare": "/bare/insert"}
 
 
 def _body(name: str) -> bytes:
-    """What `openstack server create` sends."""
+    """Body that `openstack server create` sends."""
     device = {
         "uuid": seeds.IMAGE_ID,
         "boot_index": 0,

@@ -163,7 +163,7 @@ class Raw:
 
 
 class Neutron:
-    """How Neutron's internal IPAM driver finds an address: read all, subtract the set from the pool's, take one of the
+    """Neutron's internal IPAM driver finds an address: read all, subtract the set from the pool's, take one of the
     first thousand; the unique key decides. Its ORM, locks and API are left out, in its favour."""
 
     def __init__(self, home: str) -> None:

@@ -57,7 +57,7 @@ def boto(cloud: Cloud) -> t.Any:
 
 
 def uuid_of(cloud: Cloud, number: str) -> str:
-    """What the other doors call the instance: its id begins with it."""
+    """Return the UUID that the other doors have for the instance: its id begins with it."""
     sdk = cloud.connect()
     found = next(server.id for server in sdk.compute.servers() if server.id.replace("-", "").startswith(number[2:]))
     sdk.close()

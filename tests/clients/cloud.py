@@ -162,7 +162,7 @@ def _served(home: pathlib.Path, directory: pathlib.Path, arguments: t.Sequence[s
 
 
 def _answers(bind: str) -> bool:
-    """Whether an API is there and ready to work."""
+    """Tell whether an API is there and ready to work."""
     try:
         with urllib.request.urlopen(f"http://{bind}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)

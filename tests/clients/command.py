@@ -25,7 +25,7 @@ class Shell:
         self._options = [] if version is None else ["--os-compute-api-version", version]
 
     def __call__(self, *words: str) -> str:
-        """What it prints. Raises AssertionError when it fails."""
+        """Return what it prints. Raises AssertionError when it fails."""
         done = self.attempt(*words)
         assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr}"
         return done.stdout.strip()
@@ -107,7 +107,7 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
 
 
 def others(report: Report, cloud: Cloud) -> None:
-    """What users of other projects and of lesser roles see of demo's server."""
+    """Check what users of other projects and of lesser roles see of demo's server."""
     part = "others"
     sdk = cloud.connect()
     alt, reader, admin = (Shell(cloud, login=f"openrc-{name}") for name in ("alt", "reader", "admin"))

@@ -182,7 +182,7 @@ def run(report: Report, cloud: Cloud) -> None:
     ]
 
     def same(name: str) -> Seen | None:
-        """What all doors show; EC2's ids are the beginning of the others'."""
+        """Return what all doors show; EC2's ids are the beginning of the others'."""
         first, second, third = (door.see(name) for door in (playbook, openstack, ec2))
         assert first == second, (first, second)
         if first is not None and third is not None:
@@ -210,7 +210,7 @@ def run(report: Report, cloud: Cloud) -> None:
 
 
 def _until(look: t.Callable[[], Seen | None], state: str) -> Seen:
-    """What is seen as soon as all doors say this state."""
+    """Return what is seen as soon as all doors say this state."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         seen = look()

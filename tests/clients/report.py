@@ -13,7 +13,7 @@ import typing as t
 
 
 class Skipped(Exception):
-    """What a step needs did not come about."""
+    """A step left out: what it needs did not come about."""
 
 
 class Report:

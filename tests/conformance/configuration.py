@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Tempest is told: its accounts, its settings, and where its tests are."""
+"""Configuration of Tempest: its accounts, its settings, and where its tests are."""
 
 from __future__ import annotations
 

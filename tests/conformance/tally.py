@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What came of each test, by class. Pure functions."""
+"""Tally of each test's outcome, by class. Pure functions."""
 
 from __future__ import annotations
 

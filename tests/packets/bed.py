@@ -47,7 +47,7 @@ HOST, HOST6, HOST_LINK = "10.99.0.1", "fd99::1", "fe80::1"
 
 
 class Place(t.NamedTuple):
-    """Where frames are put on the wire and taken off it. `outside` has every address beyond the bridge's networks."""
+    """A place where frames enter and leave the wire. `outside` has every address beyond the bridge's networks."""
 
     name: str
     mac: str
@@ -175,7 +175,7 @@ class Bed:
         self.forget_notes()
 
     def forget_notes(self) -> None:
-        """What the module remembers of its last run: in /run, and gone after a boot (runner.own_locks)."""
+        """Remove what the module remembers of its last run: in /run, and gone after a boot (runner.own_locks)."""
         shutil.rmtree(os.path.join(self.locks, "notes"), ignore_errors=True)
 
     def connections(self) -> list[str]:

@@ -36,7 +36,7 @@ class Flow:
         return f"{self.client} {self.client_ip} -> {self.server} {self.server_ip} {self.protocol}:{self.port}"
 
     def allowed(self, policy: Policy, by_client: bool) -> bool:
-        """Whether a packet of it, from the client or else from the server, shall come out.
+        """Tell whether a packet of it, from the client or else from the server, shall come out.
 
         The client's are judged by the rules as they are now; the server's are answers to what the client opened.
         """
@@ -125,7 +125,7 @@ Step = tuple[Flow, bool, Packet]  # of the flow, by the client, this packet
 
 
 def opening(bed: Bed, flows: t.Iterable[Flow]) -> list[Packet]:
-    """What opens them."""
+    """Return the packets that open them."""
     return [
         flow.packet(bed, by_client, opening)
         for flow in flows

@@ -25,7 +25,7 @@ def tag(serial: int) -> bytes:
 
 
 def serial_of(frame: bytes) -> int | None:
-    """Which of our packets a frame is; None for what somebody else sent."""
+    """Return the serial number of our packet that a frame is; None for what somebody else sent."""
     place = frame.find(MARK)
     if place < 0 or len(frame) < place + len(MARK) + 4:
         return None

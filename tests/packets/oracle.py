@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What security groups mean, written from their definition and from what they are documented to do.
+"""The meaning of security groups, written from their definition and from what they are documented to do.
 
 It shares no code with the firewall that it judges, and knows nothing of chains. A policy is what the module `firewall`
 takes: `{"instances": [...], "security_groups": [...]}`.
@@ -71,7 +71,7 @@ class Probe:
 
 
 def passes(policy: Policy, probe: Probe) -> bool:
-    """Whether the packet shall come out at its receiver."""
+    """Tell whether the packet shall come out at its receiver."""
     return why(policy, probe)[0]
 
 
@@ -106,7 +106,7 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
 
 
 def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy], direction: str = "ingress") -> bool:
-    """Whether a rule lets in, or out, a packet that opens something."""
+    """Tell whether a rule lets in, or out, a packet that opens something."""
     if rule.get("direction", "ingress") != direction or rule.get("ethertype", "IPv4") != f"IPv{probe.version}":
         return False
     far = ipaddress.ip_address(probe.source if direction == "ingress" else probe.destination)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which packets tell a policy from its neighbours, and how each is put on the wire."""
+"""Packets that tell a policy from its neighbours, and how each is put on the wire."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def mismatches(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Mism
 
 
 def phases(ready: t.Sequence[Prepared]) -> list[list[Prepared]]:
-    """What egress rules are about comes by itself: without ports, a packet there is an answer to one from there."""
+    """Egress rules' probes come by themselves: without ports, a packet there is an answer to one from there."""
     return [[entry for entry in ready if (entry.probe.what == OUT) == outwards] for outwards in (False, True)]
 
 
@@ -196,7 +196,7 @@ def next_door(places: t.Mapping[str, Place], attribute: str) -> list[str]:
 
 
 def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
-    """What every instance, and everything that is none, has to be probed with whatever the rules are."""
+    """Yield the probes of every instance, and of everything that is none, whatever the rules are."""
     for name, place in places.items():
         if name.startswith("guest-") or name == "bystander":
             for attribute in ADDRESSES:
@@ -215,7 +215,7 @@ def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[P
 
 
 def _conversations(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
-    """What each rule allows, and for each guest: opened, complained about, answered."""
+    """Yield what each rule allows, and for each guest: opened, complained about, answered."""
     guests = [name for name in places if name.startswith("guest-")]
     for group, name in itertools.product(policy["security_groups"], guests):
         for rule in group["rules"]:
@@ -259,7 +259,7 @@ def _of_pairs(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe
 
 
 def _out(places: t.Mapping[str, Place], name: str, attribute: str) -> t.Iterator[Probe]:
-    """What a guest sends by itself, to the host too."""
+    """Yield what a guest sends by itself, to the host too."""
     version = 4 if attribute == "ip" else 6
     own = getattr(places[name], attribute)
     peers = [

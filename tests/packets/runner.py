@@ -66,7 +66,7 @@ def own_locks(directory: str) -> t.Iterator[None]:
 
 
 def run_firewall(namespace: str, locks: str, arguments: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What the module answers; `failed` and `msg` are among it when it failed."""
+    """Run the module, and return its answer; `failed` and `msg` are among it when it failed."""
     out = io.StringIO()
     with contextlib.ExitStack() as stack:
         stack.enter_context(entered(namespace))
@@ -101,7 +101,7 @@ class Runner:
         return t.cast("dict[str, t.Any]", json.loads(self._read()))
 
     def done(self) -> bool:
-        """Whether finish() would return at once."""
+        """Tell whether finish() would return at once."""
         assert self.process.stdout is not None
         return bool(select.select([self.process.stdout], [], [], 0)[0])
 

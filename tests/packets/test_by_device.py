@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What reaches a guest's device is judged whatever address it has, and so is what comes from there; and a guest's
+"""Packets to a guest's device are judged whatever address it has, and so is what comes from there; and a guest's
 neighbour discovery is about its own addresses. Nothing here keeps a guest from sending under foreign addresses, so
 that only the rules under test can."""
 
@@ -62,7 +62,7 @@ def around_addresses(sender: Place, receiver: Place, other: Place, port: int, ho
 
 
 def needed(sender: Place, receiver: Place) -> list[Frame]:
-    """What a guest without groups gets, because nobody could speak to it otherwise."""
+    """Frames that a guest without groups gets, because nobody could speak to it otherwise."""
     kind = frames.IPV6
     return [
         Frame("ARP", True, arp(1, sender.mac, sender.ip, receiver.ip), frames.ARP, to=BROADCAST),

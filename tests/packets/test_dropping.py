@@ -25,7 +25,7 @@ OURS = {"bridges": ["br0"], "serving": ["br0"]}
 
 
 def docker(bed: Bed) -> None:
-    """What dockerd does to the tables: chains of its own in front, and a policy."""
+    """Do to the tables what dockerd does: chains of its own in front, and a policy."""
     for family in FAMILIES:
         for line in (
             "-N DOCKER-USER",

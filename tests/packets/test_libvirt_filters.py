@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a guest may put on the wire where libvirt's network filters see to it: those of a real libvirtd, on both
+"""Frames that a guest may put on the wire where libvirt's network filters see to it: those of a real libvirtd, on both
 backends of ours beside them."""
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Battery:
         ]
 
     def notices(self, rules: dict[str, str]) -> bool:
-        """Whether a packet tells these rules from the right ones."""
+        """Tell whether a packet tells these rules from the right ones."""
         self._load(rules)
         for part in phases(self.probes):
             self.bed.forget_connections()

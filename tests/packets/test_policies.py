@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a policy means is what happens to packets: chosen policies and random ones, built anew and changed into."""
+"""A policy's meaning is what happens to packets: chosen policies and random ones, built anew and changed into."""
 
 from __future__ import annotations
 

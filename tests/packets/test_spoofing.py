@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a guest may put on the wire: what is its own, and nothing under another's name. Beside each lie, the honest
+"""Frames a guest may put on the wire: what is its own, and nothing under another's name. Beside each lie, the honest
 packet that differs from it in the lie alone."""
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ PAIRS = ("10.99.0.0/28", "fd99::/124")  # around the gateway's addresses and all
 
 
 def of_attacker(me: Place, owner: Place, near: Place) -> list[Frame]:
-    """What an instance with PAIRS says."""
+    """Return what an instance with PAIRS says."""
     ours, kind, host = udp(40000, 9), frames.IPV6, "fe80::1"
     return [
         Frame("nobody's, of its pair", True, packet("10.99.0.9", near.ip, 17, ours)),
@@ -295,7 +295,7 @@ def to_owner(sender: Place, owner: Place, honest: bool) -> list[Frame]:
 
 
 def around_owners(bed: Bed, attacker_is_open: bool) -> list[str]:
-    """What goes wrong for guest-1, open to all, and guest-2, closed to all, beside guest-3 with PAIRS."""
+    """Return what goes wrong for guest-1, open to all, and guest-2, closed to all, beside guest-3 with PAIRS."""
     first, closed, attacker, near = (bed.places[name] for name in ("guest-1", "guest-2", "guest-3", "bystander"))
     problems = wrong(bed, "guest-1", [*of_ipv4(first, closed, near), *of_ipv6(first, closed, near)])
     problems += wrong(bed, "guest-3", of_attacker(attacker, first, near))

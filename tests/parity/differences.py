@@ -1,4 +1,4 @@
-"""Where ours differs from Nova on purpose: one predicate for each, named in README.md with the reason."""
+"""Differences to Nova on purpose: one predicate for each, named in README.md with the reason."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Scheduler:
     # Placement's part, by its rule ------------------------------------------------------------------------------
 
     def _fits(self, state: t.Any, spec: t.Any, case: cases.Case) -> bool:
-        """Whether Placement names this host: capacity, traits, zone; and whether the API let the request in."""
+        """Tell whether Placement names this host: capacity, traits, zone; and whether the API let the request in."""
         if not self._api_takes(case):
             return False
         host = next(hypervisor for hypervisor in case["hosts"] if hypervisor["name"] == state.host)

@@ -500,7 +500,7 @@ class Breaking:
         ]
 
     def afterwards(self) -> None:
-        """What the ledger says after both rounds."""
+        """Check what the ledger says after both rounds."""
         found = {
             row.name: (row.vm_state, row.task_state, row.deleted != 0)
             for row in self.lab.rows(sa.select(tables.instance).order_by(tables.instance.c.id))

@@ -111,7 +111,7 @@ class Killing:
         playbook.wait()
 
     def modules_end(self) -> None:
-        """What ansible-playbook had begun on a host goes on for a moment after its end."""
+        """Wait for the modules on hosts: they go on for a moment after ansible-playbook's end."""
         for host in HOSTS:
             self.lab.on(host, f"for i in $(seq 300); do {MODULES} >/dev/null || exit 0; sleep 0.1; done")
 

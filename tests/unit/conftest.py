@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What several rooms' tests share: a hypervisor and hosts as network namespaces."""
+"""Fixtures that several rooms' tests share: a hypervisor and hosts as network namespaces."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def room_of(parts: t.Sequence[str]) -> str:
 
 
 def imports(path: pathlib.Path) -> t.Iterator[list[str]]:
-    """What the file at `path` below module_utils imports from there at run time, as parts of dotted names."""
+    """List what the file at `path` below module_utils imports from there at run time, as parts of dotted names."""
     here = list(path.relative_to(UTILS).with_suffix("").parts)
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ImportFrom) or not node.level:
@@ -101,7 +101,7 @@ def imports(path: pathlib.Path) -> t.Iterator[list[str]]:
 
 
 def absolute_imports(path: pathlib.Path) -> t.Iterator[str]:
-    """What the file at `path` imports by its full name, for type checkers too, as dotted names."""
+    """List what the file at `path` imports by its full name, for type checkers too, as dotted names."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

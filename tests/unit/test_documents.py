@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What documents name is there: playbooks, variables, targets of make, files, headings, settings."""
+"""Things that documents name are there: playbooks, variables, targets of make, files, headings, settings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _named(text: str) -> t.Iterator[tuple[str, str]]:
 
 
 def unknown_variables(text: str) -> list[str]:
-    """What `text` says with `-e` and no playbook of that name knows."""
+    """List what `text` says with `-e` and no playbook of that name knows."""
     return [
         f"{playbook} -e {name}="
         for playbook, name in _named(text)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of libvirt's daemons a host has: the modular one for QEMU, or the one for everything."""
+"""libvirt's daemons on a host: the modular one for QEMU, or the one for everything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What runs in production is installed from requirements.lock: it has all that pyproject.toml asks for, with hashes."""
+"""Production is installed from requirements.lock: it has all that pyproject.toml asks for, with hashes."""
 
 from __future__ import annotations
 

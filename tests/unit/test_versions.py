@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the project says of the ansible-core that it takes is the same in every place, and has no end."""
+"""All places that say which ansible-core the project takes say the same, and has no end."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_every_operation_with_several_doors_has_a_row() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What came back. Of EC2, `text` is the error's code; of the rest it is the body."""
+    """Answer of a door. Of EC2, `text` is the error's code; of the rest it is the body."""
 
     status: int
     text: str = ""
@@ -105,7 +105,7 @@ class Answer:
 
     @property
     def verdict(self) -> str:
-        """Whether the caller is `unknown`, `refused`, sees no such thing (`hidden`), or `may`."""
+        """Tell whether the caller is `unknown`, `refused`, sees no such thing (`hidden`), or `may`."""
         if self.status == 401 or self.text in ("AuthFailure", "InvalidClientTokenId"):
             return "unknown"
         if self.status == 403 or self.text == "UnauthorizedOperation":
@@ -204,7 +204,7 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
 
 
 def expected(operation: str, caller: str, hidden: bool, door: str) -> tuple[str, ...]:
-    """What the one rule says. `hidden`: the request is about an object of alt's."""
+    """Return what the one rule says. `hidden`: the request is about an object of alt's."""
     given = CALLERS[caller]
     if given is None:
         return ("unknown",)

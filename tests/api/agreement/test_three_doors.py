@@ -135,7 +135,7 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
     doors: list[t.Any] = [Playbook(door), OpenStack(door), Ec2(door)]
 
     def same() -> Seen:
-        """What all doors show; EC2's ids are the beginning of the others'."""
+        """Return what all doors show; EC2's ids are the beginning of the others'."""
         first, second, amazons = (each.see("web") for each in doors)
         assert first == second
         for field, kind in (("uuid", "i-"), ("image", "ami-")):

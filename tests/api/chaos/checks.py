@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What must hold after the chaos, and after everything was deleted. Each function returns what does not."""
+"""Conditions that must hold after the chaos, and after everything was deleted. Each function returns what does not."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Accepted:
 
 
 class Book:
-    """What all clients asked for, and whose servers they may lay hands on."""
+    """Record of what all clients asked for, and of whose servers they may lay hands on."""
 
     def __init__(self, wanted: int) -> None:
         self._lock = threading.Lock()
@@ -131,7 +131,7 @@ class Client(threading.Thread):
         return answer
 
     def look(self, path: str) -> t.Any:
-        """What a GET says, asked again while the API is away."""
+        """Return what a GET says, asked again while the API is away."""
         return self._patiently(lambda: self.send("GET", path), (200,)).json()
 
     def _log_in(self) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What administrators do in the Compute API: who sees a flavor, what limits hold by default, which hosts there are."""
+"""Administrators in the Compute API: who sees a flavor, what limits hold by default, which hosts there are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What old clients ask Compute for: usage, extensions, and other services' things until microversion 2.35."""
+"""Requests of old clients to Compute: usage, extensions, and other services' things until microversion 2.35."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done to servers: power, locks, groups, consoles; and what belongs to them."""
+"""Actions on servers: power, locks, groups, consoles; and what belongs to them."""
 
 from __future__ import annotations
 

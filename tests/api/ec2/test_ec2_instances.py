@@ -39,7 +39,7 @@ def uuid_of(api: Api, number: str) -> str:
 
 
 def became(api: Api, number: str, **values: t.Any) -> str:
-    """What its host did, written down. Returns the UUID."""
+    """Write down what its host did. Returns the UUID."""
     uuid = uuid_of(api, number)
     with transaction(api.engine) as connection:
         row = {"vm_state": "active", "task_state": None, "power_state": 1, "host": "hv1", "launched_at": 1, **values}

@@ -153,7 +153,7 @@ class JobCloud(Cloud):
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def leaks(self) -> list[str]:
-        """What in the ledger belongs to nothing: claims and addresses without an instance, sums that are none."""
+        """List what in the ledger belongs to nothing: claims and addresses without an instance, sums that are none."""
         found = self.run("ledger_repair", check_mode=True, build_timeout=0)
         return [
             f"{correction['kind']} {correction['name']}: {correction['reason']}" for correction in found["corrections"]

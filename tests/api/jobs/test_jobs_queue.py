@@ -44,7 +44,7 @@ def set_states(cloud: JobCloud, uuids: t.Sequence[str], **states: t.Any) -> None
 
 
 def build(cloud: JobCloud, uuids: t.Sequence[str]) -> None:
-    """What a launch writes in the end."""
+    """Write what a launch writes in the end."""
     placed = cloud.run("scheduler", instances=list(cloud.instances(uuids).values()), service_down_time=10**9)
     for instance in placed["instances"]:
         cloud.run("server_state", outcomes=[{"uuids": [instance["uuid"]], "host": instance["host"], "state": "active"}])

@@ -137,7 +137,7 @@ class TestOneWorker:
 
 
 class TestKilled:
-    """Who is killed while a launch is under way does not matter: it comes to its end, once at a time."""
+    """A launch comes to its end, once at a time, whoever is killed while it is under way."""
 
     def launch(self, jobs: JobCloud) -> tuple[dict[str, t.Any], list[int]]:
         jobs.work(ANSIBLE_NOVALITE_SLEEP=LONG)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What happens without anybody asking: reconciling now and then, and forgetting what is old."""
+"""Jobs that nobody asks for: reconciling now and then, and forgetting what is old."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What projects make in the Network API: networks, subnets, ports, routers, tags."""
+"""Projects' objects in the Network API: networks, subnets, ports, routers, tags."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Prometheus is told of the cloud, and the alert rules that stand on it."""
+"""Metrics of the cloud for Prometheus, and the alert rules that stand on them."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _send_form(api: Api, client: FlaskClient, token: str | None, route: Route, p
 
 
 def is_refused(route: Route, answer: TestResponse) -> bool:
-    """Whether nobody was let in: 401, or for a page the way to the login."""
+    """Tell whether nobody was let in: 401, or for a page the way to the login."""
     if route.is_page and route.method == "GET":
         return answer.status_code == 303 and "/login" in answer.headers["Location"]
     return answer.status_code == 401

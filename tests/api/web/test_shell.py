@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every request goes through: ids, bounds, and errors in the words of the service asked."""
+"""Hooks that every request goes through: ids, bounds, and errors in the words of the service asked."""
 
 from __future__ import annotations
 

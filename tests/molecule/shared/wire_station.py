@@ -41,7 +41,7 @@ def receive(wire: socket.socket) -> tuple[int, bytes]:
 
 
 def answer(frame: bytes, address: bytes) -> tuple[bytes, bool] | None:
-    """What the station with this address says to a frame, and whether that answers a ping."""
+    """Return what the station with this address says to a frame, and whether that answers a ping."""
     source, kind, payload = frame[6:12], int.from_bytes(frame[12:14], "big"), frame[14:]
     if kind == ETH_P_ARP and payload[6:8] == b"\0\1" and payload[24:28] == address:
         arp = payload[:6] + b"\0\2" + MAC + address + payload[8:18]

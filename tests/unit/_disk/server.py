@@ -15,7 +15,7 @@ import typing as t
 
 @dataclasses.dataclass
 class Behaviour:
-    """What the server does. `cuts` are after how many bytes of the body each answer ends, None: after all."""
+    """Behaviour of the server. `cuts` are after how many bytes of the body each answer ends, None: after all."""
 
     content: bytes
     etag: str | None = '"one"'

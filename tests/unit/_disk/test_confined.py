@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a program can do that reads what tenants wrote, should they take it over: tried by one that they have."""
+"""Limits of a program that reads what tenants wrote, should they take it over: tried by one that they have."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_root_that_is_bounded_writes_files_and_mounts_nothing(files: tuple[pat
 
 @pytest.fixture
 def users(state: str, base: str, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[t.Callable[[], dict[str, set[int]]]]:
-    """What qemu-img is called for, and as whom: by a program of its name, which ends in it."""
+    """Record what qemu-img is called for, and as whom: by a program of its name, which ends in it."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         called = pathlib.Path(directory, "called")
         called.mkdir()

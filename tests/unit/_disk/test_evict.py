@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes from the cache, and what never does."""
+"""Eviction from the cache: what goes, and what never does."""
 
 from __future__ import annotations
 

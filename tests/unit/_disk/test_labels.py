@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of SELinux's labels the state directory needs, and which rules are missing. The decision alone: no machine of
+"""SELinux's labels that the state directory needs, and the rules that are missing. The decision alone: no machine of
 these tests has a kernel with SELinux."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is said to LVM, and in which order. That LVM does it, molecule's scenario `kernel` shows."""
+"""Commands to LVM, and their order. That LVM does it, molecule's scenario `kernel` shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nbd device is taken, against a copy of what the kernel shows in /sys."""
+"""The choice of an nbd device, against a copy of what the kernel shows in /sys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is left attached is found in the order in which it can be taken away, and nothing of others is."""
+"""Devices that are left attached are found in the order in which it can be taken away, and nothing of others is."""
 
 from __future__ import annotations
 

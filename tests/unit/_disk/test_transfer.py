@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What comes with an instance that moves or gets another size, where it starts from a volume; needs qemu-img."""
+"""Disks that come with an instance which moves or gets another size, where it starts from a volume; needs qemu-img."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What both tests of domains need of libvirt's binding: its error, and its numbers."""
+"""The parts of libvirt's binding that both tests of domains need: its error, and its numbers."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def both(domain):
 
 
 def run(script: str, *replaced: str) -> t.Any:
-    """What `script` prints as JSON."""
+    """Return what `script` prints as JSON."""
     done = subprocess.run(
         [SYSTEM_PYTHON, "-c", PREAMBLE.replace("DISK", replaced[0] if replaced else "/nowhere") + script],
         env={**os.environ, "PYTHONPATH": str(HERE / "collections")},

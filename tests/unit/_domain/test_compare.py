@@ -61,7 +61,7 @@ GUESTS = st.builds(
 
 
 def model_of(guest: Guest) -> compare.DomainModel:
-    """What parse() must find, said a second time and without XML."""
+    """Return what parse() must find, said a second time and without XML."""
     return compare.DomainModel(
         uuid=guest.uuid,
         name=guest.name,

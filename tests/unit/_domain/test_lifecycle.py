@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done to which domain, and what is undone, against a libvirt made of dictionaries."""
+"""Steps on domains, and what is undone, against a libvirt made of dictionaries."""
 
 from __future__ import annotations
 

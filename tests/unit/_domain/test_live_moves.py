@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which disks a domain takes with it when it moves while it runs, and whether the others may stay where they are."""
+"""Disks that a domain takes with it when it moves while it runs, and whether the others may stay where they are."""
 
 from __future__ import annotations
 

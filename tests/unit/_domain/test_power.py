@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which power state a domain comes to from which, and what it costs, against a libvirt made of dictionaries."""
+"""Power states that a domain comes to, each from each, and what it costs, against a libvirt made of dictionaries."""
 
 from __future__ import annotations
 

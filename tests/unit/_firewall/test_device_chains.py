@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a packet finds the instance by its device."""
+"""Chains by which a packet finds the instance by its device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit._firewall.host_model import Host, request
 
 
 def rules_met(chains: devices.Chains, chain: str, device: str) -> tuple[int, str | None]:
-    """How many rules a packet meets that leaves by a device, and where they lead."""
+    """Count the rules that a packet meets which leaves by a device, and where they lead."""
     met = 0
     for rule in chains[chain]:
         met += 1

@@ -198,7 +198,7 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
 
 
 def test_nobodys_pair_changes_what_reaches_an_owner(host: Host) -> None:
-    """Whether he is among the instances of the request or not, and whoever of the two came first."""
+    """Nothing changes, whether he is among the instances of the request or not, and whoever of the two came first."""
     taker = instance(3, allowed_pairs=[{"cidr": "10.0.0.2"}], security_groups=[2])
     apply(host, instance(2))
     before = host.filter

@@ -20,7 +20,7 @@ MINE, THEIRS = (Mark(f"{number}f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11") for number 
 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> list[str]:
-    """What iptables-save says, which is another host's here; and a place for the owner."""
+    """Return what iptables-save says, which is another host's here; and a place for the owner."""
     lines: list[str] = []
 
     class Done:

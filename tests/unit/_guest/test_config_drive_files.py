@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is on an instance's config drive, in both formats."""
+"""Files on an instance's config drive, in both formats."""
 
 from __future__ import annotations
 

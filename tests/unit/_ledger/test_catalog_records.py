@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API shows beside servers: the same answers from both databases."""
+"""Records that the API shows beside servers: the same answers from both databases."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def rows(connection: sa.Connection) -> dict[str, t.Any]:
 
 
 def usage(connection: sa.Connection) -> dict[str, tuple[int, int, int]]:
-    """What the hosts say is used, held against the sum of the claims."""
+    """Return what hosts say is used, held against the sum of the claims."""
     c = host_table.c
     used = {
         row.id: (row.name, (row.vcpus_used, row.memory_mb_used, row.disk_gb_used))

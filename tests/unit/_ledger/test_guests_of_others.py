@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What others run on a host counts when the scheduler counts, and when the ledger does."""
+"""Guests of others on a host count when the scheduler counts, and when the ledger does."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def add_server(
 
 
 def rows(ledger: sa.Engine) -> dict[str, tuple[str | None, bool]]:
-    """Who has each address that is allocated, and whether it leads somewhere."""
+    """Return who has each address that is allocated, and whether it leads somewhere."""
     table = tables.floating_ip
     with transaction(ledger) as connection:
         found = connection.execute(sa.select(table).where(table.c.project_id.is_not(None))).all()

@@ -37,7 +37,7 @@ QUARANTINE = 600
 
 @dataclasses.dataclass
 class Pool:
-    """What the rules say about one network."""
+    """The rules' view of one network."""
 
     id: int
     name: str
@@ -74,7 +74,7 @@ class Pool:
 
 
 class Refused(Exception):
-    """What the model says no to."""
+    """The model's refusal."""
 
 
 class AddressMachine(RuleBasedStateMachine):

@@ -166,7 +166,7 @@ def kill(process: t.Any) -> int:
 
 
 def check(ledger: sa.Engine) -> collections.Counter[str]:
-    """Who believes to have an address has it, and nobody else believes so."""
+    """Check that who believes to have an address has it, and that nobody else believes so."""
     fixed, nic, of_network = tables.fixed_ip, tables.vif, tables.network
     with transaction(ledger) as connection:
         active = [instance for instance in instances_by(connection) if instance["vm_state"] == "active"]

@@ -104,7 +104,7 @@ class Place:
             self.process.wait()
 
     def _servers(self) -> list[int]:
-        """What still runs here: it has the mount namespace."""
+        """List what still runs here: it has the mount namespace."""
         own = os.readlink(f"/proc/{self.process.pid}/ns/mnt")
         found = []
         for name in os.listdir("/proc"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which guests' frames go through libvirt's rules."""
+"""Guests whose frames go through libvirt's rules."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a bridge needs, from `ip -j` data, and that a host is never cut off."""
+"""Needs of a bridge, from `ip -j` data, and that a host is never cut off."""
 
 from __future__ import annotations
 

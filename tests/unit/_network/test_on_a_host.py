@@ -222,7 +222,7 @@ class Site:
             return dhcp.ensure(networks, state, check_mode, self.directory)
 
     def lease(self) -> str | None:
-        """What a client is told, or None when nobody answers it."""
+        """Return what a client is told, or None when nobody answers it."""
         out = pathlib.Path(f"{self.script}.out")
         out.unlink(missing_ok=True)
         with self.lan.enter(self.lan.hosts[0]):

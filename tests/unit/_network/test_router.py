@@ -31,7 +31,7 @@ FOREIGN = {
 
 
 def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) -> Chains:
-    """What iptables-restore --noflush makes of a table; it fails where iptables would."""
+    """Return what iptables-restore --noflush makes of a table; it fails where iptables would."""
     chains = {name: list(lines) for name, lines in current.items()}
     for line in text.splitlines():
         if line.startswith(":"):

@@ -92,7 +92,7 @@ def way_out(bridge: str, *floating: tuple[str, str], snat: bool = True) -> dict[
 
 
 def done(results: list[t.Any]) -> list[bool]:
-    """Whether each call changed something; an error is none of them."""
+    """Tell whether each call changed something; an error is none of them."""
     assert all(isinstance(result, dict) for result in results), results
     return [result["changed"] for result in results]
 

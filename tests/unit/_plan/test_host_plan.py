@@ -1,4 +1,4 @@
-"""What a host is given for its instances."""
+"""Plan of a host for its instances."""
 
 from __future__ import annotations
 

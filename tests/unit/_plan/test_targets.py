@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which hosts each play is for, and what the steps of a move are told."""
+"""Hosts that each play is for, and what the steps of a move are told."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What modules take, what is documented, and what the scheduler knows: the same options everywhere."""
+"""Arguments of modules, what is documented, and what the scheduler knows: the same options everywhere."""
 
 from __future__ import annotations
 

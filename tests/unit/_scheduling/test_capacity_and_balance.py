@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many more fit is what a scheduler would place; moves that are proposed are allowed and lower the score."""
+"""As many more fit as a scheduler would place; moves that are proposed are allowed and lower the score."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def request(number: int = 1, **fields: t.Any) -> Request:
 
 
 def refusal(name: str, state: HostState, asked: Request, **options: t.Any) -> str | None:
-    """What the filter says, asked as the scheduler asks it."""
+    """Return what the filter says, asked as the scheduler asks it."""
     settings = Options(enabled_filters=[name], **options)
     (only,) = plugins.filters_for(settings)
     reason = only.passes(state, asked, settings)

@@ -35,7 +35,7 @@ def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> t.Any:
 
 
 def effective(path: pathlib.Path, host: str) -> dict[str, str]:
-    """What `ssh` itself makes of the file for `host`."""
+    """Return what `ssh` itself makes of the file for `host`."""
     done = subprocess.run(["ssh", "-G", "-F", str(path), host], capture_output=True, text=True, check=True)
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
@@ -88,7 +88,7 @@ def test_an_instance_without_host_or_address_is_left_out() -> None:
 
 @pytest.mark.parametrize("uid", [0, 2000])
 def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: pathlib.Path, uid: int) -> None:
-    """What ssh would run, with stand-ins for ssh and what root alone may do: it carries both ways to the end."""
+    """Run what ssh would run, with stand-ins for ssh and what root alone may do: it carries both ways to the end."""
     path = tmp_path / "a path" / "ssh_config"
     path.parent.mkdir()
     web = guest("web", "u-1", "127.0.0.1")

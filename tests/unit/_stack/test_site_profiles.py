@@ -59,7 +59,7 @@ def test_merging_is_associative_and_leaves_its_arguments_alone(
 
 
 def _mixed(*values: dict[str, t.Any]) -> bool:
-    """Whether one key holds a mapping here and something else there."""
+    """Tell whether one key holds a mapping here and something else there."""
     shared = {key for value in values for key in value}
     for key in shared:
         found = [value[key] for value in values if key in value]

@@ -85,7 +85,7 @@ class Host:
         return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
 
     def reach(self, tmp_path: pathlib.Path) -> bytes:
-        """What a socket of the host has to say through the gate, if it is reached."""
+        """Return what a socket of the host has to say through the gate, if it is reached."""
         there, here = str(self.directory / "there"), str(tmp_path / "here")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(there)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a compute host is rid of when it leaves, and what stays: the role's own tasks, in a mount namespace over this
+"""Things that leave with a compute host, and what stays: the role's own tasks, in a mount namespace over this
 machine's directories. The kernel here has no AppArmor: that its file is there, and apparmor_parser, are made up."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is known, what was meant, and what `--limit` refuses."""
+"""Variables that are known, what was meant by others, and what `--limit` refuses."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Host:
         path_of_log.write_text("first\nsecond\n")
 
     def answers(self, *steps: dict[str, t.Any], code: bytes = b"", keep: str = "1", **request: t.Any) -> t.Any:
-        """What a trip with `steps` prints after the mark: "none", or the list of how it went."""
+        """Return what a trip with `steps` prints after the mark: "none", or the list of how it went."""
         asked = json.dumps({"steps": steps, "check_mode": False, "diff": False, **request}).encode()
         argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""

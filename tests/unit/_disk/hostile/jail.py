@@ -90,7 +90,7 @@ def enter(work: str) -> str:
 
 
 def snapshot(root: str, skip: t.Sequence[str] = ()) -> dict[str, t.Any]:
-    """What is below `root`, by path: kind, mode, owner, size, time, content, links, attributes."""
+    """Map what is below `root`, by path: kind, mode, owner, size, time, content, links, attributes."""
     found: dict[str, t.Any] = {}
     for directory, directories, names in os.walk(root):
         relative = os.path.relpath(directory, root)
@@ -129,7 +129,7 @@ def differences(before: dict[str, t.Any], after: dict[str, t.Any]) -> list[str]:
 
 
 def write_everywhere() -> None:
-    """What an escape could do, so that it is known to be seen."""
+    """Do what an escape could do, so that it is known to be seen."""
     os.mkdir("/etc/new")
     for path in ("/etc/new/x", "/run/y", f"{STATE}/mine"):
         pathlib.Path(path).touch()
@@ -292,7 +292,7 @@ def _renounce(*capabilities: int) -> None:
 
 
 def _key(directory: str, key: str) -> bool:
-    """Whether the disk holds the key, by another way than the code under test."""
+    """Tell whether the disk holds the key, by another way than the code under test."""
     raw = os.path.join(directory, "raw")
     disk = os.path.join(directory, "disk")
     subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", disk, raw], check=True)

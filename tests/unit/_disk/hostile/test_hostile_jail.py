@@ -31,7 +31,7 @@ def jailed(corpus: str) -> dict[str, dict[str, t.Any]]:
 
 
 def harm(result: dict[str, t.Any]) -> t.Iterator[str]:
-    """What no case may do, whether it is refused or not."""
+    """Yield what no case may do, whether it is refused or not."""
     for key in ("crash", "touched", "left", "mounts", "nodes"):
         if result.get(key):
             yield f"{key}: {result[key]}"

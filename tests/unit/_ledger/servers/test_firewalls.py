@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts are told after a change of groups, and what the ledger answers about them."""
+"""Orders to hosts after a change of groups, and what the ledger answers about them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only the guest is told: bounds, what is recorded, and that nobody else is shown any of it."""
+"""Requests that only the guest is told of: bounds, what is recorded, and that nobody else is shown any of it."""
 
 from __future__ import annotations
 

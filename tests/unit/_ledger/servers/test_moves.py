@@ -57,7 +57,7 @@ def claims(cloud: t.Any, uuid: str) -> dict[str, tuple[int, int]]:
 
 
 def check_sums(cloud: t.Any) -> None:
-    """What hosts say is used is what is claimed there, and every claim has an owner."""
+    """Check that hosts use what is claimed on them, and that every claim has an owner."""
     with transaction(cloud.engine, check_mode=True) as connection:
         found = ledger_repair(connection, {"build_timeout": 10**9})["corrections"]
     assert [correction for correction in found if correction["kind"] in ("allocation", "compute_host")] == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts are given for their networks: who floods to whom, what goes with the last guest, which address stays."""
+"""Plans of hosts' networks: who floods to whom, what goes with the last guest, which address stays."""
 
 from __future__ import annotations
 

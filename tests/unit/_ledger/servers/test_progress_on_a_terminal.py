@@ -106,7 +106,7 @@ def on_a_terminal(command: list[str], rows: int, columns: int) -> tuple[int, str
 
 
 def seen(written: str, columns: int) -> list[str]:
-    """What a terminal that is high enough shows in the end, with the few controls that the table is drawn with."""
+    """Lines that a high enough terminal shows in the end, with the few controls that the table is drawn with."""
     lines = [""]
     row = column = 0
     for word in re.findall(r"\x1b\[\??[0-9]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", written):

@@ -347,7 +347,7 @@ def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> No
 
 
 def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another transaction commits between count and insert is seen by the second count."""
+    """The second count sees what another transaction commits between count and insert."""
     written = server_writes.write
 
     def write_and_more(connection: sa.Connection, project_id: str, plans: list[t.Any], *rest: t.Any) -> None:

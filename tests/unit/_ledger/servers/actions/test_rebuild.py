@@ -94,7 +94,7 @@ def full(cloud: Cloud) -> Cloud:
 
 
 def kept(cloud: Cloud) -> list[Host]:
-    """What the hosts keep, and what is there: all guests run, and the last one that was deleted left its chains."""
+    """Hosts with what they keep, and what is there: all guests run, and the one deleted last left its chains."""
     hosts = []
     with reading(cloud.engine) as connection:
         slicer = Slicer(connection)
@@ -171,7 +171,7 @@ def test_a_lost_ledger_is_made_again(full: Cloud) -> None:
 
 
 def test_a_restored_copy_is_completed(full: Cloud) -> None:
-    """What came after the copy was made is added; what is there stays as it is."""
+    """All that came after the copy was made is added; what is there stays as it is."""
     hosts = kept(full)
     servers = full.info(all_projects=True)
     late = servers[2]["uuid"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which action may begin when, that one of two wins, and what an instance is after each."""
+"""States in which an action may begin, that one of two wins, and what an instance is after each."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ BASE = "sha256:" + "0" * 64
 
 
 def running(instance: Result, **other: t.Any) -> Result:
-    """What a host looks like that is as the ledger says."""
+    """Return the look of a host that is as the ledger says."""
     name = f"instance-{instance['id']:08x}"
     mac = instance["nics"][0]["mac"]
     tap: Result = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}

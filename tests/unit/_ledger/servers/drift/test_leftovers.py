@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is left over, and what is not: placed instances, foreign guests and what they stand on are never touched."""
+"""Orphans, and what is none: placed instances, foreign guests and what they stand on are never touched."""
 
 from __future__ import annotations
 
