@@ -115,10 +115,8 @@ def _refuse_templates(kind: str, value: Json) -> None:
     if isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#")):
         raise BadRequestError(f"job '{kind}': '{value[:70]}' looks like a template: no variable may")
     if isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_templates(kind, key)
-            _refuse_templates(kind, item)
-    elif isinstance(value, list):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
         for item in value:
             _refuse_templates(kind, item)
 
