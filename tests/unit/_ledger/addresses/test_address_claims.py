@@ -17,8 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from tests.support.postgresql import Server
+from tests.unit._ledger.addresses.test_addresses import Network, add_network, ips, nic_ids, owners, some
 from tests.unit._ledger.conftest import on_sqlite
-from tests.unit._ledger.test_addresses import Network, add_network, ips, nic_ids, owners, some
 
 
 @on_sqlite

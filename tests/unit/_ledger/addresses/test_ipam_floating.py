@@ -28,7 +28,7 @@ from tests.support.rows import DEMO, OTHER, add_instance, add_project, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
-    from .conftest import Run
+    from tests.unit._ledger.conftest import Run
 
 NOW = 1_000_000
 POOL = {"name": "public", "cidr": "203.0.113.0/29", "interface": "eth0"}

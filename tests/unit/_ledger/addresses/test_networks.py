@@ -20,7 +20,7 @@ from tests.support.rows import a_network, add_instance, add_vif
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
-    from .conftest import Run
+    from tests.unit._ledger.conftest import Run
 
 NET = {"name": "net", "cidr": "10.20.0.0/24"}
 

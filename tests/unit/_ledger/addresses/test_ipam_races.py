@@ -31,7 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from tests.support.rows import an_instance
 
 if t.TYPE_CHECKING:
-    from .conftest import Run
+    from tests.unit._ledger.conftest import Run
 
 # One process that has imported all of this, and holds nothing of pytest's, is the parent of all workers
 CONTEXT = multiprocessing.get_context("forkserver")
