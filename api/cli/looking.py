@@ -95,7 +95,7 @@ def hosts() -> list[Record]:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
     with _ledger() as connection:
-        return [] if connection is None else status.hosts(connection)
+        return [] if connection is None else [{**host} for host in status.hosts(connection)]
 
 
 def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:

@@ -76,7 +76,7 @@ def tag(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:
     if not tags:
         return
     for row in volumes_by(connection, instances=instances):
-        volume_states.update_volume(connection, row["id"], {"name": tags.get("Name"), "metadata": tags})
+        volume_states.update_volume(connection, row.id, {"name": tags.get("Name"), "metadata": tags})
 
 
 def _check_root(ebs: Body, flavor: Body) -> None:
@@ -94,7 +94,7 @@ def _check_root(ebs: Body, flavor: Body) -> None:
 def _volume(connection: Connection, project: str, device: str, ebs: Body) -> VolumeRequest:
     snapshot = None
     if ebs.get("SnapshotId"):
-        snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, project))["id"]
+        snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, project)).id
     elif "VolumeSize" not in ebs:
         raise Ec2Error("MissingParameter", f"The device {device} needs a size or a snapshot")
     return VolumeRequest(

@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 
 from ..openstack.identity.catalog import REGION
 from . import ids
@@ -92,14 +93,14 @@ def check_vpc(project_id: str, asked: str | None) -> None:
         raise ids.not_found("vpc", asked)
 
 
-def subnets(connection: Connection, project_id: str) -> dict[str, Body]:
+def subnets(connection: Connection, project_id: str) -> dict[str, Network]:
     """The networks that the project sees, by the ids of the subnets that they are; the default one first."""
     rows = network_records.networks_seen(connection, project_id)
-    rows.sort(key=lambda row: (row["owner"] == "", row["id"]))
-    return {ids.of("subnet", row["uuid"]): row for row in rows}
+    rows.sort(key=lambda row: (row.owner == "", row.id))
+    return {ids.of("subnet", row.uuid): row for row in rows}
 
 
-def first_subnet(connection: Connection, project_id: str) -> Body:
+def first_subnet(connection: Connection, project_id: str) -> Network:
     """The network of an instance that asks for none: the project's own before the public ones."""
     for row in subnets(connection, project_id).values():
         return row

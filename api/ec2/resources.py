@@ -56,11 +56,9 @@ def tags_of_all(connection: Connection, project: str) -> list[tuple[str, str, Ta
         (ids.of("i", record["uuid"]), "instance", record["metadata"])
         for record in find_instances(connection, project, None)
     ]
+    found += [(volume_id, "volume", row.metadata) for volume_id, row in volumes.of_project(connection, project).items()]
     found += [
-        (volume_id, "volume", row["metadata"]) for volume_id, row in volumes.of_project(connection, project).items()
-    ]
-    found += [
-        (snapshot_id, "snapshot", row["metadata"])
+        (snapshot_id, "snapshot", row.metadata)
         for snapshot_id, row in volumes.snapshots_of_project(connection, project).items()
     ]
     for number, tags in ec2_tags.tags_of(connection, project).items():
@@ -78,12 +76,12 @@ def change(connection: Connection, caller: Caller, one: str, update: t.Callable[
             _change_instance(connection, caller, one, update)
         elif kind == "vol":
             row = ids.find("vol", one, volumes.of_project(connection, caller.project))
-            after = update(dict(row["metadata"]))
-            volume_states.update_volume(connection, row["id"], _named(row["metadata"], after))
+            after = update(dict(row.metadata))
+            volume_states.update_volume(connection, row.id, _named(row.metadata, after))
         elif kind == "snap":
-            row = ids.find("snap", one, volumes.snapshots_of_project(connection, caller.project))
-            after = update(dict(row["metadata"]))
-            volume_snapshots.update_snapshot(connection, row["id"], _named(row["metadata"], after))
+            snapshot = ids.find("snap", one, volumes.snapshots_of_project(connection, caller.project))
+            after = update(dict(snapshot.metadata))
+            volume_snapshots.update_snapshot(connection, snapshot.id, _named(snapshot.metadata, after))
         else:
             number = ids.find(kind, one, {known: known for known in _known(connection, caller.project, kind, one)})
             before = ec2_tags.tags_of(connection, caller.project).get(number, {})
@@ -119,9 +117,9 @@ def _known(connection: Connection, project: str, kind: str, asked: str) -> t.Ite
     if kind == "key":
         return [ids.named("key", project, row["name"]) for row in keypairs_of(connection, project)]
     if kind == "eipalloc":
-        return [ids.of("eipalloc", row["id"]) for row in network_records.floating_ips_of(connection, project)]
+        return [ids.of("eipalloc", row.id) for row in network_records.floating_ips_of(connection, project)]
     if kind == "subnet":
         return list(subnets(connection, project))
     if kind == "eni":
-        return [ids.of("eni", row["id"]) for row in network_records.interfaces_of(connection, project)]
+        return [ids.of("eni", row.id) for row in network_records.interfaces_of(connection, project)]
     return [vpc_id(project)] if kind == "vpc" else [ids.of(kind, project)]

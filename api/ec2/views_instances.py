@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment
+
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set, vpc_id
 
@@ -92,12 +94,12 @@ def grouped(reservations: t.Iterable[Body]) -> list[Body]:
 
 def instance(record: Record) -> Body:
     ec2_state = state(record)
-    volumes = record["volumes"] if ec2_state is not TERMINATED else []
+    volumes: list[Attachment] = record["volumes"] if ec2_state is not TERMINATED else []
     nics = record["nics"] if ec2_state is not TERMINATED else []
     first: Record = nics[0] if nics else {}
     floating = first.get("floating_ips") or [None]
     groups = _groups(record)
-    booted = next((volume for volume in volumes if volume["boot_index"] == 0), None)
+    booted = next((volume for volume in volumes if volume.boot_index == 0), None)
     return {
         "instanceId": instance_id(record),
         "imageId": ids.of("ami", record["image_id"]) if record["image_id"] else None,
@@ -200,15 +202,15 @@ def _reason(record: Record, ec2_state: State) -> Body | None:
     return None
 
 
-def _device(attachment: Record) -> Body:
-    attached = attachment["attached_at"]
+def _device(attachment: Attachment) -> Body:
+    attached = attachment.attached_at
     return {
-        "deviceName": attachment["device"],
+        "deviceName": attachment.device,
         "ebs": {
-            "volumeId": ids.of("vol", attachment["volume_id"]),
+            "volumeId": ids.of("vol", attachment.volume_id),
             "status": "attaching" if attached is None else "attached",
-            "attachTime": moment(attached or attachment["created_at"]),
-            "deleteOnTermination": attachment["delete_on_termination"],
+            "attachTime": moment(attached or attachment.created_at),
+            "deleteOnTermination": attachment.delete_on_termination,
         },
     }
 

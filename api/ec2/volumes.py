@@ -10,6 +10,9 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    Snapshot,
+    Volume,
     snapshots_by,
     volumes_by,
 )
@@ -17,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 
 from ..jobs.queue import enqueue
 from ..web.context import Caller, request_id
+from ..web.host_names import Veil
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set
 from .faults import as_codes
@@ -44,19 +48,19 @@ _HELD = {"attaching": "attaching", "detaching": "detaching", "error_attaching": 
 _SNAPSHOT_STATES = {"creating": "pending", "available": "completed", "deleting": "pending"}
 
 
-def volume_id(row: t.Mapping[str, t.Any]) -> str:
-    return ids.of("vol", row["id"])
+def volume_id(row: Volume) -> str:
+    return ids.of("vol", row.id)
 
 
-def snapshot_id(row: t.Mapping[str, t.Any]) -> str:
-    return ids.of("snap", row["id"])
+def snapshot_id(row: Snapshot) -> str:
+    return ids.of("snap", row.id)
 
 
-def of_project(connection: Connection, project: str) -> dict[str, Record]:
+def of_project(connection: Connection, project: str) -> dict[str, Volume]:
     return {volume_id(row): row for row in volumes_by(connection, project_id=project)}
 
 
-def snapshots_of_project(connection: Connection, project: str) -> dict[str, Record]:
+def snapshots_of_project(connection: Connection, project: str) -> dict[str, Snapshot]:
     return {snapshot_id(row): row for row in snapshots_by(connection, project_id=project)}
 
 
@@ -65,7 +69,7 @@ def type_named(connection: Connection, caller: Caller, name: str | None) -> str 
     if name is None or name in AMAZONS_TYPES:
         return None
     with as_codes({NotFoundError: "InvalidParameterValue"}):
-        return str(volume_access.type_seen(connection, name, caller.project, caller.is_admin)["name"])
+        return str(volume_access.type_seen(connection, name, caller.project, caller.is_admin).name)
 
 
 def device_name(name: str) -> str | None:
@@ -89,55 +93,56 @@ def tell(connection: Connection, caller: Caller, kind: str, what: str, one: str,
     )
 
 
-def holders(row: t.Mapping[str, t.Any]) -> list[str]:
+def holders(row: Volume) -> list[str]:
     """The instances that have the volume, or are getting it."""
-    return [holder["instance_uuid"] for holder in row["attachments"]]
+    return [holder.instance_uuid for holder in row.attachments]
 
 
-def volume(row: t.Mapping[str, t.Any]) -> Body:
-    state = _STATES.get(row["status"], "error")
-    if row["status"] == "extending":
-        state = "in-use" if row["attachments"] else "available"
+def volume(row: Volume) -> Body:
+    state = _STATES.get(row.status, "error")
+    if row.status == "extending":
+        state = "in-use" if row.attachments else "available"
     return {
         "volumeId": volume_id(row),
-        "size": row["size_gb"],
-        "snapshotId": ids.of("snap", row["snapshot_id"]) if row["snapshot_id"] else "",
-        "availabilityZone": row["availability_zone"] or DEFAULT_ZONE,
+        "size": row.size_gb,
+        "snapshotId": ids.of("snap", row.snapshot_id) if row.snapshot_id else "",
+        "availabilityZone": row.availability_zone or DEFAULT_ZONE,
         "status": state,
-        "createTime": moment(row["created_at"]),
-        "attachmentSet": [attachment(holder, row["status"]) for holder in row["attachments"]],
-        "volumeType": row["type"],
+        "createTime": moment(row.created_at),
+        "attachmentSet": [attachment(holder, row.status) for holder in row.attachments],
+        "volumeType": row.type,
         "encrypted": False,
-        "multiAttachEnabled": row["multiattach"],
-        "tagSet": tag_set(row["metadata"]),
+        "multiAttachEnabled": row.multiattach,
+        "tagSet": tag_set(row.metadata),
     }
 
 
-def attachment(one: t.Mapping[str, t.Any], status: str) -> Body:
-    attached = one["attached_at"]
+def attachment(one: Attachment, status: str) -> Body:
+    attached = one.attached_at
     return {
-        "volumeId": ids.of("vol", one["volume_id"]),
-        "instanceId": ids.of("i", one["instance_uuid"]),
-        "device": one["device"],
+        "volumeId": ids.of("vol", one.volume_id),
+        "instanceId": ids.of("i", one.instance_uuid),
+        "device": one.device,
         "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
-        "attachTime": moment(attached or one["created_at"]),
-        "deleteOnTermination": one["delete_on_termination"],
+        "attachTime": moment(attached or one.created_at),
+        "deleteOnTermination": one.delete_on_termination,
     }
 
 
-def snapshot(row: t.Mapping[str, t.Any]) -> Body:
-    state = _SNAPSHOT_STATES.get(row["status"], "error")
+def snapshot(row: Snapshot, hidden: Veil | None = None) -> Body:
+    """A snapshot as EC2 shows it; `hidden` puts ids in the place of hosts' names in what went wrong."""
+    state = _SNAPSHOT_STATES.get(row.status, "error")
     return {
         "snapshotId": snapshot_id(row),
-        "volumeId": ids.of("vol", row["volume_id"]),
+        "volumeId": ids.of("vol", row.volume_id),
         "status": state,
-        "statusMessage": (row["fault"] or {}).get("message"),
-        "startTime": moment(row["created_at"]),
+        "statusMessage": hidden.over(row.fault["message"]) if row.fault and hidden else None,
+        "startTime": moment(row.created_at),
         "progress": "100%" if state == "completed" else "0%",
-        "ownerId": row["project_id"],
-        "volumeSize": row["size_gb"],
-        "description": row["description"] or "",
+        "ownerId": row.project_id,
+        "volumeSize": row.size_gb,
+        "description": row.description or "",
         "encrypted": False,
         "storageTier": "standard",
-        "tagSet": tag_set(row["metadata"]),
+        "tagSet": tag_set(row.metadata),
     }

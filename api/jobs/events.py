@@ -10,7 +10,7 @@ import re
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import Row
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject as Row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 MAX_EVENTS = 5000  # of one run; what comes after is not kept

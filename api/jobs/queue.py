@@ -116,7 +116,7 @@ def cancel(connection: Connection, job_id: str, project_id: str | None = None) -
     """
     row = job_rows.row_of(connection, job_id, project_id)
     if job_rows.cancel_waiting(connection, job_id):
-        of_job = job_rows.instances_of(connection, [job_id]).get(job_id, [])
+        of_job = job_rows.instances_of(connection, [job_id])[job_id]
         settling.settle(connection, row.kind, of_job, "the job was cancelled")
         settling.settle_volumes(connection, row.kind, row.variables, "the job was cancelled")
         if row.kind == settling.LAUNCH:  # it may have been in a run that was cut off
@@ -146,7 +146,7 @@ def retry(
     row = job_rows.row_of(connection, job_id, project_id)
     if row.state not in (FAILED, CANCELLED):
         raise ConflictError(f"job {job_id} is {row.state}: only one that failed or was cancelled can be tried again")
-    of_job = job_rows.instances_of(connection, [job_id]).get(job_id, [])
+    of_job = job_rows.instances_of(connection, [job_id])[job_id]
     request_id = request_id or actions.new_request_id()
     longest = row.timeout_seconds if keep_timeout else min(row.timeout_seconds, kind_of(row.kind).timeout)
     left = settling.begin_again(connection, row.kind, of_job, request_id)

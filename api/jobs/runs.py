@@ -13,7 +13,7 @@ import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows, settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows, settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
@@ -52,7 +52,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
     if run is None or not jobs:
         raise NotFoundError(f"there is no run {run_id} with jobs")
     kind = kind_of(run.kind)
-    instances = run_rows.instances_of(connection, jobs)
+    instances = job_rows.instances_of(connection, [row.id for row in jobs])
     variables = dict(jobs[0].variables)
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
@@ -111,7 +111,7 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     if not run_rows.end(connection, run_id, outcome.how, now):
         return False
     jobs = run_rows.jobs_of(connection, run_id)
-    instances = run_rows.instances_of(connection, jobs)
+    instances = job_rows.instances_of(connection, [row.id for row in jobs])
     dirty: set[str] = set()
     for row in jobs:
         uuids = instances[row.id]
@@ -138,7 +138,7 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
     jobs = run_rows.jobs_of(connection, run_id)
     doomed = [row for row in jobs if row.cancel_requested]
     if doomed and len(doomed) < len(jobs):
-        instances = run_rows.instances_of(connection, doomed)
+        instances = job_rows.instances_of(connection, [row.id for row in doomed])
         for row in doomed:
             if row.kind == settling.LAUNCH:
                 settling.settle(connection, row.kind, instances[row.id], "the job was cancelled")

@@ -65,7 +65,7 @@ def orphans(connection: Connection, options: Options, me: str) -> list[tuple[str
         or (
             _is_free(os.path.join(options.directory, "workers", row.worker_id))
             if row.machine == machine
-            else row.silent > options.lost_after
+            else row.silent is None or row.silent > options.lost_after
         )
     ]
 

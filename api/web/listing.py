@@ -13,7 +13,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
-from .bodies import Body, Json, Record, Row
+from .bodies import Body, Json, Row, field
 from .errors import BadRequestError
 
 MAX_LIMIT = 1000  # objects on a page, of all services
@@ -53,7 +53,7 @@ class Dialect:
         if not marker:
             return None
         for index, row in enumerate(rows):
-            if str(row[key]) == marker:
+            if str(field(row, key)) == marker:
                 return index
         raise self.no_marker(self.marker.format(name=name, value=marker[:SHOWN]))
 
@@ -78,11 +78,11 @@ def order_of(sort: str) -> Order:
     return [(key.strip(), direction.strip() or "desc") for key, _colon, direction in parts]
 
 
-def ordered(rows: t.Iterable[Row], order: Order, of: t.Callable[[Row], Record] = dict) -> list[Row]:
+def ordered(rows: t.Iterable[Row], order: Order, of: t.Callable[[Row, str], Json] = field) -> list[Row]:
     """`rows`, sorted by what `of` makes of each; else they stay as they were."""
     rows = list(rows)
     for key, direction in reversed(order):
-        rows.sort(key=lambda row, key=key: rank(of(row).get(key)), reverse=direction == "desc")  # type: ignore[misc]  # mypy: no types for the defaults of a lambda
+        rows.sort(key=lambda row, key=key: rank(of(row, key)), reverse=direction == "desc")  # type: ignore[misc]  # mypy: no types for the defaults of a lambda
     return rows
 
 

@@ -229,7 +229,8 @@ def make(api: Api) -> Objects:
     )
     kept, taken, hung = (str(uuid.uuid4()) for _ in range(3))
     with transaction(api.engine) as connection:
-        of_type = volume_types.ensure_default(connection)["id"]
+        volume_types.ensure_default(connection)
+        of_type = volume_types.DEFAULT_ID
     api.insert(
         tables_volumes.volume,
         id=kept,

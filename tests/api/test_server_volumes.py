@@ -32,12 +32,12 @@ def scene(api: seeds.Api) -> scenes.Scene:
 def a_volume(api: seeds.Api, project: str = "demo", **params: t.Any) -> str:
     with transaction(api.engine) as connection:
         owner = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == project)).scalar_one()
-        return str(volumes.create_volume(connection, owner, {"size_gb": 1, **params})["id"])
+        return str(volumes.create_volume(connection, owner, {"size_gb": 1, **params}).id)
 
 
 def status(api: seeds.Api, volume_id: str) -> str:
     with api.engine.connect() as connection:
-        return str(volumes.one_volume(connection, volume_id)["status"])
+        return str(volumes.one_volume(connection, volume_id).status)
 
 
 def jobs(api: seeds.Api, kind: str) -> list[dict[str, t.Any]]:
@@ -141,7 +141,7 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
         ("/dev/vda", 0, True),
         ("/dev/vdb", None, False),
     ]
-    assert sorted((volume["size_gb"], volume["status"], volume["host"]) for volume in found) == [
+    assert sorted((volume.size_gb, volume.status, volume.host) for volume in found) == [
         (1, "creating", None),
         (2, "creating", None),
     ]

@@ -57,8 +57,8 @@ def hung(cloud: Cloud, doors: Doors, number: str) -> tuple[str, str]:
     server = cloud.instance(doors.project, f"s{number[:8]}", "hv1", vm_state="active")
     with transaction(cloud.engine) as connection:
         one = volume_attachments.begin_attach(connection, number, server)
-        volume_attachments.finish_attach(connection, one["id"])
-    return server, one["id"]
+        volume_attachments.finish_attach(connection, one.id)
+    return server, one.id
 
 
 def test_a_blank_volume_lives_and_dies_without_a_job(doors: Doors) -> None:

@@ -70,7 +70,17 @@ LARGER = {
 
 # A loop variable says what it holds, and these words do not. Folders in which some still have such a name:
 SAYS_NOTHING = {"one", "found", "wanted", "given", "told", "asked"}
-NOT_YET_NAMED = ("api/jobs/", "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/")
+_LEDGER = "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger"
+NOT_YET_NAMED = (
+    "api/jobs/",
+    f"{_LEDGER}/adoption/",
+    f"{_LEDGER}/compute/",
+    f"{_LEDGER}/drift/",
+    f"{_LEDGER}/migration/",
+    f"{_LEDGER}/operations/",
+    f"{_LEDGER}/queries/views.py",
+    f"{_LEDGER}/stack/",
+)
 
 
 def room_of(parts: t.Sequence[str]) -> str:

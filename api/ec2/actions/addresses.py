@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
 from ...openstack.network import routes_floating
 from ...openstack.network.blueprint import NeutronError
@@ -48,12 +49,12 @@ ADDRESS_FILTERS = {
 _ONE = {"AllocationId": Text(), "PublicIp": Text(64)}
 
 
-def allocation_id(row: t.Mapping[str, t.Any]) -> str:
-    return ids.of("eipalloc", row["id"])
+def allocation_id(row: FloatingIp) -> str:
+    return ids.of("eipalloc", row.id)
 
 
-def _association_id(row: t.Mapping[str, t.Any]) -> str | None:
-    return ids.named("eipassoc", row["id"], row["vif_id"]) if row["vif_id"] else None
+def _association_id(row: FloatingIp) -> str | None:
+    return ids.named("eipassoc", row.id, row.vif_id) if row.vif_id else None
 
 
 @action("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
@@ -70,31 +71,31 @@ def describe_addresses(asked: Asked) -> Body:
     return {"addressesSet": filters.filtered(bodies, asked, ADDRESS_FILTERS)}
 
 
-def _address(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
-    instance = row["instance_uuid"]
+def _address(row: FloatingIp, tags: t.Mapping[str, t.Any]) -> Body:
+    instance = row.instance_uuid
     return {
         "allocationId": allocation_id(row),
-        "publicIp": row["address"],
+        "publicIp": row.address,
         "domain": "vpc",
-        "publicIpv4Pool": row["pool"],
+        "publicIpv4Pool": row.pool,
         "networkBorderGroup": REGION,
         "associationId": _association_id(row),
         "instanceId": ids.of("i", instance) if instance else None,
-        "networkInterfaceId": ids.of("eni", row["vif_id"]) if row["vif_id"] else None,
-        "networkInterfaceOwnerId": row["project_id"] if row["vif_id"] else None,
-        "privateIpAddress": row["fixed_ip"],
+        "networkInterfaceId": ids.of("eni", row.vif_id) if row.vif_id else None,
+        "networkInterfaceOwnerId": row.project_id if row.vif_id else None,
+        "privateIpAddress": row.fixed_ip,
         "tagSet": tag_set(tags.get(allocation_id(row), {})),
     }
 
 
-def _by_address(rows: t.Iterable[Record], address: str) -> Record:
+def _by_address(rows: t.Iterable[FloatingIp], address: str) -> FloatingIp:
     for row in rows:
-        if row["address"] == address:
+        if row.address == address:
             return row
     raise Ec2Error("InvalidAddress.NotFound", f"Address '{address[:60]}' not found.")
 
 
-def _find(connection: Connection, project: str, asked: Asked) -> Record:
+def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, project)
     if asked.get("AllocationId"):
         return ids.find("eipalloc", asked["AllocationId"], {allocation_id(row): row for row in rows})
@@ -131,7 +132,7 @@ def allocate_address(asked: Asked) -> Body:
         row = next(
             floating_ip
             for floating_ip in network_records.floating_ips_of(connection, caller.project)
-            if floating_ip["id"] == done["floating_ips"][0]["id"]
+            if floating_ip.id == done["floating_ips"][0]["id"]
         )
         keep_tags(connection, caller.project, allocation_id(row), tags)
     body = _address(row, {allocation_id(row): tags})
@@ -142,9 +143,9 @@ def allocate_address(asked: Asked) -> Body:
 def release_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = _find(connection, caller.project, asked)
-        if row["vif_id"] is not None:
-            raise Ec2Error("InvalidIPAddress.InUse", f"Address {row['address']} is in use: disassociate it first.")
-        item = {"address": row["address"], "pool": None, "server": None, "fixed_ip": None}
+        if row.vif_id is not None:
+            raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
+        item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
         with as_codes({ConflictError: "InvalidAddress.NotFound"}):
             floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
         ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
@@ -166,30 +167,30 @@ def associate_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = _find(connection, caller.project, asked)
         port = _port(connection, caller.project, asked)
-        if row["vif_id"] not in (None, port["id"]) and not asked.get("AllowReassociation"):
+        if row.vif_id not in (None, port.id) and not asked.get("AllowReassociation"):
             raise Ec2Error(
                 "Resource.AlreadyAssociated",
                 f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
             )
         with _associating():
-            routes_floating.associate(connection, row["id"], port)
+            routes_floating.associate(connection, row.id, port)
         after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
     return {"return": True, "associationId": _association_id(after)}
 
 
-def _port(connection: Connection, project: str, asked: Asked) -> Record:
+def _port(connection: Connection, project: str, asked: Asked) -> Port:
     """The interface that is meant: by its own id, or the first of the instance that has an address."""
     ports = network_records.interfaces_of(connection, project)
     if asked.get("NetworkInterfaceId"):
-        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port["id"]): port for port in ports})]
+        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})]
     elif asked.get("InstanceId"):
         (record,) = find_instances(connection, project, [asked["InstanceId"]])
-        matching = [port for port in ports if port["instance_uuid"] == record["uuid"]]
+        matching = [port for port in ports if port.instance_uuid == record["uuid"]]
     else:
         raise missing("InstanceId")
     wanted = asked.get("PrivateIpAddress")
     for port in matching:
-        if port["ip"] is not None and wanted in (None, "", port["ip"]):
+        if port.ip is not None and wanted in (None, "", port.ip):
             return port
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
 
@@ -216,7 +217,7 @@ def disassociate_address(asked: Asked) -> Body:
             )
         else:
             row = _find(connection, caller.project, asked)
-        if row["vif_id"] is not None:
+        if row.vif_id is not None:
             with _associating():
-                routes_floating.associate(connection, row["id"], None)
+                routes_floating.associate(connection, row.id, None)
     return {"return": True}

@@ -175,9 +175,9 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, wante
 def _change_device(connection: Connection, record: Record, wanted: Body) -> None:
     goes = wanted.get("Ebs", {}).get("DeleteOnTermination")
     for volume in record["volumes"]:
-        if volume["device"] == wanted.get("DeviceName"):
+        if volume.device == wanted.get("DeviceName"):
             if goes is not None:
-                volume_attachments.update_attachment(connection, volume["id"], delete_on_termination=goes)
+                volume_attachments.update_attachment(connection, volume.id, delete_on_termination=goes)
             return
     raise Ec2Error(
         "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(wanted.get('DeviceName'))[:40]}"

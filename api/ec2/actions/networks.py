@@ -14,6 +14,7 @@ import typing as t
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 
 from ...web.context import current
 from ...web.ledger import reading_ledger
@@ -24,8 +25,6 @@ from ..faults import invalid
 from ..parameters import FILTERS, PAGING, TEXTS, Text
 from ..views_instances import instance
 from .instances import find as find_instances
-
-Row = t.Mapping[str, t.Any]
 
 VPC_FILTERS = {
     "vpc-id": "vpcId",
@@ -123,7 +122,7 @@ class Place(t.NamedTuple):
 
     project: str
     vpc: str
-    subnets: dict[str, Body]
+    subnets: dict[str, Network]
     tags: dict[str, dict[str, str]]
     zone: str
 
@@ -146,8 +145,8 @@ def _place() -> Place:
 @action("DescribeVpcs", "network:read", {"VpcId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_vpcs(asked: Asked) -> Body:
     place = _place()
-    blocks = [row["cidr"] for row in place.subnets.values()] or ["0.0.0.0/32"]
-    v6 = [row["cidr_v6"] for row in place.subnets.values() if row["cidr_v6"]]
+    blocks = [row.cidr for row in place.subnets.values() if row.cidr] or ["0.0.0.0/32"]
+    v6 = [row.cidr_v6 for row in place.subnets.values() if row.cidr_v6]
     body: Body = {
         "vpcId": place.vpc,
         "ownerId": place.project,
@@ -200,33 +199,33 @@ def describe_subnets(asked: Asked) -> Body:
     return _listed(asked, "subnetSet", "subnetId", "SubnetId", "subnet", bodies, SUBNET_FILTERS)
 
 
-def _subnet(place: Place, number: str, row: Row, is_default: bool) -> Body:
-    size = sum(netaddr.IPRange(first, last).size for first, last in row["ranges"])
+def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
+    size = sum(netaddr.IPRange(first, last).size for first, last in row.ranges)
     return {
         "subnetId": number,
         "vpcId": place.vpc,
         "ownerId": place.project,
         "state": "available",
-        "cidrBlock": row["cidr"],
+        "cidrBlock": row.cidr,
         "availableIpAddressCount": max(size - _KEPT_BY_DHCP, 0),
         "availabilityZone": place.zone,
         "availabilityZoneId": place.zone,
         "defaultForAz": is_default,
         "mapPublicIpOnLaunch": False,
-        "assignIpv6AddressOnCreation": row["cidr_v6"] is not None,
+        "assignIpv6AddressOnCreation": row.cidr_v6 is not None,
         "mapCustomerOwnedIpOnLaunch": False,
         "ipv6CidrBlockAssociationSet": [
             {
-                "associationId": ids.named("subnet-cidr-assoc", row["uuid"], row["cidr_v6"]),
-                "ipv6CidrBlock": row["cidr_v6"],
+                "associationId": ids.named("subnet-cidr-assoc", row.uuid, row.cidr_v6),
+                "ipv6CidrBlock": row.cidr_v6,
                 "ipv6CidrBlockState": {"state": "associated"},
             }
         ]
-        if row["cidr_v6"]
+        if row.cidr_v6
         else [],
         "enableDns64": False,
         "ipv6Native": False,
-        "tagSet": tag_set({"Name": row["name"], **place.tags.get(number, {})}),
+        "tagSet": tag_set({"Name": row.name, **place.tags.get(number, {})}),
     }
 
 
@@ -241,7 +240,7 @@ def describe_route_tables(asked: Asked) -> Body:
         "ownerId": place.project,
         "propagatingVgwSet": [],
         "routeSet": [
-            *({**own, "destinationCidrBlock": row["cidr"]} for row in place.subnets.values()),
+            *({**own, "destinationCidrBlock": row.cidr} for row in place.subnets.values()),
             {
                 "destinationCidrBlock": "0.0.0.0/0",
                 "gatewayId": ids.of("igw", place.project),
@@ -306,12 +305,12 @@ def describe_network_acls(asked: Asked) -> Body:
 @action("DescribeDhcpOptions", "network:read", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_dhcp_options(asked: Asked) -> Body:
     place = _place()
-    first: Row = next(iter(place.subnets.values()), {"domain": "novalocal", "dns": [], "ntp": []})
+    first = next(iter(place.subnets.values()), None)
     number = ids.of("dopt", place.project)
     configured = {
-        "domain-name": [first["domain"]],
-        "domain-name-servers": list(first["dns"]) or ["AmazonProvidedDNS"],
-        "ntp-servers": list(first["ntp"]),
+        "domain-name": [first.domain if first else "novalocal"],
+        "domain-name-servers": (first.dns if first else []) or ["AmazonProvidedDNS"],
+        "ntp-servers": first.ntp if first else [],
     }
     body: Body = {
         "dhcpOptionsId": number,

@@ -263,7 +263,7 @@ def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tup
             if interface.get("SubnetId")
             else first_subnet(connection, project)
         )
-        requests.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
+        requests.append(NetworkRequest(row.uuid, None if address is None else _address(address)))
     if len({group.name for group in requests}) != len(requests):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
     return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]

@@ -9,7 +9,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 
 from ...web.context import current
-from ...web.host_names import veil_faults
+from ...web.host_names import veil
 from ...web.ledger import reading_ledger
 from .. import filters, ids, volumes
 from ..blueprint import action, writing
@@ -41,12 +41,13 @@ def describe_snapshots(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
         known = volumes.snapshots_of_project(connection, project)
-        veil_faults(connection, current().reach, list(known.values()))
+        # the names are read where there is something to hide
+        hidden = veil(connection, current().reach if any(row.fault for row in known.values()) else None)
     rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
     owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
     if owners and not {"self", "all", project} & set(owners):
         rows = []  # of others none is seen
-    bodies = sorted((volumes.snapshot(row) for row in rows), key=lambda body: str(body["snapshotId"]))
+    bodies = sorted((volumes.snapshot(row, hidden) for row in rows), key=lambda body: str(body["snapshotId"]))
     page, token = filters.page(
         filters.filtered(bodies, asked, SNAPSHOT_FILTERS), asked, lambda body: str(body["snapshotId"])
     )
@@ -69,7 +70,7 @@ def create_snapshot(asked: Asked) -> Body:
                 connection,
                 caller.project,
                 {
-                    "volume_id": row["id"],
+                    "volume_id": row.id,
                     "name": tags.get("Name"),
                     "description": asked.get("Description"),
                     "metadata": tags,
@@ -77,7 +78,7 @@ def create_snapshot(asked: Asked) -> Body:
                     "force": True,
                 },
             )
-        volumes.tell(connection, caller, "volume_snapshot_create", "snapshots", made["id"], volumes.holders(row))
+        volumes.tell(connection, caller, "volume_snapshot_create", "snapshots", made.id, volumes.holders(row))
     return volumes.snapshot(made)
 
 
@@ -85,10 +86,10 @@ def create_snapshot(asked: Asked) -> Body:
 def delete_snapshot(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))
-        if row["status"] != "deleting":
+        if row.status != "deleting":
             with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
-                volume_snapshots.begin_delete_snapshot(connection, row["id"], project_id=caller.project)
-            held = volumes.of_project(connection, caller.project).get(ids.of("vol", row["volume_id"]))
+                volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
+            held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
             instances = volumes.holders(held) if held else []
-            volumes.tell(connection, caller, "volume_snapshot_delete", "snapshots", row["id"], instances)
+            volumes.tell(connection, caller, "volume_snapshot_delete", "snapshots", row.id, instances)
     return {"return": True}

@@ -57,7 +57,7 @@ def _key(body: Body) -> str:
     return str(body["volumeId"])
 
 
-def _rows(asked: Asked) -> list[volumes.Record]:
+def _rows(asked: Asked) -> list[volumes.Volume]:
     with reading_ledger() as connection:
         known = volumes.of_project(connection, current().project)
     rows = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
@@ -74,7 +74,7 @@ def describe_volumes(asked: Asked) -> Body:
 def describe_volume_status(asked: Asked) -> Body:
     bodies = []
     for row in _rows(asked):
-        word = "impaired" if row["status"].startswith("error") else "ok"
+        word = "impaired" if row.status.startswith("error") else "ok"
         details = [{"name": "io-enabled", "status": {"ok": "passed"}.get(word, "failed")}]
         bodies.append(
             {
@@ -154,26 +154,26 @@ def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> 
     }
     if asked.get("SnapshotId"):
         known = volumes.snapshots_of_project(connection, caller.project)
-        params["snapshot_id"] = ids.find("snap", asked["SnapshotId"], known)["id"]
+        params["snapshot_id"] = ids.find("snap", asked["SnapshotId"], known).id
     elif "Size" not in asked:
         raise missing("Size")
     params["type"] = volumes.type_named(connection, caller, asked.get("VolumeType"))
     params["private_types"] = caller.is_admin
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
-    if row["status"] == "creating":
-        volumes.tell(connection, caller, "volume_create", "volumes", row["id"], [])
-    return str(row["id"])
+    if row.status == "creating":
+        volumes.tell(connection, caller, "volume_create", "volumes", row.id, [])
+    return str(row.id)
 
 
 @action("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
 def delete_volume(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        if row["status"] != "deleting":
-            with as_codes({ConflictError: "VolumeInUse" if row["attachments"] else "IncorrectState"}):
-                volume_states.begin_delete(connection, row["id"], project_id=caller.project)
-            volumes.tell(connection, caller, "volume_delete", "volumes", row["id"], [])
+        if row.status != "deleting":
+            with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
+                volume_states.begin_delete(connection, row.id, project_id=caller.project)
+            volumes.tell(connection, caller, "volume_delete", "volumes", row.id, [])
     return {"return": True}
 
 
@@ -194,39 +194,39 @@ def modify_volume(asked: Asked) -> Body:
     """Make it larger. What else Amazon can change of one, a volume here has not."""
     with writing() as (connection, caller):
         row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        if asked.get("VolumeType", row["type"]) not in (row["type"], *volumes.AMAZONS_TYPES):
+        if asked.get("VolumeType", row.type) not in (row.type, *volumes.AMAZONS_TYPES):
             raise unsupported("Another type of a volume that is there")
         if asked.get("MultiAttachEnabled"):
             raise unsupported("A volume of several instances")
-        size: int = asked["Size"] if "Size" in asked else row["size_gb"]
-        if size < row["size_gb"]:
-            raise invalid("Size", size, f"the volume has {row['size_gb']} GiB, and none can be made smaller")
+        size: int = asked.get("Size", row.size_gb)
+        if size < row.size_gb:
+            raise invalid("Size", size, f"the volume has {row.size_gb} GiB, and none can be made smaller")
         after = row
-        if size > row["size_gb"]:
+        if size > row.size_gb:
             with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
-                after = volume_states.begin_extend(connection, row["id"], size, project_id=caller.project)
-            if after["status"] == "extending":
-                volumes.tell(connection, caller, "volume_extend", "volumes", row["id"], volumes.holders(row))
-    return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row["size_gb"]}}
+                after = volume_states.begin_extend(connection, row.id, size, project_id=caller.project)
+            if after.status == "extending":
+                volumes.tell(connection, caller, "volume_extend", "volumes", row.id, volumes.holders(row))
+    return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row.size_gb}}
 
 
 @action("DescribeVolumesModifications", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
-    rows = [row for row in _rows(asked) if "VolumeId" in asked or row["status"] == "extending"]
+    rows = [row for row in _rows(asked) if "VolumeId" in asked or row.status == "extending"]
     page, token = filters.page(filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key)
     return {"volumeModificationSet": page, "nextToken": token}
 
 
-def _modification(row: t.Mapping[str, t.Any]) -> Body:
-    state = {"extending": "modifying", "error_extending": "failed"}.get(row["status"], "completed")
+def _modification(row: volumes.Volume) -> Body:
+    state = {"extending": "modifying", "error_extending": "failed"}.get(row.status, "completed")
     return {
         "volumeId": volumes.volume_id(row),
         "modificationState": state,
-        "targetSize": row["new_size_gb"] or row["size_gb"],
-        "targetVolumeType": row["type"],
-        "originalSize": row["size_gb"],
-        "originalVolumeType": row["type"],
+        "targetSize": row.new_size_gb or row.size_gb,
+        "targetVolumeType": row.type,
+        "originalSize": row.size_gb,
+        "originalVolumeType": row.type,
         "progress": 100 if state == "completed" else 0,
     }
 
@@ -243,10 +243,10 @@ def attach_volume(asked: Asked) -> Body:
         (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
         if record["deleted"]:
             raise Ec2Error("IncorrectState", f"The instance '{asked['InstanceId']}' is terminated.")
-        with as_codes({ConflictError: "VolumeInUse" if row["attachments"] else "IncorrectState"}):
+        with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
             made = volume_attachments.begin_attach(
                 connection,
-                row["id"],
+                row.id,
                 record["uuid"],
                 project_id=caller.project,
                 device=volumes.device_name(asked.get("Device", "")),
@@ -254,7 +254,7 @@ def attach_volume(asked: Asked) -> Body:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(connection, caller, "volume_attach", "attachments", made["id"], [record["uuid"]])
+        volumes.tell(connection, caller, "volume_attach", "attachments", made.id, [record["uuid"]])
     return volumes.attachment(made, "attaching")
 
 
@@ -270,21 +270,19 @@ def detach_volume(asked: Asked) -> Body:
         instance = None
         if asked.get("InstanceId"):
             instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
-        if not row["attachments"]:
+        if not row.attachments:
             raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
-        if any(attachment["boot_index"] == 0 for attachment in row["attachments"]):
+        if any(attachment.boot_index == 0 for attachment in row.attachments):
             raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
         with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
             attachment = volume_attachments.begin_detach(
                 connection,
-                row["id"],
+                row.id,
                 instance,
                 project_id=caller.project,
                 request_id=request_id(),
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(
-            connection, caller, "volume_detach", "attachments", attachment["id"], [attachment["instance_uuid"]]
-        )
+        volumes.tell(connection, caller, "volume_detach", "attachments", attachment.id, [attachment.instance_uuid])
     return volumes.attachment(attachment, "detaching")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...web.bodies import Body, Json, Record
+from ...web.bodies import Body, Json, Row, field
 from ...web.listing import MAX_LIMIT, Dialect, body
 
 NOVA = Dialect(
@@ -18,7 +18,7 @@ NOVA = Dialect(
 )
 
 
-def page(plural: str, rows: t.Sequence[Record], view: t.Callable[[Record], Json], key: str, name: str) -> Body:
+def page(plural: str, rows: t.Sequence[Row], view: t.Callable[[Row], Json], key: str, name: str) -> Body:
     """The body with those of `rows` after the query's marker, a value of `key`, at most its limit, as `view` has them.
 
     `name` is what a row is called. Raises BadRequestError for a marker that is not there.
@@ -26,4 +26,4 @@ def page(plural: str, rows: t.Sequence[Record], view: t.Callable[[Record], Json]
     start, limit = NOVA.start(rows, key, name), NOVA.limit() or MAX_LIMIT
     shown = rows[start : start + limit]
     more = start + limit < len(rows)
-    return body(plural, [view(row) for row in shown], str(shown[-1][key]) if more else None)
+    return body(plural, [view(row) for row in shown], str(field(shown[-1], key)) if more else None)

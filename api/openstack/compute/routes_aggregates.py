@@ -12,6 +12,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.a
     remove_aggregates,
     write_aggregates,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Aggregate
 
 from ...web import schemas, validation
 from ...web.bodies import Answer, Body, Json, Record, same, the_one
@@ -57,7 +58,7 @@ def create_aggregate() -> Answer:
         _check_free(connection, wanted["name"])
         _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
         rows = hypervisor_records.aggregates(connection)
-        body = _shown(next(row for row in rows if row["name"] == wanted["name"]))
+        body = _shown(next(row for row in rows if row.name == wanted["name"]))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
@@ -66,11 +67,11 @@ def update_aggregate(aggregate_id: str) -> Answer:
     wanted = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
-        if wanted.get("name", row["name"]) != row["name"]:
+        if wanted.get("name", row.name) != row.name:
             _check_free(connection, wanted["name"])
-            hypervisor_records.rename_aggregate(connection, row["id"], wanted["name"])
+            hypervisor_records.rename_aggregate(connection, row.id, wanted["name"])
         if "availability_zone" in wanted:
-            _write(connection, wanted.get("name", row["name"]), zone=wanted["availability_zone"] or "")
+            _write(connection, wanted.get("name", row.name), zone=wanted["availability_zone"] or "")
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
@@ -78,11 +79,11 @@ def update_aggregate(aggregate_id: str) -> Answer:
 def delete_aggregate(aggregate_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
-        if row["hosts"]:
+        if row.hosts:
             raise BadRequestError(
-                f"Cannot perform action 'delete' on aggregate {row['id']}. Reason: Host aggregate is not empty."
+                f"Cannot perform action 'delete' on aggregate {row.id}. Reason: Host aggregate is not empty."
             )
-        remove_aggregates(connection, [{"name": row["name"]}])
+        remove_aggregates(connection, [{"name": row.name}])
     return "", 200
 
 
@@ -102,24 +103,24 @@ def act_on_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-def _set_metadata(connection: Connection, row: Record, wanted: Record) -> None:
+def _set_metadata(connection: Connection, row: Aggregate, wanted: Record) -> None:
     """A null takes a key away. The zone is one of the keys in Nova."""
-    merged = {key: value for key, value in {**row["metadata"], **wanted}.items() if value is not None}
+    merged = {key: value for key, value in {**row.metadata, **wanted}.items() if value is not None}
     merged.pop("availability_zone", None)
     zone = None
     if "availability_zone" in wanted:
         zone = wanted["availability_zone"] or ""
         validation.check(zone or None, ZONE)
-    _write(connection, row["name"], zone=zone, metadata=merged)
+    _write(connection, row.name, zone=zone, metadata=merged)
 
 
-def _move_host(connection: Connection, row: Record, host: str, joins: bool) -> None:
-    if joins and host in row["hosts"]:
-        raise ConflictError(f"Aggregate {row['id']} already has host {host}.")
-    if not joins and host not in row["hosts"]:
-        raise NotFoundError(f"Aggregate {row['id']} has no host {host[:60]}.")
-    hosts = [*row["hosts"], host] if joins else [hypervisor for hypervisor in row["hosts"] if hypervisor != host]
-    _write(connection, row["name"], hosts=hosts)
+def _move_host(connection: Connection, row: Aggregate, host: str, joins: bool) -> None:
+    if joins and host in row.hosts:
+        raise ConflictError(f"Aggregate {row.id} already has host {host}.")
+    if not joins and host not in row.hosts:
+        raise NotFoundError(f"Aggregate {row.id} has no host {host[:60]}.")
+    hosts = [*row.hosts, host] if joins else [hypervisor for hypervisor in row.hosts if hypervisor != host]
+    _write(connection, row.name, hosts=hosts)
 
 
 def _write(connection: Connection, name: str, **values: Json) -> None:
@@ -129,27 +130,27 @@ def _write(connection: Connection, name: str, **values: Json) -> None:
 
 
 def _check_free(connection: Connection, name: str) -> None:
-    if any(row["name"] == name for row in hypervisor_records.aggregates(connection)):
+    if any(row.name == name for row in hypervisor_records.aggregates(connection)):
         raise ConflictError(f"Aggregate {name} already exists.")
 
 
-def _row(connection: Connection, aggregate_id: str) -> Record:
+def _row(connection: Connection, aggregate_id: str) -> Aggregate:
     missing = NotFoundError(f"Aggregate {aggregate_id[:60]} could not be found.")
     return the_one(hypervisor_records.aggregates(connection), "id", aggregate_id, missing)
 
 
-def _shown(row: Record) -> Body:
-    zone = {"availability_zone": row["zone"]} if row["zone"] else {}
+def _shown(row: Aggregate) -> Body:
+    zone = {"availability_zone": row.zone} if row.zone else {}
     body: Body = {
         **same(row, "id", "name"),
-        "availability_zone": row["zone"],
-        "hosts": row["hosts"],
-        "metadata": {**row["metadata"], **zone},
-        "created_at": precise(row["created_at"]),
-        "updated_at": precise(row["updated_at"]),
+        "availability_zone": row.zone,
+        "hosts": row.hosts,
+        "metadata": {**row.metadata, **zone},
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at),
         "deleted": False,
         "deleted_at": None,
     }
     if microversion() >= (2, 41):
-        body["uuid"] = row["uuid"]
+        body["uuid"] = row.uuid
     return body

@@ -18,9 +18,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
     HostInUseError,
     remove,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
+    Availability,
+    Host,
+)
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Body, Record, the_one
+from ...web.bodies import Answer, Body, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
@@ -62,12 +66,12 @@ def list_zones_in_detail() -> Answer:
     return {"availabilityZoneInfo": shown}, 200
 
 
-def _zones() -> dict[str, dict[str, Record]]:
+def _zones() -> dict[str, dict[str, Availability]]:
     with reading_ledger() as connection:
         return hypervisor_records.zones(connection, int(time.time()))
 
 
-def _zone(name: str, hosts: dict[str, Record], shown: Body | None) -> Body:
+def _zone(name: str, hosts: dict[str, Availability], shown: Body | None) -> Body:
     available = any(host["active"] for host in hosts.values())
     return {"zoneName": name, "zoneState": {"available": available}, "hosts": shown}
 
@@ -92,7 +96,7 @@ def list_hypervisors(detailed: bool) -> Answer:
     if version < (2, 33):
         return {"hypervisors": [view(row) for row in rows]}, 200
     return page(
-        "hypervisors", rows, lambda row: {**view(row), **servers.get(row["name"], {})}, _id_key(), "hypervisor"
+        "hypervisors", rows, lambda row: {**view(row), **servers.get(row.name, {})}, _id_key(), "hypervisor"
     ), 200
 
 
@@ -109,7 +113,7 @@ def show_statistics() -> Answer:
     with reading_ledger() as connection:
         rows = _hosts(connection)
     # as in Nova, of hosts that may be chosen
-    numbers = [_numbers(row) for row in rows if row["state"].enabled]
+    numbers = [_numbers(row) for row in rows if row.state.enabled]
     sums = {name: sum(figures[name] for figures in numbers) for name in _NUMBERS}
     return {"hypervisor_statistics": {"count": len(numbers), **sums}}, 200
 
@@ -119,7 +123,7 @@ def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)
         servers = _servers(connection, [row]) if microversion() >= (2, 53) and _with_servers() else {}
-    return {"hypervisor": {**_detail(row), **servers.get(row["name"], {})}}, 200
+    return {"hypervisor": {**_detail(row), **servers.get(row.name, {})}}, 200
 
 
 @compute.get("/os-hypervisors/<hypervisor_id>/uptime", "compute:hosts:read", since("2.1", "2.87"))
@@ -141,23 +145,23 @@ def list_hypervisor_servers(pattern: str) -> Answer:
     with reading_ledger() as connection:
         rows = _matching(_hosts(connection), pattern)
         servers = _servers(connection, rows)
-    return {"hypervisors": [{**_brief(row), **servers[row["name"]]} for row in rows]}, 200
+    return {"hypervisors": [{**_brief(row), **servers[row.name]} for row in rows]}, 200
 
 
-def _hosts(connection: Connection) -> list[Record]:
+def _hosts(connection: Connection) -> list[Host]:
     return hypervisor_records.hosts(connection, int(time.time()))
 
 
-def _matching(rows: list[Record], pattern: str) -> list[Record]:
-    matching = [row for row in rows if pattern in row["name"]]
+def _matching(rows: list[Host], pattern: str) -> list[Host]:
+    matching = [row for row in rows if pattern in row.name]
     if not matching:
         raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
     return matching
 
 
-def _servers(connection: Connection, rows: list[Record]) -> dict[str, Body]:
+def _servers(connection: Connection, rows: list[Host]) -> dict[str, Body]:
     """What is added to each host, by its name: its servers; before 2.75 only where there are some."""
-    of_hosts = hypervisor_records.servers_on(connection, [row["name"] for row in rows])
+    of_hosts = hypervisor_records.servers_on(connection, [row.name for row in rows])
     always = microversion() >= (2, 75)
     return {host: {"servers": servers} if servers or always else {} for host, servers in of_hosts.items()}
 
@@ -166,27 +170,31 @@ def _id_key() -> str:
     return "uuid" if microversion() >= (2, 53) else "id"
 
 
-def _host(connection: Connection, number: str) -> Record:
+def _id(row: Host) -> str | int:
+    return row.uuid if microversion() >= (2, 53) else row.id
+
+
+def _host(connection: Connection, number: str) -> Host:
     missing = NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
     return the_one(_hosts(connection), _id_key(), number, missing)
 
 
-def _brief(row: Record) -> Body:
-    state = row["state"]
+def _brief(row: Host) -> Body:
+    state = row.state
     return {
-        "id": row[_id_key()],
-        "hypervisor_hostname": row["name"],
+        "id": _id(row),
+        "hypervisor_hostname": row.name,
         "state": "up" if state.up else "down",
         "status": "enabled" if state.enabled else "disabled",
     }
 
 
-def _detail(row: Record) -> Body:
-    version, state = microversion(), row["state"]
+def _detail(row: Host) -> Body:
+    version, state = microversion(), row.state
     facts = state.facts
     service: Body = {
-        "id": row["service_uuid"] if version >= (2, 53) else row["id"],
-        "host": row["name"],
+        "id": row.service_uuid if version >= (2, 53) else row.id,
+        "host": row.name,
         "disabled_reason": state.disabled_reason,
     }
     body: Body = {
@@ -215,8 +223,8 @@ _NUMBERS = (
 )
 
 
-def _numbers(row: Record) -> dict[str, int]:
-    state = row["state"]
+def _numbers(row: Host) -> dict[str, int]:
+    state = row.state
     # what the host keeps for itself is used, as in Nova's resource tracker
     memory, disk = state.memory_mb_used + state.reserved_memory_mb, state.disk_gb_used + state.reserved_disk_gb
     values = (
@@ -229,7 +237,7 @@ def _numbers(row: Record) -> dict[str, int]:
         state.memory_mb - memory,
         state.disk_gb - disk,
         state.num_io_ops,
-        row["running"],
+        row.running,
         state.disk_gb - disk,
     )
     return dict(zip(_NUMBERS, values))
@@ -246,7 +254,7 @@ def list_services() -> Answer:
     if args.get("binary") not in (None, "", BINARY):
         rows = []
     if args.get("host"):
-        rows = [row for row in rows if row["name"] == args["host"]]
+        rows = [row for row in rows if row.name == args["host"]]
     return {"services": [_service(row) for row in rows]}, 200
 
 
@@ -262,7 +270,7 @@ def update_service(service_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)
         if "status" in wanted:
-            _switch(connection, row["name"], wanted["status"] == "enabled", wanted.get("disabled_reason"))
+            _switch(connection, row.name, wanted["status"] == "enabled", wanted.get("disabled_reason"))
         return {"service": _service(_of_service(connection, service_id))}, 200
 
 
@@ -271,7 +279,7 @@ def delete_service(service_id: str) -> Answer:
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)
         try:
-            remove(connection, row["name"])
+            remove(connection, row.name)
         except HostInUseError as error:
             raise ConflictError(_why_not_deleted(error)) from error
     return "", 204
@@ -297,7 +305,7 @@ def _update_old(action: str) -> Answer:
     fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
     wanted = validation.body(an_object(fields, list(fields)))
     with writing_ledger() as connection:
-        names = [row["name"] for row in _hosts(connection)]
+        names = [row.name for row in _hosts(connection)]
         if wanted["binary"] != BINARY or wanted["host"] not in names:
             raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
         _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
@@ -313,21 +321,21 @@ def _switch(connection: Connection, host: str, enabled: bool, reason: str | None
         switch_hosts(connection, [host], enabled, reason)
 
 
-def _of_service(connection: Connection, service_id: str) -> Record:
+def _of_service(connection: Connection, service_id: str) -> Host:
     key = "service_uuid" if microversion() >= (2, 53) else "id"
     return the_one(_hosts(connection), key, service_id, NotFoundError(f"Service {service_id[:60]} could not be found."))
 
 
-def _service(row: Record) -> Body:
-    version, state = microversion(), row["state"]
+def _service(row: Host) -> Body:
+    version, state = microversion(), row.state
     body: Body = {
-        "id": row["service_uuid"] if version >= (2, 53) else row["id"],
+        "id": row.service_uuid if version >= (2, 53) else row.id,
         "binary": BINARY,
-        "host": row["name"],
+        "host": row.name,
         "zone": state.zone,
         "status": "enabled" if state.enabled else "disabled",
         "state": "up" if state.up else "down",
-        "updated_at": precise(row["last_seen_at"]),
+        "updated_at": precise(row.last_seen_at),
         "disabled_reason": state.disabled_reason,
     }
     if version >= (2, 11):

@@ -10,9 +10,10 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
 from ...web import validation
-from ...web.bodies import Answer, Body, Record, the_one
+from ...web.bodies import Answer, Body, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
@@ -76,22 +77,22 @@ def _schema() -> Schema:
     return wrapped("server_group", {"name": name, "policies": policies}, ["name", "policies"])
 
 
-def _shown(row: Record) -> Body:
+def _shown(row: ServerGroup) -> Body:
     version = microversion()
-    body: Body = {"id": row["id"], "name": row["name"]}
+    body: Body = {"id": row.id, "name": row.name}
     if version >= (2, 64):
-        body["policy"] = row["policy"]
-        apart = row["policy"] == "anti-affinity"
-        body["rules"] = {"max_server_per_host": row["max_server_per_host"]} if apart else {}
+        body["policy"] = row.policy
+        apart = row.policy == "anti-affinity"
+        body["rules"] = {"max_server_per_host": row.max_server_per_host} if apart else {}
     else:
-        body["policies"] = [row["policy"]]
+        body["policies"] = [row.policy]
         body["metadata"] = {}
-    body["members"] = row["members"]
+    body["members"] = row.members
     if version >= (2, 13):
-        body.update({"project_id": row["project_id"], "user_id": row["user_id"] or ""})
+        body.update({"project_id": row.project_id, "user_id": row.user_id or ""})
     return body
 
 
-def _row(connection: Connection, group_id: str) -> Record:
+def _row(connection: Connection, group_id: str) -> ServerGroup:
     missing = NotFoundError(f"Instance group {group_id[:255]} could not be found.")
     return the_one(server_group_records.server_groups(connection, current().reach), "id", group_id, missing)

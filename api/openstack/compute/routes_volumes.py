@@ -10,11 +10,14 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    attachments_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
 from ...web import validation
-from ...web.bodies import Answer, Body, Record
+from ...web.bodies import Answer, Body
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, ForbiddenError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
@@ -45,20 +48,15 @@ def _update(version: Version) -> Schema:
     return wrapped("volumeAttachment", properties, ["volumeId"])
 
 
-def _shown(one: Record, version: Version, created: bool = False) -> Body:
-    body: Body = {
-        "id": one["volume_id"],
-        "serverId": one["instance_uuid"],
-        "volumeId": one["volume_id"],
-        "device": one["device"],
-    }
+def _shown(one: Attachment, version: Version, created: bool = False) -> Body:
+    body: Body = {"id": one.volume_id, "serverId": one.instance_uuid, "volumeId": one.volume_id, "device": one.device}
     if version >= (2, 70):
-        body["tag"] = one["tag"]
+        body["tag"] = one.tag
     if version >= (2, 79):
-        body["delete_on_termination"] = one["delete_on_termination"]
+        body["delete_on_termination"] = one.delete_on_termination
     if version >= (2, 89) and not created:
         del body["id"]
-        body |= {"attachment_id": one["id"], "bdm_uuid": one["id"]}
+        body |= {"attachment_id": one.id, "bdm_uuid": one.id}
     return body
 
 
@@ -73,7 +71,7 @@ def _conflict(message: str) -> Exception:
     return BadRequestError(message) if message.startswith("Invalid volume") else ConflictError(message)
 
 
-def _attachment(connection: Connection, row: Instance, volume_id: str) -> Record:
+def _attachment(connection: Connection, row: Instance, volume_id: str) -> Attachment:
     for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
         return attachment
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
@@ -85,7 +83,7 @@ def list_volume_attachments(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(found, key=lambda attachment: str(attachment["device"]))[offset : offset + limit]
+    shown = sorted(found, key=lambda attachment: attachment.device)[offset : offset + limit]
     return {"volumeAttachments": [_shown(attachment, microversion()) for attachment in shown]}, 200
 
 
@@ -115,7 +113,7 @@ def attach_volume(server_id: str) -> Answer:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        enqueue(connection, "volume_attach", row, {"attachments": [made["id"]]})
+        enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
         return {"volumeAttachment": _shown(made, version, created=True)}, 200
 
 
@@ -133,7 +131,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
             )
         if "delete_on_termination" in asked:
             volume_attachments.update_attachment(
-                connection, one["id"], delete_on_termination=asked["delete_on_termination"] in TRUE
+                connection, one.id, delete_on_termination=asked["delete_on_termination"] in TRUE
             )
     return "", 202
 
@@ -147,11 +145,11 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
         with _in_novas_words():
             volume_attachments.begin_detach(
                 connection,
-                one["volume_id"],
+                one.volume_id,
                 row.uuid,
                 request_id=request_id(),
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        enqueue(connection, "volume_detach", row, {"attachments": [one["id"]]})
+        enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
     return "", 202

@@ -10,8 +10,10 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
@@ -51,7 +53,7 @@ def _networks(connection: Connection) -> list[Record]:
 def _subnets(connection: Connection) -> list[Record]:
     """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
-    said = subnets_of(connection, [row["id"] for row in rows])
+    said = subnets_of(connection, [row.id for row in rows])
     pools = network_records.pools_seen(connection) if current().is_admin else []
     return [
         *(subnet for row in rows for subnet in views.subnets(row, said)),
@@ -121,11 +123,11 @@ def some(connection: Connection, plural: str, numbers: t.Sequence[str], many: bo
     return {plural: bodies} if many else {KINDS[plural].word: bodies[0]}
 
 
-def network_row(connection: Connection, number: str, write: bool = False) -> Record:
+def network_row(connection: Connection, number: str, write: bool = False) -> Network:
     """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
-        if row["uuid"] == number.lower():
-            if write and not row["tenant"]:
+        if row.uuid == number.lower():
+            if write and not row.tenant:
                 raise NeutronError(
                     403,
                     "PolicyNotAuthorized",
@@ -133,30 +135,30 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Rec
                 )
             return row
     for pool in network_records.pools_seen(connection):
-        if network_records.pool_network_id(pool["name"]) == number.lower():
+        if network_records.pool_network_id(pool.name) == number.lower():
             raise NeutronError(403, "PolicyNotAuthorized", f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
 
 
-def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Record, int]:
+def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, int]:
     """The row of the network that a subnet is of, and its IP version. Raises NeutronError."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
-        for version, column in ((4, "cidr"), (6, "cidr_v6")):
-            if row[column] is not None and network_records.subnet_id(row["uuid"], version) == number.lower():
+        for version in (4, 6):
+            if row.range_of(version) is not None and network_records.subnet_id(row.uuid, version) == number.lower():
                 if write:
-                    network_row(connection, row["uuid"], write=True)
+                    network_row(connection, row.uuid, write=True)
                 return row, version
     for pool in network_records.pools_seen(connection):
-        if network_records.subnet_id(network_records.pool_network_id(pool["name"]), 4) == number.lower():
+        if network_records.subnet_id(network_records.pool_network_id(pool.name), 4) == number.lower():
             raise NeutronError(403, "PolicyNotAuthorized", f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 
 
-def port_row(connection: Connection, number: str) -> Record:
+def port_row(connection: Connection, number: str) -> Port:
     rows = network_records.ports_of(connection, current().reach, number.lower())
     return the_one(rows, "id", number.lower(), not_found("Port", number))
 
 
-def router_row(connection: Connection, number: str) -> Record:
+def router_row(connection: Connection, number: str) -> Router:
     rows = routers.routers_of(connection, current().reach, number.lower())
     return the_one(rows, "id", number.lower(), not_found("Router", number))

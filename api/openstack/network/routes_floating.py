@@ -9,6 +9,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
 from ...web import validation
 from ...web.bodies import Answer, Record, the_one
@@ -87,95 +88,95 @@ def delete_floating_ip(number: str) -> Answer:
     return "", 204
 
 
-def release(connection: Connection, before: Record) -> None:
+def release(connection: Connection, before: FloatingIp) -> None:
     """Take a floating IP from the project."""
-    item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
-    floating_ips.release_floating_ips(connection, project_name(connection, before["project_id"]), [item])
+    item = {"address": before.address, "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.release_floating_ips(connection, project_name(connection, before.project_id), [item])
     tell_hosts_of(connection, before, None)
 
 
-def associate(connection: Connection, number: str, port: Record | None) -> None:
+def associate(connection: Connection, number: str, port: Port | None) -> None:
     """Let the floating IP lead to `port`, or nowhere."""
     before = _row(connection, number)
-    if port is not None and before["vif_id"] == port["id"]:
+    if port is not None and before.vif_id == port.id:
         return
     if port is not None:
-        if not routers.reaches(connection, port["network_uuid"], before["pool"]):
+        if not routers.reaches(connection, port.network_uuid, before.pool):
             raise NeutronError(
                 404,
                 "ExternalGatewayForFloatingIPNotFound",
-                f"External network {network_records.pool_network_id(before['pool'])} is not reachable from the network "
-                f"{port['network_uuid']}. Therefore, cannot associate Port {port['id']} with a Floating IP.",
+                f"External network {network_records.pool_network_id(before.pool)} is not reachable from the network "
+                f"{port.network_uuid}. Therefore, cannot associate Port {port.id} with a Floating IP.",
             )
-        others = network_records.floating_ips_of(connection, before["project_id"])
-        if any(other["vif_id"] == port["id"] and other["pool"] == before["pool"] for other in others):
+        others = network_records.floating_ips_of(connection, before.project_id)
+        if any(other.vif_id == port.id and other.pool == before.pool for other in others):
             raise NeutronError(
                 409,
                 "FloatingIPPortAlreadyAssociated",
-                f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "
-                f"{port['ip']}, as that fixed IP already has a floating IP on that external network.",
+                f"Cannot associate floating IP {before.address} ({number}) with port {port.id} using fixed IP "
+                f"{port.ip}, as that fixed IP already has a floating IP on that external network.",
             )
-    attached = port is not None and port["instance_name"] is not None
+    attached = port is not None and port.instance_name is not None
     item = {
-        "address": before["address"],
+        "address": before.address,
         "pool": None,
-        "server": port["instance_name"] if port is not None and attached else "",
-        "fixed_ip": port["ip"] if port is not None and attached else None,
+        "server": port.instance_name if port is not None and attached else "",
+        "fixed_ip": port.ip if port is not None and attached else None,
     }
-    floating_ips.write_floating_ips(connection, project_name(connection, before["project_id"]), [item])
+    floating_ips.write_floating_ips(connection, project_name(connection, before.project_id), [item])
     if port is not None and not attached:
-        floating_ips.lead_to_port(connection, before["project_id"], number, port["id"], port["ip"])
+        floating_ips.lead_to_port(connection, before.project_id, number, port.id, port.ip)
     after = _row(connection, number)
-    if port is not None and after["vif_id"] != port["id"]:
-        raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
+    if port is not None and after.vif_id != port.id:
+        raise ConflictError(f"the server has {port.ip} on several interfaces: no floating IP can tell them apart")
     tell_hosts_of(connection, before, after)
 
 
 def _describe(connection: Connection, number: str, wanted: Record) -> None:
     if wanted.get("description") is not None:
-        owner = _row(connection, number)["project_id"]
+        owner = _row(connection, number).project_id
         floating_ips.describe(connection, owner, number, wanted["description"])
 
 
-def tell_hosts_of(connection: Connection, before: Record, after: Record | None) -> None:
+def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.
     """
-    holders = sorted({after["host"]} if after is not None and after["host"] else set())
-    hosts = sorted({*holders, *([before["host"]] if before["host"] else [])})
+    holders = sorted({after.host} if after is not None and after.host else set())
+    hosts = sorted({*holders, *([before.host] if before.host else [])})
     if not hosts:
         return
-    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before["project_id"])
+    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
 
 
-def _row(connection: Connection, number: str) -> Record:
+def _row(connection: Connection, number: str) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, current().reach, number)
     missing = NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
     return the_one(rows, "id", number, missing)
 
 
 def _pool(connection: Connection, number: str) -> str:
-    for row in network_records.pools_seen(connection):
-        if network_records.pool_network_id(row["name"]) == number:
-            return str(row["name"])
+    for pool in network_records.pools_seen(connection):
+        if network_records.pool_network_id(pool.name) == number:
+            return pool.name
     for row in network_records.networks_seen(connection, current().reach):
-        if row["uuid"] == number:
+        if row.uuid == number:
             raise BadRequestError(f"Network {number} is not a valid external network")
     raise not_found("Network", number)
 
 
-def _port(connection: Connection, wanted: Record) -> Record | None:
+def _port(connection: Connection, wanted: Record) -> Port | None:
     number, fixed = wanted.get("port_id"), wanted.get("fixed_ip_address")
     if not number:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
         return None
     for row in network_records.ports_of(connection, current().reach, number.lower()):
-        if row["id"] == number.lower():
-            if row["ip"] is None:
+        if row.id == number.lower():
+            if row.ip is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")
-            if fixed not in (None, "", row["ip"]):
+            if fixed not in (None, "", row.ip):
                 raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
             return row
     raise not_found("Port", number)

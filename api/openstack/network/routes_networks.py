@@ -61,7 +61,7 @@ def update_network(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         row = records.network_row(connection, number, write=True)
         tenant_networks.update_network(connection, row, wanted)
-        return {"network": records.find(connection, "networks", row["uuid"])}, 200
+        return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
 @network.delete("/networks/<number>", "network:write")
@@ -95,7 +95,7 @@ def update_subnet(number: str) -> Answer:
     wanted = validation.body(UPDATE_SUBNET)["subnet"]
     with writing_ledger() as connection, as_bad_request():
         row, version = records.subnet_row(connection, number, write=True)
-        before = tenant_networks.subnets_of(connection, [row["id"]])[row["id"], version]
+        before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
         subnets.update_subnet(connection, row, before, _given(wanted))
         return {"subnet": records.find(connection, "subnets", number.lower())}, 200
 

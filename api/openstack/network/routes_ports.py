@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
     PoolExhaustedError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
 
 from ...web import validation
 from ...web.bodies import Answer, Record
@@ -72,22 +73,24 @@ def update_port(number: str) -> Answer:
     _check(wanted)
     with writing_ledger() as connection, as_bad_request():
         seen = records.port_row(connection, number)
-        if seen["router_id"] is not None:
+        if seen.router_id is not None:
             if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
                 del wanted["fixed_ips"]
             if {"device_id", "device_owner", "fixed_ips"} & set(wanted):
-                raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a router's: take it from the router first.")
-        if seen["instance_uuid"] is not None:
+                raise NeutronError(409, "PortInUse", f"Port {seen.id} is a router's: take it from the router first.")
+        if seen.instance_uuid is not None:
             _check_attached(seen, wanted)
-        row = records.network_row(connection, seen["network_uuid"])
+        row = records.network_row(connection, seen.network_uuid)
         if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
             del wanted["fixed_ips"]
         _check_choices(row, wanted)
         with in_words(WORDS):
-            ports.update_port(connection, seen["project_id"], row, seen, wanted)
-            if "security_groups" in wanted and seen["instance_uuid"] is not None:
-                _change_groups(connection, seen, [group.lower() for group in wanted["security_groups"] or ()])
-        return {"port": records.find(connection, "ports", seen["id"])}, 200
+            ports.update_port(connection, seen.project_id, row, seen, wanted)
+            if "security_groups" in wanted and seen.instance_uuid is not None:
+                _change_groups(
+                    connection, seen, seen.instance_uuid, [group.lower() for group in wanted["security_groups"] or ()]
+                )
+        return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
 @network.delete("/ports/<number>", "network:ports:write")
@@ -103,36 +106,36 @@ def _check(wanted: Record) -> None:
         raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
 
 
-def _check_choices(row: Record, wanted: Record) -> None:
+def _check_choices(row: Network, wanted: Record) -> None:
     caller = current()
     with in_words({ForbiddenError: word(403, "PolicyNotAuthorized")}):
         network_choices.check_port(row, caller.project, wanted, caller.is_admin)
 
 
-def _has_already(seen: Record, wanted: t.Sequence[Record]) -> bool:
+def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:
     """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
     there = views.fixed_ips(seen)
     return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
 
 
-def _check_attached(seen: Record, wanted: Record) -> None:
+def _check_attached(seen: Port, wanted: Record) -> None:
     """What a running guest's host would have to be told is changed with the server."""
     if not wanted.get("admin_state_up", True):
-        raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a server's: detach it instead of taking it down.")
+        raise NeutronError(409, "PortInUse", f"Port {seen.id} is a server's: detach it instead of taking it down.")
     if "allowed_address_pairs" in wanted:
-        before = [(pair["ip_address"], pair.get("mac_address")) for pair in seen["allowed_address_pairs"] or ()]
+        before = [(pair["ip_address"], pair.get("mac_address")) for pair in seen.allowed_address_pairs or ()]
         after = ports.checked_pairs(wanted["allowed_address_pairs"] or [])
         if before != [(pair["ip_address"], pair["mac_address"]) for pair in after]:
             raise NeutronError(
-                409, "PortInUse", f"Port {seen['id']} is a server's: its address pairs stay while the server has it."
+                409, "PortInUse", f"Port {seen.id} is a server's: its address pairs stay while the server has it."
             )
 
 
-def _change_groups(connection: Connection, seen: Record, wanted: list[str]) -> None:
+def _change_groups(connection: Connection, seen: Port, server_uuid: str, wanted: list[str]) -> None:
     """Groups are a server's: all of its interfaces have the same."""
-    project = seen["project_id"]
-    server = server_listing.one(connection, seen["instance_uuid"], project)
-    before = set(seen["security_groups"])
+    project = seen.project_id
+    server = server_listing.one(connection, server_uuid, project)
+    before = set(seen.security_groups)
     joined = [server_changes.security_group_of(connection, project, uuid) for uuid in wanted if uuid not in before]
     left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(wanted))]
     for group in joined:

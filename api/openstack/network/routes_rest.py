@@ -171,4 +171,4 @@ def show_agent(number: str) -> Answer:
 
 def _agents(connection: Connection) -> list[Record]:
     rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
-    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["last_seen_at"]))) for row in rows]
+    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.last_seen_at))) for row in rows]

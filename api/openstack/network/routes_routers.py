@@ -14,7 +14,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     routers,
     tenant_networks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from ...web import policy, validation
@@ -46,8 +48,8 @@ def update_router(number: str) -> Answer:
     wanted = validation.body(UPDATE)["router"]
     with writing_ledger() as connection, as_bad_request():
         row = records.router_row(connection, number)
-        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row["project_id"])
-        return {"router": records.find(connection, "routers", row["id"])}, 200
+        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
+        return {"router": records.find(connection, "routers", row.id)}, 200
 
 
 @network.delete("/routers/<number>", "network:routers:write")
@@ -62,18 +64,18 @@ def add_interface(number: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection, as_bad_request():
         row = records.router_row(connection, number)
-        port_id = None
+        port_id: str | None = None
         if "port_id" in wanted:
             port_id, of_network, version = _free_port(connection, wanted["port_id"])
         else:
             of_network, version = records.subnet_row(connection, wanted["subnet_id"])
-        network_choices.check_router(of_network, row["project_id"], current().is_admin)
+        network_choices.check_router(of_network, row.project_id, current().is_admin)
         _check_overlap(connection, row, of_network, version)
-        said = tenant_networks.subnets_of(connection, [of_network["id"]]).get((of_network["id"], version))
-        of_network = {**of_network, "router_gateway": None if said is None else said["gateway"]}
-        port_id, hosts = routers.add_interface(connection, row, of_network, version, port_id)
-        _tell(connection, hosts, row["project_id"])
-        return _interface(row, port_id, of_network["uuid"], version), 200
+        said = tenant_networks.subnets_of(connection, [of_network.id]).get((of_network.id, version))
+        gateway = None if said is None else said.gateway
+        port_id, hosts = routers.add_interface(connection, row, of_network, version, gateway, port_id)
+        _tell(connection, hosts, row.project_id)
+        return _interface(row, port_id, of_network.uuid, version), 200
 
 
 @network.put("/routers/<number>/remove_router_interface", "network:routers:write")
@@ -81,29 +83,29 @@ def remove_interface(number: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection:
         row = records.router_row(connection, number)
-        for interface in routers.interfaces(connection, row["id"]):
-            subnet_id = network_records.subnet_id(interface["network_uuid"], interface["version"])
-            if wanted.get("port_id", interface["vif_id"]).lower() == interface["vif_id"] and (
+        for interface in routers.interfaces(connection, row.id):
+            subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
+            if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
                 wanted.get("subnet_id", subnet_id).lower() == subnet_id
             ):
-                hosts = routers.remove_interface(connection, row["id"], interface["vif_id"])
-                _tell(connection, hosts, row["project_id"])
-                return _interface(row, interface["vif_id"], interface["network_uuid"], interface["version"]), 200
+                hosts = routers.remove_interface(connection, row.id, interface.vif_id)
+                _tell(connection, hosts, row.project_id)
+                return _interface(row, interface.vif_id, interface.network_uuid, interface.version), 200
         if "subnet_id" in wanted:
             records.subnet_row(connection, wanted["subnet_id"])
         raise NeutronError(
             404,
             "RouterInterfaceNotFound",
-            f"Router {row['id']} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
+            f"Router {row.id} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
         )
 
 
-def _interface(row: Record, port_id: str, network_uuid: str, version: int) -> Record:
+def _interface(row: Router, port_id: str, network_uuid: str, version: int) -> Record:
     subnet_id = network_records.subnet_id(network_uuid, version)
     return {
-        "id": row["id"],
-        "tenant_id": row["project_id"],
-        "project_id": row["project_id"],
+        "id": row.id,
+        "tenant_id": row.project_id,
+        "project_id": row.project_id,
         "port_id": port_id,
         "network_id": network_uuid,
         "subnet_id": subnet_id,
@@ -112,30 +114,29 @@ def _interface(row: Record, port_id: str, network_uuid: str, version: int) -> Re
     }
 
 
-def _free_port(connection: Connection, number: str) -> tuple[str, Record, int]:
+def _free_port(connection: Connection, number: str) -> tuple[str, Network, int]:
     seen = records.port_row(connection, number)
-    if seen["instance_uuid"] is not None or seen["router_id"] is not None or seen["device_id"]:
+    if seen.instance_uuid is not None or seen.router_id is not None or seen.device_id:
         raise NeutronError(
             409,
             "PortInUse",
-            f"Unable to complete operation on port {seen['id']} for network {seen['network_uuid']}. Port already has "
-            f"an attached device {seen['instance_uuid'] or seen['router_id'] or seen['device_id']}.",
+            f"Unable to complete operation on port {seen.id} for network {seen.network_uuid}. Port already has "
+            f"an attached device {seen.instance_uuid or seen.router_id or seen.device_id}.",
         )
-    if seen["ip"] is None and seen["ipv6"] is None:
+    if seen.ip is None and seen.ipv6 is None:
         raise BadRequestError("Bad router request: Router port must have at least one fixed IP.")
-    return seen["id"], records.network_row(connection, seen["network_uuid"]), 4 if seen["ip"] is not None else 6
+    return seen.id, records.network_row(connection, seen.network_uuid), 4 if seen.ip is not None else 6
 
 
-def _check_overlap(connection: Connection, row: Record, of_network: Record, version: int) -> None:
+def _check_overlap(connection: Connection, row: Router, of_network: Network, version: int) -> None:
     """A router could not tell two networks with the same addresses apart."""
-    column = "cidr" if version == 4 else "cidr_v6"
-    ours = of_network[column]
-    for interface in routers.interfaces(connection, row["id"]):
-        other = records.network_row(connection, interface["network_uuid"])[column]
-        if interface["version"] == version and other is not None and pools.overlap(ours, other):
+    ours = of_network.range_of(version)
+    for interface in routers.interfaces(connection, row.id):
+        other = records.network_row(connection, interface.network_uuid).range_of(version)
+        if interface.version == version and ours is not None and other is not None and pools.overlap(ours, other):
             raise BadRequestError(
-                f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network['uuid'], version)} "
-                f"overlaps with cidr {other} of subnet {network_records.subnet_id(interface['network_uuid'], version)}."
+                f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network.uuid, version)} "
+                f"overlaps with cidr {other} of subnet {network_records.subnet_id(interface.network_uuid, version)}."
             )
 
 
@@ -154,7 +155,7 @@ def _given(connection: Connection, wanted: Record) -> Record:
 
 
 def _check_pool(connection: Connection, number: str) -> None:
-    names = [pool["name"] for pool in network_records.pools_seen(connection)]
+    names = [pool.name for pool in network_records.pools_seen(connection)]
     if number not in [network_records.pool_network_id(name) for name in names]:
         try:
             records.network_row(connection, number)

@@ -10,7 +10,14 @@ import typing as t
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Subnet
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
+    FloatingIp,
+    Network,
+    Pool,
+    Port,
     pool_network_id,
     subnet_id,
 )
@@ -25,32 +32,32 @@ RUNNING = 1  # Nova's power state
 PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
-def network(row: Record, admin: bool = False) -> Body:
-    ranges = {4: row["cidr"], 6: row["cidr_v6"]}
-    subnets = [subnet_id(row["uuid"], version) for version in ranges if ranges[version] is not None]
-    shown = _network(row["uuid"], shown_name(row), row["owner"], subnets, row["mtu"] or DEFAULT_MTU)
-    shown.update({"shared": row["owner"] == "", "router:external": False, "description": row["description"]})
+def network(row: Network, admin: bool = False) -> Body:
+    ranges = {4: row.cidr, 6: row.cidr_v6}
+    subnets = [subnet_id(row.uuid, version) for version in ranges if ranges[version] is not None]
+    shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
+    shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
     if admin:
-        kind = {"vlan": "vlan", "vxlan": "vxlan"}.get(row["manager"], "flat")
+        kind = {"vlan": "vlan", "vxlan": "vxlan"}.get(row.manager, "flat")
         shown.update(
             {
                 "provider:network_type": kind,
-                "provider:physical_network": row["bridge_interface"],
-                "provider:segmentation_id": row["vlan"] if kind == "vlan" else row["vni"],
+                "provider:physical_network": row.bridge_interface,
+                "provider:segmentation_id": row.vlan if kind == "vlan" else row.vni,
             }
         )
     return shown
 
 
-def shown_name(row: Record) -> str:
+def shown_name(row: Network) -> str:
     """What the Network API calls a network: names that projects give need not differ."""
-    return str(row["name"] if row["display_name"] is None else row["display_name"])
+    return str(row.name if row.display_name is None else row.display_name)
 
 
-def pool_network(row: Record) -> Body:
+def pool_network(row: Pool) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
-    number = pool_network_id(row["name"])
-    shown = _network(number, row["name"], "", [subnet_id(number, 4)], DEFAULT_MTU)
+    number = pool_network_id(row.name)
+    shown = _network(number, row.name, "", [subnet_id(number, 4)], DEFAULT_MTU)
     return {**shown, "shared": False, "router:external": True}
 
 
@@ -83,46 +90,47 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Body]:
+def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body]:
     """A network's subnets; `said` is what projects told of them, by network and IP version."""
     found = []
-    if row["cidr"] is not None:
+    if row.cidr is not None:
         found.append(
             {
-                **_subnet(row["uuid"], 4, row["owner"]),
+                **_subnet(row.uuid, 4, row.owner),
                 **same(row, "name", "cidr"),
-                "gateway_ip": row["gateway"],
-                "enable_dhcp": bool(row["dhcp"]),
-                "dns_nameservers": of_version(row["dns"], 4),
-                "allocation_pools": _ranges(row["ranges"]),
-                "host_routes": row["routes"],
+                "gateway_ip": row.gateway,
+                "enable_dhcp": bool(row.dhcp),
+                "dns_nameservers": of_version(row.dns, 4),
+                "allocation_pools": _ranges(row.ranges),
+                "host_routes": row.routes,
             }
         )
-    if row["cidr_v6"] is not None:
-        whole = netaddr.IPNetwork(row["cidr_v6"])
+    if row.cidr_v6 is not None:
+        whole = netaddr.IPNetwork(row.cidr_v6)
         found.append(
             {
-                **_subnet(row["uuid"], 6, row["owner"]),
-                "name": f"{row['name']}-ipv6",
-                "cidr": row["cidr_v6"],
-                "gateway_ip": row["gateway_v6"],
+                **_subnet(row.uuid, 6, row.owner),
+                "name": f"{row.name}-ipv6",
+                "cidr": row.cidr_v6,
+                "gateway_ip": row.gateway_v6,
                 "enable_dhcp": True,
-                "dns_nameservers": of_version(row["dns"], 6),
+                "dns_nameservers": of_version(row.dns, 6),
                 "allocation_pools": _ranges([(str(whole[1]), str(whole[-1]))]),
                 "ipv6_ra_mode": "slaac",
                 "ipv6_address_mode": "slaac",
             }
         )
-    for subnet in found:
-        told = said.get((row["id"], subnet["ip_version"]))
+    versions = [version for version, cidr in ((4, row.cidr), (6, row.cidr_v6)) if cidr is not None]
+    for subnet, version in zip(found, versions):
+        told = said.get((row.id, version))
         if told is not None:
-            subnet.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
-            subnet.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
+            subnet.update(name=told.name, description=told.description, enable_dhcp=told.enable_dhcp)
+            subnet.update({"gateway_ip": told.gateway, "allocation_pools": _ranges(told.pools)})
     return found
 
 
-def pool_subnets(row: Record) -> list[Body]:
-    number = pool_network_id(row["name"])
+def pool_subnets(row: Pool) -> list[Body]:
+    number = pool_network_id(row.name)
     return [
         {
             **_subnet(number, 4, ""),
@@ -130,7 +138,7 @@ def pool_subnets(row: Record) -> list[Body]:
             "gateway_ip": None,
             "enable_dhcp": False,
             "dns_nameservers": [],
-            "allocation_pools": _ranges(row["ranges"]),
+            "allocation_pools": _ranges(row.ranges),
         }
     ]
 
@@ -148,36 +156,36 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Body:
     }
 
 
-def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Body]:
+def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Body]:
     return [{"start": low, "end": high} for low, high in ranges]
 
 
-def fixed_ips(row: Record) -> list[dict[str, str]]:
+def fixed_ips(row: Port) -> list[dict[str, str]]:
     return [
-        {"subnet_id": subnet_id(row["network_uuid"], version), "ip_address": address}
-        for version, address in ((4, row["ip"]), (6, row["ipv6"]))
+        {"subnet_id": subnet_id(row.network_uuid, version), "ip_address": address}
+        for version, address in ((4, row.ip), (6, row.ipv6))
         if address
     ]
 
 
-def port(row: Record, admin: bool = False) -> Body:
-    attached = row["instance_uuid"] is not None
-    runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING and row["status"] != "attaching")
-    up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
+def port(row: Port, admin: bool = False) -> Body:
+    attached = row.instance_uuid is not None
+    runs = row.router_id is not None or (attached and row.power_state == RUNNING and row.status != "attaching")
+    up = True if row.admin_state_up is None else bool(row.admin_state_up)
     shown = {
-        **_owned(row["id"], row["project_id"], row["description"]),
-        "name": row["name"] or "",
-        "network_id": row["network_uuid"],
+        **_owned(row.id, row.project_id, row.description),
+        "name": row.name or "",
+        "network_id": row.network_uuid,
         "admin_state_up": up,
         "status": "ACTIVE" if runs and up else "DOWN",
-        "mac_address": row["mac"],
+        "mac_address": row.mac,
         "fixed_ips": fixed_ips(row),
-        "device_id": row["instance_uuid"] if attached else row["device_id"],
-        "device_owner": f"compute:{row['availability_zone'] or ZONE}" if attached else row["device_owner"],
-        "security_groups": row["security_groups"],
+        "device_id": row.instance_uuid if attached else row.device_id,
+        "device_owner": f"compute:{row.availability_zone or ZONE}" if attached else row.device_owner,
+        "security_groups": row.security_groups,
         "allowed_address_pairs": [
-            {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row["mac"]}
-            for pair in row["allowed_address_pairs"] or ()
+            {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row.mac}
+            for pair in row.allowed_address_pairs or ()
         ],
         "binding:vnic_type": "normal",
         "extra_dhcp_opts": [],
@@ -187,7 +195,7 @@ def port(row: Record, admin: bool = False) -> Body:
         kind = "bridge" if attached else "unbound"
         shown.update(
             {
-                "binding:host_id": row["host"] or "",
+                "binding:host_id": row.host or "",
                 "binding:vif_type": kind,
                 "binding:profile": {},
                 "binding:vif_details": {},
@@ -196,19 +204,19 @@ def port(row: Record, admin: bool = False) -> Body:
     return shown
 
 
-def router(row: Record) -> Body:
-    leads = None
-    if row["external_pool"] is not None:
+def router(row: Router) -> Body:
+    leads: Body | None = None
+    if row.external_pool is not None:
         # guests leave under the address of their own host: a router has none
         leads = {
-            "network_id": pool_network_id(row["external_pool"]),
-            "enable_snat": bool(row["enable_snat"]),
+            "network_id": pool_network_id(row.external_pool),
+            "enable_snat": bool(row.enable_snat),
             "external_fixed_ips": [],
         }
     return {
-        **_owned(row["id"], row["project_id"], row["description"]),
-        "name": row["name"],
-        "admin_state_up": bool(row["admin_state_up"]),
+        **_owned(row.id, row.project_id, row.description),
+        "name": row.name,
+        "admin_state_up": bool(row.admin_state_up),
         "status": "ACTIVE",
         "external_gateway_info": leads,
         "routes": [],
@@ -217,17 +225,17 @@ def router(row: Record) -> Body:
     }
 
 
-def agent(row: Record, seen: str) -> Body:
+def agent(row: Host, seen: str) -> Body:
     """A compute host as the agent that its network is done by."""
     return {
-        "id": row["service_uuid"],
+        "id": row.service_uuid,
         "agent_type": "Linux bridge agent",
         "binary": "novalite",
         "topic": "N/A",
-        "host": row["name"],
+        "host": row.name,
         "availability_zone": None,
-        "admin_state_up": bool(row["state"].enabled),
-        "alive": bool(row["state"].up),
+        "admin_state_up": bool(row.state.enabled),
+        "alive": bool(row.state.up),
         "created_at": seen,
         "started_at": seen,
         "heartbeat_timestamp": seen,
@@ -263,24 +271,24 @@ def rule(row: Record, project_id: str) -> Body:
     }
 
 
-def floating_ip(row: Record) -> Body:
-    led = row["vif_id"] is not None
+def floating_ip(row: FloatingIp) -> Body:
+    led = row.vif_id is not None
     return {
-        **_owned(row["id"], row["project_id"], row["description"]),
-        "floating_ip_address": row["address"],
-        "floating_network_id": pool_network_id(row["pool"]),
-        "port_id": row["vif_id"],
-        "fixed_ip_address": row["fixed_ip"],
-        "router_id": row["router_id"],
+        **_owned(row.id, row.project_id, row.description),
+        "floating_ip_address": row.address,
+        "floating_network_id": pool_network_id(row.pool),
+        "port_id": row.vif_id,
+        "fixed_ip_address": row.fixed_ip,
+        "router_id": row.router_id,
         "status": "ACTIVE" if led else "DOWN",
         "port_details": {
             "name": "",
-            "network_id": row["network_uuid"],
-            "mac_address": row["mac"],
+            "network_id": row.network_uuid,
+            "mac_address": row.mac,
             "admin_state_up": True,
-            "status": "ACTIVE" if row["power_state"] == RUNNING else "DOWN",
-            "device_id": row["instance_uuid"] or "",
-            "device_owner": f"compute:{ZONE}" if row["instance_uuid"] else "",
+            "status": "ACTIVE" if row.power_state == RUNNING else "DOWN",
+            "device_id": row.instance_uuid or "",
+            "device_owner": f"compute:{ZONE}" if row.instance_uuid else "",
         }
         if led
         else None,

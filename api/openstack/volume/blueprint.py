@@ -12,10 +12,10 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Stored
 
 from ...jobs import queue
 from ...web import services
-from ...web.bodies import Record
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, TooLargeError, in_words
 from ...web.microversions import HEADER, asked_for, negotiated, text
@@ -57,14 +57,14 @@ def in_cinders_words() -> t.ContextManager[None]:
     return in_words({QuotaError: TooLargeError, ConflictError: BadRequestError, NovaliteError: BadRequestError})
 
 
-def enqueue(connection: Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
+def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:
     """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
     queue.enqueue(
         connection,
         kind,
         instances=instances,
         variables={name: [resource_id] for name, resource_id in ids.items()},
-        project_id=row["project_id"],
+        project_id=row.project_id,
         user_id=current().user_id,
         request_id=request_id(),
     )

@@ -19,7 +19,15 @@ from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.listing import Dialect, Order, body, is_true, order_of, ordered
 
-View = t.Callable[[Record], Record]
+
+class HasId(t.Protocol):
+    """What can be listed: a marker names it by its id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Listed = t.TypeVar("Listed", bound=HasId)
 
 CINDER = Dialect(
     number="Invalid input for query parameters {name}. Value: {value}. Give a whole number.",
@@ -42,11 +50,13 @@ def project_asked_for() -> str | None:
     return args.get("project_id") or None
 
 
-def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Body:
+def page(
+    kind: str, rows: t.Sequence[Listed], full: t.Callable[[Listed], Body], shown: t.Callable[[Listed], Body]
+) -> Body:
     """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
     filters and sorts by. Raises BadRequestError for a query that means nothing."""
     args = request.args
-    views = {row["id"]: full(row) for row in rows}
+    views: dict[str, Record] = {row.id: full(row) for row in rows}
     for name in args:
         field = ALIASES.get(name.rstrip("~"), name.rstrip("~"))
         if name in FILTERS:
@@ -56,12 +66,12 @@ def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Body:
             views = {key: view for key, view in views.items() if pairs <= view["metadata"].items()}
         elif name.endswith("~") and name[:-1] in FILTERS:
             views = {key: view for key, view in views.items() if args[name] in _text(view.get(field))}
-    matching = [row for row in reversed(rows) if row["id"] in views]
-    matching = ordered(matching, _order(), lambda row: views[row["id"]])
+    matching = [row for row in reversed(rows) if row.id in views]
+    matching = ordered(matching, _order(), lambda row, key: views[row.id].get(key))
     limit = CINDER.limit()
     after = matching[CINDER.start(matching) + CINDER.whole("offset", 0) :]
     full_page = limit and len(after) >= limit  # as in Cinder, it has one after it, be that empty
-    answer = body(kind, list(map(shown, after[:limit])), after[limit - 1]["id"] if full_page else None, "offset")
+    answer = body(kind, list(map(shown, after[:limit])), after[limit - 1].id if full_page else None, "offset")
     if is_true("with_count"):
         answer["count"] = len(matching)
     return answer

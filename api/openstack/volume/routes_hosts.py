@@ -87,20 +87,20 @@ def show_host(name: str) -> Answer:
     with reading_ledger() as connection:
         _check(_services(connection), name)
         rows = volumes_by(connection, hosts=[name.partition("@")[0]])
-        snapshots = snapshots_by(connection, volumes=[row["id"] for row in rows])
-    projects = sorted({row["project_id"] for row in (*rows, *snapshots)})
+        snapshots = snapshots_by(connection, volumes=[row.id for row in rows])
+    projects = sorted({row.project_id for row in (*rows, *snapshots)})
     resources = []
     for project in (None, *projects):
-        mine = [row for row in rows if project in (None, row["project_id"])]
-        shots = [row for row in snapshots if project in (None, row["project_id"])]
+        mine = [row for row in rows if project in (None, row.project_id)]
+        shots = [row for row in snapshots if project in (None, row.project_id)]
         resources.append(
             {
                 "host": name,
                 "project": project or "(total)",
                 "volume_count": str(len(mine)),
-                "total_volume_gb": str(sum(row["size_gb"] for row in mine)),
+                "total_volume_gb": str(sum(row.size_gb for row in mine)),
                 "snapshot_count": str(len(shots)),
-                "total_snapshot_gb": str(sum(row["size_gb"] for row in shots)),
+                "total_snapshot_gb": str(sum(row.size_gb for row in shots)),
             }
         )
     return {"host": [{"resource": resource} for resource in resources]}, 200

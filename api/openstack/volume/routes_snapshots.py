@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import snapshots_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Snapshot, snapshots_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Record
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
@@ -25,7 +26,7 @@ from .routes_volumes import METADATA, changes
 
 @volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
 @volume.get("/<project>/snapshots/detail", "volume:read", defaults={"shown": views.snapshot})
-def list_snapshots(shown: listing.View) -> Answer:
+def list_snapshots(shown: t.Callable[[Snapshot], Body]) -> Answer:
     with reading_ledger() as connection:
         rows = snapshots_by(connection, project_id=listing.project_asked_for())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
@@ -42,7 +43,7 @@ def create_snapshot() -> Answer:
     return {"snapshot": views.new_snapshot(create(validation.body(schemas.SNAPSHOT)["snapshot"]))}, 202
 
 
-def create(body: Record) -> Record:
+def create(body: Record) -> Snapshot:
     """Record the snapshot that `body` asks for, and have it taken."""
     with writing_ledger() as connection, in_cinders_words():
         wanted = {
@@ -52,7 +53,7 @@ def create(body: Record) -> Record:
             "force": schemas.truth(body.get("force")) or speaks(66),
         }
         row = volume_snapshots.create_snapshot(connection, current().project, wanted)
-        if row["status"] == "creating":
+        if row.status == "creating":
             _enqueue(connection, "volume_snapshot_create", row)
     return row
 
@@ -77,11 +78,9 @@ def remove(number: str, force: bool) -> None:
         _enqueue(connection, "volume_snapshot_delete", row)
 
 
-def _enqueue(connection: Connection, kind: str, row: Record) -> None:
-    of = volumes.one_volume(connection, row["volume_id"])
-    enqueue(
-        connection, kind, row, [attachment["instance_uuid"] for attachment in of["attachments"]], snapshots=row["id"]
-    )
+def _enqueue(connection: Connection, kind: str, row: Snapshot) -> None:
+    of = volumes.one_volume(connection, row.volume_id)
+    enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
 
 
 STATES = ["creating", "available", "deleting", "error", "error_deleting"]
@@ -110,14 +109,13 @@ def act_on_snapshot(number: str) -> Answer:
 
 def _describe(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
     wanted = {"metadata": change.of(before)}
-    metadata: Texts = volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose())["metadata"]
-    return metadata
+    return volume_snapshots.update_snapshot(connection, number, wanted, project_id=whose()).metadata
 
 
 dataclasses.replace(
     METADATA,
     name="snapshot_metadata",
     path="/<project>/snapshots/<number>/metadata",
-    find=lambda connection, number: volume_snapshots.one_snapshot(connection, number, whose())["metadata"],
+    find=lambda connection, number: volume_snapshots.one_snapshot(connection, number, whose()).metadata,
     write=_describe,
 ).put_into(volume)

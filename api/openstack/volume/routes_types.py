@@ -9,11 +9,12 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ...web import validation
-from ...web.bodies import Answer, Record
+from ...web.bodies import Answer
 from ...web.context import current
 from ...web.errors import as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
@@ -30,7 +31,7 @@ def list_types() -> Answer:
         rows = volume_access.types_seen(connection, caller.project, caller.is_admin)
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
-        rows = [row for row in rows if row["is_public"] == (asked == "true")]
+        rows = [row for row in rows if row.is_public == (asked == "true")]
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
@@ -76,8 +77,7 @@ def delete_type(number: str) -> Answer:
 
 
 def _specify(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
-    after: Texts = volume_types.change_type(connection, number, {"extra_specs": change.of(before)})["extra_specs"]
-    return after
+    return volume_types.change_type(connection, number, {"extra_specs": change.of(before)}).extra_specs
 
 
 Map(
@@ -87,7 +87,7 @@ Map(
     writes="volume:admin",
     word="extra_specs",
     schema=schemas.SPECS,
-    find=lambda connection, number: _seen(connection, number)["extra_specs"],
+    find=lambda connection, number: _seen(connection, number).extra_specs,
     write=_specify,
     item=None,
     missing="Volume Type has no extra spec with key {key}.",
@@ -110,10 +110,10 @@ ACCESS = an_object(
 def list_access(number: str) -> Answer:
     with reading_ledger() as connection:
         row = _seen(connection, number)
-        if row["is_public"]:
+        if row.is_public:
             raise NotFoundError("Access list not available for public volume types.")
-        projects = volume_access.projects_of(connection, row["id"])
-    access = [{"volume_type_id": row["id"], "project_id": project} for project in projects]
+        projects = volume_access.projects_of(connection, row.id)
+    access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
     return {"volume_type_access": access}, 200
 
 
@@ -127,6 +127,6 @@ def change_access(number: str) -> Answer:
     return "", 202
 
 
-def _seen(connection: Connection, number: str) -> Record:
+def _seen(connection: Connection, number: str) -> VolumeType:
     caller = current()
     return volume_access.type_seen(connection, number, caller.project, caller.is_admin)

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
     checked_host_mount,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_access,
     volume_attachments,
@@ -81,8 +82,8 @@ def _extend(connection: Connection, number: str, said: Record) -> None:
         request_id=request_id(),
         user_id=current().user_id,
     )
-    if row["status"] == "extending":
-        servers = [attachment["instance_uuid"] for attachment in row["attachments"]]
+    if row.status == "extending":
+        servers = [attachment.instance_uuid for attachment in row.attachments]
         enqueue(connection, "volume_extend", row, servers, volumes=number)
 
 
@@ -102,7 +103,7 @@ def _attach(connection: Connection, number: str, said: Record) -> None:
 
 def attach(
     connection: Connection, number: str, server: str, device: str | None = None, readonly: bool = False
-) -> Record:
+) -> Attachment:
     """Begin to give a volume to a server; returns the attachment."""
     row = volumes.one_volume(connection, number, whose())
     made = volume_attachments.begin_attach(
@@ -115,32 +116,26 @@ def attach(
         request_id=request_id(),
         user_id=current().user_id,
     )
-    enqueue(connection, "volume_attach", row, [server], attachments=made["id"])
+    enqueue(connection, "volume_attach", row, [server], attachments=made.id)
     return made
 
 
 def _detach(connection: Connection, number: str, said: Record, force: bool = False) -> None:
     row = volumes.one_volume(connection, number, whose())
     wanted = said.get("attachment_id")
-    theirs = [attachment for attachment in row["attachments"] if wanted in (None, attachment["id"])]
+    theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
     if theirs:
-        detach(connection, row, theirs[0]["instance_uuid"], force)
-    elif wanted is not None or row["status"] != "available":  # else it is so already, as in Cinder
+        detach(connection, row, theirs[0].instance_uuid, force)
+    elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
         raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
 
 
-def detach(connection: Connection, row: Record, server: str, force: bool = False) -> None:
+def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(
-        connection,
-        row["id"],
-        server,
-        project_id=whose(),
-        request_id=request_id(),
-        user_id=current().user_id,
-        force=force,
+        connection, row.id, server, project_id=whose(), request_id=request_id(), user_id=current().user_id, force=force
     )
-    enqueue(connection, "volume_detach", row, [server], attachments=gone["id"])
+    enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
 
 
 def _begin_detaching(connection: Connection, number: str, _said: Record) -> None:
@@ -160,7 +155,7 @@ def _set_bootable(connection: Connection, number: str, said: Record) -> None:
 def _set_readonly(connection: Connection, number: str, said: Record) -> None:
     readonly = schemas.truth(said["readonly"])
     row = volumes.one_volume(connection, number, whose())
-    metadata = {**row["metadata"], "readonly": str(readonly)}  # where Cinder's clients look
+    metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
     volumes.update_volume(connection, number, {"readonly": readonly, "metadata": metadata}, project_id=whose())
 
 
@@ -181,12 +176,12 @@ def _retype(connection: Connection, number: str, said: Record) -> None:
     row = volumes.one_volume(connection, number, whose())
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_access.type_seen(connection, said["new_type"], row["project_id"], current().is_admin)
+        of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
     volumes.retype(connection, number, of_type, project_id=whose())
 
 
 def _show_image_metadata(connection: Connection, number: str, _said: Record) -> Body:
-    image = volumes.one_volume(connection, number, whose())["image"]
+    image = volumes.one_volume(connection, number, whose()).image
     return {"metadata": views.image_metadata(image) if image else {}}
 
 
@@ -203,14 +198,14 @@ def _unset_image_metadata(connection: Connection, number: str, said: Record) -> 
 def _describe_image(connection: Connection, number: str, change: Change) -> Record:
     """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
     row = volumes.one_volume(connection, number, whose())
-    if not row["image"]:
+    if not row.image:
         raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
-    before = row["image"].get("properties") or {}
+    before = row.image.get("properties") or {}
     properties = volumes.checked_metadata(change.of(before))
     # a volume that waits for its data is what servers start from that hosts inject into
-    check_new(str(row["image"].get("name")), properties, before)
+    check_new(str(row.image.get("name")), properties, before)
     checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
-    image = {**row["image"], "properties": properties}
+    image = {**row.image, "properties": properties}
     volume_access.describe_image(connection, number, image)
     return image
 

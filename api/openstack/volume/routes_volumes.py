@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Record
+from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
@@ -26,7 +28,7 @@ from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
 # "/volumes/" is a volume without an id, which there is none of
 @volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
 @volume.get("/<project>/volumes/detail", "volume:read", defaults={"shown": views.volume})
-def list_volumes(shown: listing.View) -> Answer:
+def list_volumes(shown: t.Callable[[Volume], Body]) -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
@@ -36,11 +38,11 @@ def list_volumes(shown: listing.View) -> Answer:
 def summarize() -> Answer:
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
-    body: Record = {"total_size": sum(row["size_gb"] for row in rows), "total_count": len(rows)}
+    body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
     if speaks(36):
         values: dict[str, set[str]] = {}
         for row in rows:
-            for key, value in row["metadata"].items():
+            for key, value in row.metadata.items():
                 values.setdefault(key, set()).add(value)
         body["metadata"] = {key: sorted(values) for key, values in values.items()}
     return {"volume-summary": body}, 200
@@ -57,14 +59,14 @@ def create_volume() -> Answer:
     return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
 
 
-def create(body: Record) -> Record:
+def create(body: Record) -> Volume:
     """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.create_volume(connection, current().project, _wanted(connection, body))
-        if row["status"] == "creating":
-            enqueue(connection, "volume_create", row, volumes=row["id"])
+        if row.status == "creating":
+            enqueue(connection, "volume_create", row, volumes=row.id)
     return row
 
 
@@ -125,7 +127,7 @@ def delete_volume(number: str) -> Answer:
 def remove(connection: Connection, number: str, force: bool, cascade: bool = False) -> None:
     begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
     row = begin(connection, number, project_id=whose(), force=force)
-    if row["made_at"] is None and row["host"] is None:
+    if row.made_at is None and row.host is None:
         volumes.finish_delete(connection, number)  # it is nowhere yet
     else:
         enqueue(connection, "volume_delete", row, volumes=number)
@@ -136,8 +138,7 @@ def remove(connection: Connection, number: str, force: bool, cascade: bool = Fal
 
 def _describe(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
     wanted = {"metadata": change.of(before)}
-    metadata: Texts = volumes.update_volume(connection, number, wanted, project_id=whose())["metadata"]
-    return metadata
+    return volumes.update_volume(connection, number, wanted, project_id=whose()).metadata
 
 
 METADATA = Map(
@@ -147,7 +148,7 @@ METADATA = Map(
     writes="volume:write",
     word="metadata",
     schema={**schemas.METADATA, "type": "object"},
-    find=lambda connection, number: volumes.one_volume(connection, number, whose())["metadata"],
+    find=lambda connection, number: volumes.one_volume(connection, number, whose()).metadata,
     write=_describe,
     words=in_cinders_words,
     missing="Metadata item {key} was not found.",

@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    Snapshot,
+    Stored,
+    Volume,
+)
+
 from ...web.bodies import Body, Record, same
 from ...web.context import current
 from ...web.times import precise
@@ -20,58 +28,58 @@ def links(kind: str, number: str, project: str) -> list[Body]:
     ]
 
 
-def name(row: Record) -> str | None:
+def name(row: Stored) -> str | None:
     """What is shown: null where it was made without a name."""
-    made_up = str(row["name"]).endswith((f"-{row['id'][:8]}", row["id"]))
-    shown = row["name"] if row["display_name"] is None and not made_up else row["display_name"]
+    made_up = str(row.name).endswith((f"-{row.id[:8]}", row.id))
+    shown = row.name if row.display_name is None and not made_up else row.display_name
     return shown or None
 
 
-def brief_volume(row: Record) -> Body:
-    return {"id": row["id"], "name": name(row), "links": links("volumes", row["id"], row["project_id"])}
+def brief_volume(row: Volume) -> Body:
+    return {"id": row.id, "name": name(row), "links": links("volumes", row.id, row.project_id)}
 
 
-def new_volume(row: Record) -> Body:
+def new_volume(row: Volume) -> Body:
     """As a volume is shown to who makes or changes it."""
     body: Body = {
         **brief_volume(row),
-        "description": row["description"],
-        "size": row["size_gb"],
-        "status": row["status"],
-        "availability_zone": row["availability_zone"] or "nova",
-        "created_at": precise(row["created_at"]),
-        "updated_at": precise(row["updated_at"]),
-        "volume_type": row["type"],
-        "attachments": [attached(row, record) for record in row["attachments"] if record["attached_at"]],
-        "snapshot_id": row["snapshot_id"],
-        "source_volid": row["source_volume_id"],
-        "metadata": row["metadata"],
-        "bootable": "true" if row["bootable"] else "false",
+        "description": row.description,
+        "size": row.size_gb,
+        "status": row.status,
+        "availability_zone": row.availability_zone or "nova",
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at),
+        "volume_type": row.type,
+        "attachments": [attached(row, record) for record in row.attachments if record.attached_at],
+        "snapshot_id": row.snapshot_id,
+        "source_volid": row.source_volume_id,
+        "metadata": row.metadata,
+        "bootable": "true" if row.bootable else "false",
         "encrypted": False,
-        "multiattach": row["multiattach"],
+        "multiattach": row.multiattach,
         "replication_status": None,
         "consistencygroup_id": None,
         "migration_status": None,
-        "user_id": row["user_id"] or row["project_id"],
+        "user_id": row.user_id or row.project_id,
     }
     if speaks(13):
         body["group_id"] = None
     if speaks(48):
         body.update(service_uuid=None, shared_targets=False)
     if speaks(63):
-        body["volume_type_id"] = row["type_id"]
+        body["volume_type_id"] = row.type_id
     if speaks(65):
         body["consumes_quota"] = True
     return body
 
 
-def volume(row: Record) -> Body:
-    body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row["project_id"]}
-    if row["image"]:
-        body["volume_image_metadata"] = image_metadata(row["image"])
+def volume(row: Volume) -> Body:
+    body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row.project_id}
+    if row.image:
+        body["volume_image_metadata"] = image_metadata(row.image)
     if current().is_admin:
         body["os-vol-mig-status-attr:migstat"] = body["os-vol-mig-status-attr:name_id"] = None
-        body["os-vol-host-attr:host"] = f"{row['host']}@{row['backend']}#{row['type']}" if row["host"] else None
+        body["os-vol-host-attr:host"] = f"{row.host}@{row.backend}#{row.type}" if row.host else None
     return body
 
 
@@ -91,74 +99,74 @@ def image_metadata(image: Record) -> Body:
     return {key: str(value) for key, value in described.items() if value is not None}
 
 
-def attached(row: Record, record: Record) -> Body:
+def attached(row: Volume, record: Attachment) -> Body:
     return {
-        "id": row["id"],
-        "attachment_id": record["id"],
-        "volume_id": row["id"],
-        "server_id": record["instance_uuid"],
-        "host_name": record["host"] if current().is_admin else None,
+        "id": row.id,
+        "attachment_id": record.id,
+        "volume_id": row.id,
+        "server_id": record.instance_uuid,
+        "host_name": record.host if current().is_admin else None,
         "device": device(record),
-        "attached_at": precise(record["attached_at"]),
+        "attached_at": precise(record.attached_at),
     }
 
 
-def device(record: Record) -> str:
-    return str(record["device"]) if str(record["device"]).startswith("/") else f"/dev/{record['device']}"
+def device(record: Attachment) -> str:
+    return record.device if record.device.startswith("/") else f"/dev/{record.device}"
 
 
-def attachment(row: Record, record: Record) -> Body:
+def attachment(row: Volume, record: Attachment) -> Body:
     """An attachment as a resource of its own."""
     return {
         **brief_attachment(row, record),
-        "attached_at": precise(record["attached_at"]),
+        "attached_at": precise(record.attached_at),
         "detached_at": None,
-        "attach_mode": "ro" if record["readonly"] else "rw",
+        "attach_mode": "ro" if record.readonly else "rw",
         "connection_info": {},
     }
 
 
-def brief_attachment(row: Record, record: Record) -> Body:
-    status = {"in-use": "attached"}.get(row["status"], row["status"])
-    return {"id": record["id"], "status": status, "instance": record["instance_uuid"], "volume_id": row["id"]}
+def brief_attachment(row: Volume, record: Attachment) -> Body:
+    status = {"in-use": "attached"}.get(row.status, row.status)
+    return {"id": record.id, "status": status, "instance": record.instance_uuid, "volume_id": row.id}
 
 
-def new_snapshot(row: Record) -> Body:
+def new_snapshot(row: Snapshot) -> Body:
     body = {
-        "id": row["id"],
+        "id": row.id,
         "name": name(row),
         **same(row, "description", "volume_id", "status"),
-        "size": row["size_gb"],
-        "metadata": row["metadata"],
-        "created_at": precise(row["created_at"]),
-        "updated_at": precise(row["updated_at"]),
+        "size": row.size_gb,
+        "metadata": row.metadata,
+        "created_at": precise(row.created_at),
+        "updated_at": precise(row.updated_at),
     }
     if speaks(14):
         body["group_snapshot_id"] = None
     if speaks(41):
-        body["user_id"] = row["user_id"]
+        body["user_id"] = row.user_id
     if speaks(65):
         body["consumes_quota"] = True
     return body
 
 
-def snapshot(row: Record) -> Body:
+def snapshot(row: Snapshot) -> Body:
     return {
         **new_snapshot(row),
-        "os-extended-snapshot-attributes:progress": "100%" if row["status"] == "available" else "0%",
-        "os-extended-snapshot-attributes:project_id": row["project_id"],
+        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else "0%",
+        "os-extended-snapshot-attributes:project_id": row.project_id,
     }
 
 
-def volume_type(row: Record) -> Body:
+def volume_type(row: VolumeType) -> Body:
     return {**new_volume_type(row), "qos_specs_id": None}
 
 
-def new_volume_type(row: Record) -> Body:
+def new_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who makes it."""
-    return {**changed_volume_type(row), "os-volume-type-access:is_public": row["is_public"]}
+    return {**changed_volume_type(row), "os-volume-type-access:is_public": row.is_public}
 
 
-def changed_volume_type(row: Record) -> Body:
+def changed_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who changes it."""
     return {**same(row, "id", "name", "description", "is_public", "extra_specs")}

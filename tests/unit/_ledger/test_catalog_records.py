@@ -85,11 +85,11 @@ def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
     claim = {"instance_uuid": server, "compute_host_id": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "created_at": 0}
     connection.execute(sa.insert(tables.allocation).values(**claim))
     first, second = hypervisor_records.hosts(connection, now)
-    assert (first["running"], first["state"].up, second["running"], second["state"].up) == (1, True, 0, False)
+    assert (first.running, first.state.up, second.running, second.state.up) == (1, True, 0, False)
     assert list(hypervisor_records.zones(connection, now)) == ["edge", "nova"]
     assert [each["uuid"] for each in hypervisor_records.servers_on(connection, ["hv1", "hv2"])["hv1"]] == [server]
     (ssd,) = hypervisor_records.aggregates(connection)
-    assert (ssd["hosts"], ssd["metadata"]) == (["hv1"], {"a": "b"})
+    assert (ssd.hosts, ssd.metadata) == (["hv1"], {"a": "b"})
 
 
 def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None:
@@ -113,13 +113,13 @@ def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None
     lead = {"id": "f", "pool": "p", "address": 3405803777, "project_id": DEMO, "vif_id": "v"}
     connection.execute(sa.insert(tables.floating_ip).values(**lead))
     (seen,) = network_records.networks_seen(connection, DEMO)
-    assert seen["ranges"] == [("10.0.0.1", "10.0.0.2")]
+    assert seen.ranges == [("10.0.0.1", "10.0.0.2")]
     (nic,) = network_records.interfaces_of(connection, DEMO)
-    assert (nic["ip"], nic["host"], nic["security_groups"]) == ("10.0.0.1", "hv1", [])
+    assert (nic.ip, nic.host, nic.security_groups) == ("10.0.0.1", "hv1", [])
     (floating,) = network_records.floating_ips_of(connection, DEMO)
-    assert (floating["address"], floating["fixed_ip"], floating["host"]) == ("203.0.113.1", "10.0.0.1", "hv1")
+    assert (floating.address, floating.fixed_ip, floating.host) == ("203.0.113.1", "10.0.0.1", "hv1")
     assert network_records.floating_ips_of(connection, "e" * 32) == []
-    assert network_records.pools_seen(connection)[0]["ranges"] == [("203.0.113.1", "203.0.113.1")]
+    assert network_records.pools_seen(connection)[0].ranges == [("203.0.113.1", "203.0.113.1")]
 
 
 def test_rules_one_by_one(connection: sa.Connection) -> None:
@@ -165,7 +165,7 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
         server_group_records.create_server_group(connection, project, "g", "affinity", None)
     member = add_server(connection, "a", launched_at=100, terminated_at=200)
     connection.execute(sa.insert(tables.server_group_member).values(instance_uuid=member, group_id=group))
-    assert server_group_records.server_groups(connection, DEMO)[0]["members"] == [member]
+    assert server_group_records.server_groups(connection, DEMO)[0].members == [member]
     assert keypair_records.keypairs_of(connection, DEMO) == []
     used = project_usage.used(connection, DEMO)
     assert (used["instances"], used["cores"], used["images"], used["server_groups"]) == (1, 2, 1, 1)

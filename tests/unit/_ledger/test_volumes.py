@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing as t
 import uuid
@@ -24,9 +25,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Volume,
     used,
     volumes_by,
-    volumes_on,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
@@ -107,7 +108,7 @@ def server(connection: sa.Connection, name: str = "web", host: str | None = "hv1
     return own
 
 
-def blank(connection: sa.Connection, size: int = 1, **params: t.Any) -> dict[str, t.Any]:
+def blank(connection: sa.Connection, size: int = 1, **params: t.Any) -> Volume:
     return volumes.create_volume(connection, DEMO, {"size_gb": size, **params})
 
 
@@ -115,7 +116,7 @@ def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_
     connection: sa.Connection,
 ) -> None:
     record = blank(connection, name="data")
-    assert (record["status"], record["host"], record["type"], record["format"], record["attachments"]) == (
+    assert (record.status, record.host, record.type, record.format, record.attachments) == (
         "available",
         None,
         "file",
@@ -123,52 +124,52 @@ def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_
         [],
     )
     web = server(connection, host="hv2")
-    made = volume_attachments.begin_attach(connection, record["id"], web, project_id=DEMO)
-    assert (made["device"], made["attached_at"]) == ("/dev/vdb", None)
-    now = volumes.one_volume(connection, record["id"])
-    assert (now["status"], now["host"], now["made_at"]) == ("attaching", "hv2", None)
-    assert volumes_on(connection, "hv2")["volumes"] == []
+    made = volume_attachments.begin_attach(connection, record.id, web, project_id=DEMO)
+    assert (made.device, made.attached_at) == ("/dev/vdb", None)
+    now = volumes.one_volume(connection, record.id)
+    assert (now.status, now.host, now.made_at) == ("attaching", "hv2", None)
+    assert [each for each in volumes_by(connection, hosts=["hv2"]) if each.made_at] == []
 
-    assert volume_attachments.finish_attach(connection, made["id"])
-    now = volumes.one_volume(connection, record["id"])
-    assert (now["status"], now["host"]) == ("in-use", "hv2")
-    assert now["attachments"][0]["attached_at"] is not None and now["attachments"][0]["host"] == "hv2"
-    assert [each["id"] for each in volumes_on(connection, "hv2")["volumes"]] == [record["id"]]
-    assert json.dumps(now)  # it goes through Ansible
+    assert volume_attachments.finish_attach(connection, made.id)
+    now = volumes.one_volume(connection, record.id)
+    assert (now.status, now.host) == ("in-use", "hv2")
+    assert now.attachments[0].attached_at is not None and now.attachments[0].host == "hv2"
+    assert [each.id for each in volumes_by(connection, hosts=["hv2"]) if each.made_at] == [record.id]
+    assert json.dumps(dataclasses.asdict(now))  # it goes through Ansible
 
-    volume_attachments.begin_detach(connection, record["id"], web, project_id=DEMO)
-    assert volume_attachments.finish_detach(connection, made["id"])
-    now = volumes.one_volume(connection, record["id"])
-    assert (now["status"], now["host"], now["attachments"]) == ("available", "hv2", [])  # its data is there
+    volume_attachments.begin_detach(connection, record.id, web, project_id=DEMO)
+    assert volume_attachments.finish_detach(connection, made.id)
+    now = volumes.one_volume(connection, record.id)
+    assert (now.status, now.host, now.attachments) == ("available", "hv2", [])  # its data is there
     with pytest.raises(ConflictError, match="compute host hv2, and the instance is on hv1"):
-        volume_attachments.begin_attach(connection, record["id"], server(connection, "other", host="hv1"))
+        volume_attachments.begin_attach(connection, record.id, server(connection, "other", host="hv1"))
 
 
 def test_a_failure_to_attach_leaves_a_volume_of_which_nothing_was_made_to_any_host(connection: sa.Connection) -> None:
     record = blank(connection)
     web = server(connection)
-    made = volume_attachments.begin_attach(connection, record["id"], web)
-    assert volume_attachments.finish_attach(connection, made["id"], error="no\nroom")
-    now = volumes.one_volume(connection, record["id"])
-    assert (now["status"], now["host"], now["attachments"], now["fault"]["message"]) == (
+    made = volume_attachments.begin_attach(connection, record.id, web)
+    assert volume_attachments.finish_attach(connection, made.id, error="no\nroom")
+    now = volumes.one_volume(connection, record.id)
+    assert (now.status, now.host, now.attachments, now.fault and now.fault["message"]) == (
         "available",
         None,
         [],
         "no room",
     )
-    assert not volume_attachments.finish_attach(connection, made["id"])  # it was said before
+    assert not volume_attachments.finish_attach(connection, made.id)  # it was said before
 
 
 def test_a_volume_is_begun_once_only(connection: sa.Connection) -> None:
     record = blank(connection)
     web = server(connection)
-    volume_attachments.begin_attach(connection, record["id"], web)
+    volume_attachments.begin_attach(connection, record.id, web)
     for begin in (
-        lambda: volume_attachments.begin_attach(connection, record["id"], server(connection, "two")),
-        lambda: volumes.begin_delete(connection, record["id"]),
-        lambda: volumes.begin_extend(connection, record["id"], 3),
-        lambda: volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record["id"]}),
-        lambda: volume_attachments.begin_detach(connection, record["id"], web),
+        lambda: volume_attachments.begin_attach(connection, record.id, server(connection, "two")),
+        lambda: volumes.begin_delete(connection, record.id),
+        lambda: volumes.begin_extend(connection, record.id, 3),
+        lambda: volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record.id}),
+        lambda: volume_attachments.begin_detach(connection, record.id, web),
     ):
         with pytest.raises(ConflictError):
             begin()
@@ -190,132 +191,132 @@ def test_an_instance_in_a_wrong_state_gets_no_volume(
     record = blank(connection)
     web = server(connection, **columns)
     with pytest.raises(ConflictError, match=words):
-        volume_attachments.begin_attach(connection, record["id"], web)
-    assert volumes.one_volume(connection, record["id"])["status"] == "available"
+        volume_attachments.begin_attach(connection, record.id, web)
+    assert volumes.one_volume(connection, record.id).status == "available"
 
 
 def test_what_another_project_has_does_not_exist(connection: sa.Connection) -> None:
     record = blank(connection)
     for ask in (
-        lambda: volumes.one_volume(connection, record["id"], OTHER),
-        lambda: volumes.begin_delete(connection, record["id"], project_id=OTHER),
-        lambda: volumes.begin_extend(connection, record["id"], 2, project_id=OTHER),
-        lambda: volumes.create_volume(connection, OTHER, {"source_volume_id": record["id"]}),
-        lambda: volume_snapshots.create_snapshot(connection, OTHER, {"volume_id": record["id"]}),
-        lambda: volume_attachments.begin_attach(connection, record["id"], server(connection), project_id=OTHER),
+        lambda: volumes.one_volume(connection, record.id, OTHER),
+        lambda: volumes.begin_delete(connection, record.id, project_id=OTHER),
+        lambda: volumes.begin_extend(connection, record.id, 2, project_id=OTHER),
+        lambda: volumes.create_volume(connection, OTHER, {"source_volume_id": record.id}),
+        lambda: volume_snapshots.create_snapshot(connection, OTHER, {"volume_id": record.id}),
+        lambda: volume_attachments.begin_attach(connection, record.id, server(connection), project_id=OTHER),
     ):
         with pytest.raises(NotFoundError):
             ask()
     foreign = volumes.create_volume(connection, OTHER, {"size_gb": 1})
     with pytest.raises(NotFoundError):
-        volume_attachments.begin_attach(connection, foreign["id"], server(connection, "web2"))
+        volume_attachments.begin_attach(connection, foreign.id, server(connection, "web2"))
 
 
 def test_a_volume_of_an_image_is_made_on_the_emptiest_host(connection: sa.Connection) -> None:
     blank(connection, size=5, host="hv1")
     record = volumes.create_volume(connection, DEMO, {"image": IMAGE})
-    assert (record["host"], record["status"], record["size_gb"], record["bootable"]) == ("hv2", "creating", 3, True)
-    assert volumes.finish_create(connection, record["id"])
-    assert volumes.one_volume(connection, record["id"])["made_at"] is not None
+    assert (record.host, record.status, record.size_gb, record.bootable) == ("hv2", "creating", 3, True)
+    assert volumes.finish_create(connection, record.id)
+    assert volumes.one_volume(connection, record.id).made_at is not None
     with pytest.raises(NovaliteError, match=r"2GB cannot be smaller .* 3GB"):
         volumes.create_volume(connection, DEMO, {"image": IMAGE, "size_gb": 2})
 
 
 def test_only_the_hosts_of_a_limit_are_chosen(connection: sa.Connection) -> None:
     limited = {"size_gb": 4, "image": IMAGE, "limit_to": ["hv2"]}
-    made = [volumes.create_volume(connection, DEMO, limited)["host"] for _ in range(2)]
+    made = [volumes.create_volume(connection, DEMO, limited).host for _ in range(2)]
     assert made == ["hv2", "hv2"]
     with pytest.raises(ConflictError, match=r"has room for volumes of type .* among hv9"):
         volumes.create_volume(connection, DEMO, {**limited, "limit_to": ["hv9"]})
-    of = {"volume_id": blank(connection)["id"], "limit_to": ["hv2"]}
-    volume_snapshots.create_snapshot(connection, DEMO, of)  # of nothing yet: it is made by that
-    assert volumes_by(connection, ids=[of["volume_id"]])[0]["host"] == "hv2"
-    shared: dict[str, t.Any] = {"name": "shared", "type": "shared", "options": {}, "backend": "nfs", "host": None}
-    shared["attachments"] = []
+    of = blank(connection).id
+    # of nothing yet: it is made by that
+    volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": of, "limit_to": ["hv2"]})
+    assert volumes_by(connection, ids=[of])[0].host == "hv2"
+    shared = dataclasses.replace(blank(connection), type="shared", options={}, backend="nfs", host=None)
     assert [worker(connection, shared, limit) for limit in (None, ["hv2"])] == ["hv1", "hv2"]
 
 
 def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.Connection) -> None:
     record = blank(connection, size=2)
-    snapshot = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record["id"], "name": "s"})
-    host = volumes.one_volume(connection, record["id"])["host"]
-    assert host is not None and snapshot["host"] == host
+    snapshot = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record.id, "name": "s"})
+    host = volumes.one_volume(connection, record.id).host
+    assert host is not None and snapshot.host == host
     with pytest.raises(ConflictError, match="snapshot status"):
-        volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot["id"]})
-    assert volume_snapshots.finish_snapshot(connection, snapshot["id"])
-    copy = volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot["id"]})
-    assert (copy["host"], copy["size_gb"], copy["status"]) == (host, 2, "creating")
+        volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot.id})
+    assert volume_snapshots.finish_snapshot(connection, snapshot.id)
+    copy = volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot.id})
+    assert (copy.host, copy.size_gb, copy.status) == (host, 2, "creating")
     with pytest.raises(ConflictError, match="a volume is being made of it"):
-        volume_snapshots.begin_delete_snapshot(connection, snapshot["id"])
-    volumes.finish_create(connection, copy["id"])
+        volume_snapshots.begin_delete_snapshot(connection, snapshot.id)
+    volumes.finish_create(connection, copy.id)
     with pytest.raises(ConflictError, match="dependent snapshots"):
-        volumes.begin_delete(connection, record["id"])
-    volume_snapshots.begin_delete_snapshot(connection, snapshot["id"])
-    assert volume_snapshots.finish_delete_snapshot(connection, snapshot["id"])
-    volumes.begin_delete(connection, record["id"])
-    assert volumes.finish_delete(connection, record["id"])
-    assert [each["id"] for each in volumes_by(connection)] == [copy["id"]]
+        volumes.begin_delete(connection, record.id)
+    volume_snapshots.begin_delete_snapshot(connection, snapshot.id)
+    assert volume_snapshots.finish_delete_snapshot(connection, snapshot.id)
+    volumes.begin_delete(connection, record.id)
+    assert volumes.finish_delete(connection, record.id)
+    assert [each.id for each in volumes_by(connection)] == [copy.id]
 
 
 def test_a_volume_is_extended_where_it_is(connection: sa.Connection) -> None:
     record = blank(connection)
-    assert volumes.begin_extend(connection, record["id"], 2)["status"] == "available"  # nothing is anywhere
-    assert volumes.one_volume(connection, record["id"])["size_gb"] == 2
-    made = volume_attachments.begin_attach(connection, record["id"], server(connection))
-    volume_attachments.finish_attach(connection, made["id"])
-    now = volumes.begin_extend(connection, record["id"], 4)
-    assert (now["status"], now["size_gb"], now["new_size_gb"]) == ("extending", 2, 4)
+    assert volumes.begin_extend(connection, record.id, 2).status == "available"  # nothing is anywhere
+    assert volumes.one_volume(connection, record.id).size_gb == 2
+    made = volume_attachments.begin_attach(connection, record.id, server(connection))
+    volume_attachments.finish_attach(connection, made.id)
+    now = volumes.begin_extend(connection, record.id, 4)
+    assert (now.status, now.size_gb, now.new_size_gb) == ("extending", 2, 4)
     assert used(connection, DEMO)["gigabytes"] == 4
-    volumes.finish_extend(connection, record["id"])
-    now = volumes.one_volume(connection, record["id"])
-    assert (now["status"], now["size_gb"], now["new_size_gb"]) == ("in-use", 4, None)
+    volumes.finish_extend(connection, record.id)
+    now = volumes.one_volume(connection, record.id)
+    assert (now.status, now.size_gb, now.new_size_gb) == ("in-use", 4, None)
     with pytest.raises(NovaliteError, match="must be greater"):
-        volumes.begin_extend(connection, record["id"], 4)
+        volumes.begin_extend(connection, record.id, 4)
 
 
 def test_what_a_dead_job_left_comes_to_an_end(connection: sa.Connection) -> None:
     first, second = blank(connection, host="hv1"), blank(connection)
     web = server(connection)
-    made = volume_attachments.begin_attach(connection, second["id"], web)
-    assert volumes.settle(connection, [first["id"], second["id"]], "its worker died") == [first["id"]]
-    assert volumes.one_volume(connection, first["id"])["status"] == "error"
-    assert volume_attachments.settle(connection, [second["id"]], "its worker died") == [second["id"]]
-    now = volumes.one_volume(connection, second["id"])
-    assert (now["status"], len(now["attachments"])) == ("error_attaching", 1)
+    made = volume_attachments.begin_attach(connection, second.id, web)
+    assert volumes.settle(connection, [first.id, second.id], "its worker died") == [first.id]
+    assert volumes.one_volume(connection, first.id).status == "error"
+    assert volume_attachments.settle(connection, [second.id], "its worker died") == [second.id]
+    now = volumes.one_volume(connection, second.id)
+    assert (now.status, len(now.attachments)) == ("error_attaching", 1)
     # the guest may have it or not: to detach it is the way out
-    volume_attachments.begin_detach(connection, second["id"], web)
-    volume_attachments.finish_detach(connection, made["id"])
-    assert volumes.one_volume(connection, second["id"])["status"] == "available"
+    volume_attachments.begin_detach(connection, second.id, web)
+    volume_attachments.finish_detach(connection, made.id)
+    assert volumes.one_volume(connection, second.id).status == "available"
 
 
 def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connection: sa.Connection) -> None:
     web = server(connection)
     kept, gone, snapped = (blank(connection) for _each in range(3))
     for record, doomed in ((kept, False), (gone, True), (snapped, True)):
-        made = volume_attachments.begin_attach(connection, record["id"], web, delete_on_termination=doomed)
-        volume_attachments.finish_attach(connection, made["id"])
-    volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": snapped["id"], "force": True})
-    assert [record["id"] for record in volume_attachments.leaving_with(connection, [web])] == [gone["id"]]
+        made = volume_attachments.begin_attach(connection, record.id, web, delete_on_termination=doomed)
+        volume_attachments.finish_attach(connection, made.id)
+    volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": snapped.id, "force": True})
+    assert [record.id for record in volume_attachments.leaving_with(connection, [web])] == [gone.id]
     volume_attachments.release(connection, [web])
     left = volumes_by(connection, project_id=DEMO)
-    assert {(record["id"], record["status"], len(record["attachments"])) for record in left} == {
-        (kept["id"], "available", 0),
-        (snapped["id"], "available", 0),
+    assert {(record.id, record.status, len(record.attachments)) for record in left} == {
+        (kept.id, "available", 0),
+        (snapped.id, "available", 0),
     }
 
 
 def test_the_default_type_is_there_before_anything_was_written(connection: sa.Connection) -> None:
-    assert [volume_type["name"] for volume_type in volume_types.types_by(connection)] == ["file"]
-    assert volume_types.type_of(connection, None)["id"] == volume_types.DEFAULT_ID
+    assert [volume_type.name for volume_type in volume_types.types_by(connection)] == ["file"]
+    assert volume_types.type_of(connection, None).id == volume_types.DEFAULT_ID
     made = volume_types.create_type(
         connection, {"name": "fast", "backend": "lvm", "options": {"volume_group": "vg0", "hosts": ["hv2"]}}
     )
     record = volumes.create_volume(connection, DEMO, {"image": IMAGE, "type": "fast"})
-    assert (record["host"], record["format"]) == ("hv2", "raw")
+    assert (record.host, record.format) == ("hv2", "raw")
     with pytest.raises(ConflictError, match="only on hv2"):
         blank(connection, type="fast", host="hv1")
     with pytest.raises(ConflictError, match="with volumes present"):
-        volume_types.delete_type(connection, made["id"])
+        volume_types.delete_type(connection, made.id)
     with pytest.raises(ConflictError):
         volume_types.delete_type(connection, volume_types.DEFAULT_ID)
 
@@ -371,14 +372,14 @@ def test_no_order_of_requests_exceeds_a_quota(
                 blank(connection, size=size)
                 largest = max(largest, size)
             elif there and what == "extend":
-                volumes.begin_extend(connection, there[0]["id"], size)
+                volumes.begin_extend(connection, there[0].id, size)
                 largest = max(largest, size)
             elif there and what == "snapshot":
-                made = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": there[-1]["id"]})
-                volume_snapshots.finish_snapshot(connection, made["id"])
+                made = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": there[-1].id})
+                volume_snapshots.finish_snapshot(connection, made.id)
             elif there:
-                volumes.begin_delete(connection, there[0]["id"])
-                volumes.finish_delete(connection, there[0]["id"])
+                volumes.begin_delete(connection, there[0].id)
+                volumes.finish_delete(connection, there[0].id)
             savepoint.commit()
         except NovaliteError as error:
             savepoint.rollback()
@@ -386,7 +387,7 @@ def test_no_order_of_requests_exceeds_a_quota(
             if isinstance(error, QuotaError):
                 room = {name: limits[name] - before[name] for name in before if limits[name] >= 0}
                 room["per_volume_gigabytes"] = limits["per_volume_gigabytes"]
-                assert min(room.values()) < size or room.get("snapshots", 1) <= 0 or there[-1:][0]["size_gb"] > 0
+                assert min(room.values()) < size or room.get("snapshots", 1) <= 0 or there[-1:][0].size_gb > 0
         now = used(connection, DEMO)
         assert all(limits[name] < 0 or now[name] <= limits[name] for name in now)
         assert limits["per_volume_gigabytes"] < 0 or largest <= limits["per_volume_gigabytes"]
@@ -395,8 +396,8 @@ def test_no_order_of_requests_exceeds_a_quota(
 
 def test_two_volumes_of_one_name_have_two_handles(connection: sa.Connection) -> None:
     first, second = blank(connection, name="data"), blank(connection, name="data")
-    assert first["display_name"] == second["display_name"] == "data"
-    assert first["name"] == "data" and second["name"] != "data"
+    assert first.display_name == second.display_name == "data"
+    assert first.name == "data" and second.name != "data"
     with pytest.raises(ConflictError, match="already"):
         blank(connection, handle="data")
     assert connection.execute(sa.select(sa.func.count()).select_from(volume)).scalar() == 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
 
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, same, the_one
@@ -33,7 +34,7 @@ REMOVE = an_object({"address": ADDRESS}, ["address"])
 def list_floating_ip_pools_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.pools_seen(connection)
-    return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
+    return {"floating_ip_pools": [{"name": row.name} for row in rows]}, 200
 
 
 @compute_legacy.get("/os-floating-ips", "network:floating_ips:read", OLD)
@@ -71,16 +72,16 @@ def add(connection: Connection, server: Instance, value: Record, caller: Caller)
     _check_action()
     floating = _of_address(connection, value["address"])
     ports = network_records.interfaces_of(connection, caller.project, server.uuid)
-    ports = [port for port in ports if port["ip"] is not None]
+    ports = [port for port in ports if port.ip is not None]
     if not ports:
         raise BadRequestError("No fixed IPs associated to instance")
     if "fixed_address" in value:
-        ports = [port for port in ports if port["ip"] == value["fixed_address"]]
+        ports = [port for port in ports if port.ip == value["fixed_address"]]
         if not ports:
             raise BadRequestError("Specified fixed address not assigned to instance")
     with as_bad_request():
         try:
-            associate(connection, floating["id"], ports[0])
+            associate(connection, floating.id, ports[0])
         except (ConflictError, NeutronError) as error:
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
@@ -89,10 +90,10 @@ def remove(connection: Connection, server: Instance, value: Record, caller: Call
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
-    if floating["instance_uuid"] != server.uuid:
+    if floating.instance_uuid != server.uuid:
         raise ConflictError(f"Floating IP {value['address']} is not associated with instance {server.uuid}.")
     with as_bad_request():
-        associate(connection, floating["id"], None)
+        associate(connection, floating.id, None)
 
 
 def _check_action() -> None:
@@ -100,7 +101,7 @@ def _check_action() -> None:
         raise BadRequestError("There is no such action: use the Network service for floating IPs.")
 
 
-def _of_address(connection: Connection, address: str) -> Record:
+def _of_address(connection: Connection, address: str) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, current().reach)
     return the_one(rows, "address", address, NotFoundError(f"floating IP {address} not found"))
 
@@ -108,15 +109,15 @@ def _of_address(connection: Connection, address: str) -> Record:
 def _pool(connection: Connection, wanted: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
     for row in network_records.pools_seen(connection):
-        if wanted in (row["name"], network_records.pool_network_id(row["name"])):
-            return str(row["name"])
+        if wanted in (row.name, network_records.pool_network_id(row.name)):
+            return row.name
     raise NotFoundError("Floating IP pool not found.")
 
 
-def _found(connection: Connection, number: str) -> Record:
+def _found(connection: Connection, number: str) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, current().reach, number)
     return the_one(rows, "id", number, NotFoundError(f"Floating IP not found for ID {number[:255]}"))
 
 
-def _floating(row: Record) -> Body:
-    return {"id": row["id"], "ip": row["address"], **same(row, "pool", "fixed_ip"), "instance_id": row["instance_uuid"]}
+def _floating(row: FloatingIp) -> Body:
+    return {"id": row.id, "ip": row.address, **same(row, "pool", "fixed_ip"), "instance_id": row.instance_uuid}

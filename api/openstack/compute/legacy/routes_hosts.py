@@ -13,10 +13,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from ....web import validation
-from ....web.bodies import Answer, Body, Record, the_one
+from ....web.bodies import Answer, Body, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import Schema, an_object
@@ -32,14 +33,14 @@ def list_hosts() -> Answer:
     zone = request.args.get("zone")
     with reading_ledger() as connection:
         rows = hypervisor_records.hosts(connection, int(time.time()))
-    hosts = [{"host_name": row["name"], "service": "compute", "zone": row["state"].zone} for row in rows]
+    hosts = [{"host_name": row.name, "service": "compute", "zone": row.state.zone} for row in rows]
     return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
 
 @compute_legacy.get("/os-hosts/<name>", "compute:old-hosts:read", OLD)
 def show_host(name: str) -> Answer:
     with reading_ledger() as connection:
-        state = _host(connection, name)["state"]
+        state = _host(connection, name).state
         servers = instances_by(connection, hosts=[name])
     resources = [
         _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
@@ -88,7 +89,7 @@ def create_events() -> Answer:
     raise ForbiddenError("nothing outside is waited for here: no events of servers are taken")
 
 
-def _host(connection: Connection, name: str) -> Record:
+def _host(connection: Connection, name: str) -> Host:
     rows = hypervisor_records.hosts(connection, int(time.time()))
     return the_one(rows, "name", name, NotFoundError(f"Compute host {name[:255]} could not be found."))
 

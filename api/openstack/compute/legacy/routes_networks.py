@@ -13,6 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
@@ -203,5 +204,5 @@ def show_network_here(kind: str, network_id: str) -> Answer:
     return {"network": _network(the_one(rows, "uuid", network_id, NotFoundError("Network not found")))}, 200
 
 
-def _network(row: Record) -> Body:
-    return {"id": row["uuid"], "label": row["name"], "cidr": row["cidr"]}
+def _network(row: Network) -> Body:
+    return {"id": row.uuid, "label": row.name, "cidr": row.cidr}

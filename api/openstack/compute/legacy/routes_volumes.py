@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Snapshot,
+    Volume,
     snapshots_by,
     volumes_by,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ....web import validation
-from ....web.bodies import Answer, Body, Record, same
+from ....web.bodies import Answer, Body, same
 from ....web.context import current
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.times import precise
@@ -91,37 +93,32 @@ def delete_snapshot_here(snapshot_id: str) -> Answer:
     return "", 202
 
 
-def _volume(row: Record) -> Body:
+def _volume(row: Volume) -> Body:
     attached = [
-        {
-            "id": row["id"],
-            "volumeId": row["id"],
-            "serverId": attachment["instance_uuid"],
-            "device": cinders.device(attachment),
-        }
-        for attachment in row["attachments"]
-        if attachment["attached_at"]
+        {"id": row.id, "volumeId": row.id, "serverId": attachment.instance_uuid, "device": cinders.device(attachment)}
+        for attachment in row.attachments
+        if attachment.attached_at
     ]
     return {
         **same(row, "id", "status"),
-        "size": row["size_gb"],
-        "availabilityZone": row["availability_zone"] or "nova",
-        "createdAt": precise(row["created_at"]),
+        "size": row.size_gb,
+        "availabilityZone": row.availability_zone or "nova",
+        "createdAt": precise(row.created_at),
         "attachments": attached or [{}],  # as Nova
         "displayName": cinders.name(row),
-        "displayDescription": row["description"],
-        "volumeType": row["type"],
-        "snapshotId": row["snapshot_id"],
-        "metadata": row["metadata"],
+        "displayDescription": row.description,
+        "volumeType": row.type,
+        "snapshotId": row.snapshot_id,
+        "metadata": row.metadata,
     }
 
 
-def _snapshot(row: Record) -> Body:
+def _snapshot(row: Snapshot) -> Body:
     return {
         **same(row, "id", "status"),
-        "size": row["size_gb"],
-        "createdAt": precise(row["created_at"]),
+        "size": row.size_gb,
+        "createdAt": precise(row.created_at),
         "displayName": cinders.name(row),
-        "displayDescription": row["description"],
-        "volumeId": row["volume_id"],
+        "displayDescription": row.description,
+        "volumeId": row.volume_id,
     }

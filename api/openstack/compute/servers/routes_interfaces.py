@@ -109,4 +109,4 @@ def _only_network(connection: Connection, project_id: str) -> Wanted:
         raise BadRequestError("No specific network was requested and none are available.")
     if len(seen) > 1:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return Wanted(interfaces.network_named(connection, project_id, uuid=seen[0]["uuid"]))
+    return Wanted(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))

@@ -348,8 +348,8 @@ def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
         made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
         connection.execute(
             sa.insert(volumes.volume_attachment).values(
-                id=made["id"],
-                volume_id=made["id"],
+                id=made.id,
+                volume_id=made.id,
                 instance_uuid=uuid,
                 device="/dev/vda",
                 boot_index=0,
@@ -357,7 +357,7 @@ def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
                 delete_on_termination=True,
             )
         )
-        connection.execute(sa.update(volumes.volume).where(volumes.volume.c.id == made["id"]).values(host=host))
+        connection.execute(sa.update(volumes.volume).where(volumes.volume.c.id == made.id).values(host=host))
 
 
 def test_one_that_starts_from_a_shared_volume_moves_without_a_disk(cloud: t.Any) -> None:

@@ -265,7 +265,7 @@ def test_what_concerns_a_root_disk_is_refused_to_one_that_starts_from_a_volume(c
         made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
         connection.execute(
             sa.insert(volumes.volume_attachment).values(
-                id="a" * 36, volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0
+                id="a" * 36, volume_id=made.id, instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0
             )
         )
     with pytest.raises(ConflictError, match=f"Cannot '{action}' instance {uuid}: it starts from a volume"):

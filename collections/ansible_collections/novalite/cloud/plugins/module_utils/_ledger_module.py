@@ -20,14 +20,15 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._errors import NovaliteError, UndoneError
+from ._json import Json, JsonMapping, JsonObject
 
-Params = t.Mapping[str, t.Any]
-Operation = t.Callable[[t.Any, Params], "dict[str, t.Any]"]
+Params = JsonMapping
+Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connection, which is not known here
 
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
 ATTEMPTS = 5
 
-LEDGER_ARGUMENTS: dict[str, t.Any] = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
+LEDGER_ARGUMENTS: JsonObject = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
 
 
 def operation_of(name: str) -> Operation:
@@ -39,22 +40,19 @@ def operation_of(name: str) -> Operation:
     return t.cast(Operation, getattr(room, name))
 
 
-def plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def plain(value: JsonMapping) -> JsonObject:
     """A deep copy of `value` in JSON's types alone.
 
     Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
     drivers here, and Ansible there, do not take. And where a playbook uses a variable twice, both places hold the same
     dictionary, which Ansible's validation fills in, in place, and then refuses the second time.
     """
-    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
+    return t.cast(JsonObject, json.loads(json.dumps(value)))
 
 
 def run_operation(
-    operation: Operation,
-    params: Params,
-    check_mode: bool,
-    judge: t.Callable[[t.Mapping[str, t.Any]], None] | None = None,
-) -> dict[str, t.Any]:
+    operation: Operation, params: Params, check_mode: bool, judge: t.Callable[[JsonMapping], None] | None = None
+) -> JsonObject:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
 
     `judge` is shown the result before it is committed; what it raises takes everything back. What the database takes
@@ -65,13 +63,13 @@ def run_operation(
     (params, check_mode), and is left to open the ledger.
     """
     if getattr(operation, "opens_by_itself", False):
-        return plain(t.cast(t.Any, operation)(plain(params), check_mode))
+        return plain(t.cast("t.Callable[[Params, bool], JsonObject]", operation)(plain(params), check_mode))
     from ._ledger.db.engine import open_ledger, transaction
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
 
-    def attempt() -> dict[str, t.Any]:
+    def attempt() -> JsonObject:
         # prepared anew each time: an operation may change what it is given
         prepared = plain(params) if prepare is None else prepare(engine, plain(params))
         with transaction(engine, check_mode) as connection:
@@ -92,7 +90,7 @@ def run_operation(
         engine.dispose()
 
 
-def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> None:
+def run_module(name: str, argument_spec: JsonMapping, **rules: Json) -> None:
     """`main()` of the controller module `name`. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
     module = AnsibleModule(argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules)
     try:

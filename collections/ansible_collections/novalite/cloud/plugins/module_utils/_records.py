@@ -17,6 +17,7 @@ import typing as t
 from ._disk import layout
 from ._errors import NovaliteError
 from ._host import write_atomically
+from ._json import JsonObject
 
 RECORD = "record.json"  # in an instance's directory
 HOST_RECORD = "host-record.json"  # in the state directory
@@ -53,7 +54,7 @@ def write_records(
     return changed
 
 
-def read_records(state_dir: str) -> dict[str, t.Any]:
+def read_records(state_dir: str) -> JsonObject:
     """`{"records": {uuid: text}, "host_record": text or None}`, adopted instances' among them; changes nothing."""
     records = {}
     with contextlib.suppress(FileNotFoundError):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from .._command import run
 from .._errors import NovaliteError, QuotaError
 from .._guest.image_properties import config_drive_is_mandatory, host_mount
+from .._json import Json, JsonMapping, JsonObject
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say
@@ -46,7 +47,20 @@ class GuestRequest:
         return None if self.files is None else [{"path": path, "content": content} for path, content in self.files]
 
 
-def checked(name: str, entry: t.Mapping[str, t.Any]) -> GuestRequest:
+class Told(t.Protocol):
+    """The row of an instance, as far as it says what its guest is told."""
+
+    @property
+    def user_data(self) -> str | None: ...
+    @property
+    def config_drive(self) -> bool: ...
+    @property
+    def files(self) -> list[dict[str, str]] | None: ...
+    @property
+    def image(self) -> JsonMapping: ...
+
+
+def checked(name: str, entry: JsonMapping) -> GuestRequest:
     """The part of a server's request that concerns its guest. Raises NovaliteError."""
     if entry.get("admin_password") is not None:
         raise NovaliteError(f"admin_password of '{name}' was not hashed")  # with_hashes() was left out: ours to mend
@@ -62,7 +76,7 @@ def checked(name: str, entry: t.Mapping[str, t.Any]) -> GuestRequest:
     )
 
 
-def with_hashes(servers: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def with_hashes(servers: t.Sequence[JsonMapping]) -> list[JsonObject]:
     """The entries with `password_hash` in the place of `admin_password`; nothing further on knows the password.
 
     Called outside of the ledger's transaction: a hash is slow on purpose. Servers of one entry share it.
@@ -88,7 +102,7 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
             raise QuotaError(f"files of '{name}': {resource} is {amount}, at most {limit} are allowed")
 
 
-def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any], from_volume: bool = False) -> bool:
+def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: bool = False) -> bool:
     """Whether the server gets a config drive: it asks for one, its image insists, or no host may write into its disk.
     One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
     written into it (nor does Nova)."""
@@ -96,19 +110,19 @@ def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any], from_v
     return asked or (config_drive_is_mandatory(image) if from_volume else needs_config_drive(image))
 
 
-def needs_config_drive(image: t.Mapping[str, t.Any]) -> bool:
+def needs_config_drive(image: JsonMapping) -> bool:
     """Whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
     return config_drive_is_mandatory(image) or not host_mount(image)
 
 
-def asked_config_drive(guest: GuestRequest, row: t.Any) -> bool | None:
+def asked_config_drive(guest: GuestRequest, row: Told) -> bool | None:
     """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
     if guest.config_drive is None:
         return None
     return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
-def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
+def asks_otherwise(guest: GuestRequest, row: Told) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     return any(
         value is not None and value != stored
@@ -120,7 +134,7 @@ def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
     )
 
 
-def _user_data(name: str, value: t.Any) -> str | None:
+def _user_data(name: str, value: Json) -> str | None:
     """As base64. Text is encoded; what is base64 already stays: nothing that cloud-init reads ("#!", "#cloud-config",
     "Content-Type:") is made of base64's characters alone."""
     if value is None or value == "":
@@ -137,7 +151,7 @@ def _user_data(name: str, value: t.Any) -> str | None:
     return packed
 
 
-def _files(name: str, value: t.Any) -> tuple[tuple[str, str], ...] | None:
+def _files(name: str, value: Json) -> tuple[tuple[str, str], ...] | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) > MAX_FILES:
@@ -148,7 +162,7 @@ def _files(name: str, value: t.Any) -> tuple[tuple[str, str], ...] | None:
     return files
 
 
-def _file(name: str, item: t.Any) -> tuple[str, str]:
+def _file(name: str, item: Json) -> tuple[str, str]:
     path = item.get("path") if isinstance(item, dict) else None
     content = item.get("content") if isinstance(item, dict) else None
     if not isinstance(path, str) or not isinstance(content, str):
@@ -166,7 +180,7 @@ def _file(name: str, item: t.Any) -> tuple[str, str]:
     return path, base64.b64encode(raw).decode()
 
 
-def hashed(name: str, password: t.Any, generated: bool = False) -> str:
+def hashed(name: str, password: Json, generated: bool = False) -> str:
     """The crypt(5) hash of the administrator's password of the server `name`.
 
     A password that was generated is random enough to need no more rounds than the least. Raises NovaliteError.
@@ -185,7 +199,7 @@ def hashed(name: str, password: t.Any, generated: bool = False) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _libcrypt() -> t.Any:
+def _libcrypt() -> ctypes.CDLL | None:
     """The C library's crypt, which every login uses; None where it is not to be had. A process each would take longer
     than all the rest of a request."""
     try:

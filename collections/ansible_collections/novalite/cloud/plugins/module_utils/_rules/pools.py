@@ -17,6 +17,7 @@ from .._addressing.ipv6 import host_ipv6
 from .._addressing.pools import to_text
 from .._addressing.texts import parse_address, parse_network
 from .._errors import NovaliteError
+from .._json import JsonMapping, JsonObject
 from .records import check_range, check_text
 
 LARGEST_POOL = 16  # prefix length; a row is made for each address, 65,536 of them take 0.3 s
@@ -27,7 +28,6 @@ SERVERS = 8  # of each kind, DNS and NTP
 LOWEST_MTU = {"4": 576, "6": 1280}  # RFC 791, RFC 8200
 VXLAN_MTU = 1450  # what is left of 1500 bytes in a tunnel over IPv4
 MANAGERS = ("flat", "flat_dhcp", "vlan", "vxlan")
-IPV6_MODES = ("eui64", "stable-privacy")
 # The number that keeps a manager's networks apart: where it is stored, the first that is given out, the last there is
 NUMBERED = {"vlan": ("vlan", 100, 4094), "vxlan": ("vni", 10000, 2**24 - 1)}  # 100 is Nova's vlan_start
 # What a host may have of it: neither "this network", loopback, link-local, multicast nor reserved (RFC 6890); of IPv6
@@ -141,7 +141,7 @@ def check_bridge(what: str, name: str) -> str:
     return name
 
 
-def manager_of(item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None) -> str:
+def manager_of(item: JsonMapping, before: JsonMapping | None) -> str:
     """The manager that a user named, or that what they said about the network needs, or that it has."""
     if item["manager"] is not None:
         return str(item["manager"])
@@ -153,11 +153,9 @@ def manager_of(item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None
     return "flat" if item["dhcp"] is False else "flat_dhcp"
 
 
-def manager_defaults(
-    manager: str, item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None
-) -> dict[str, t.Any]:
+def manager_defaults(manager: str, item: JsonMapping, before: JsonMapping | None) -> JsonObject:
     """What follows from the manager, and from a gateway of the network's own, for what the user said nothing about."""
-    found: dict[str, t.Any] = {"manager": manager}
+    found: JsonObject = {"manager": manager}
     if before is None or before["manager"] != manager:
         found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
         found |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
@@ -179,7 +177,7 @@ def free_number(what: str, manager: str, taken: t.Collection[int]) -> int:
     return number
 
 
-def check_settings(what: str, record: t.Mapping[str, t.Any]) -> None:
+def check_settings(what: str, record: JsonMapping) -> None:
     """Raise NovaliteError for a setting of the record that no host could carry out."""
     _check_manager(what, record)
     check_bridge(f"{what}: bridge", record["bridge"])
@@ -204,7 +202,7 @@ def check_settings(what: str, record: t.Mapping[str, t.Any]) -> None:
     _check_gateway_v6(what, record)
 
 
-def _check_manager(what: str, record: t.Mapping[str, t.Any]) -> None:
+def _check_manager(what: str, record: JsonMapping) -> None:
     manager = record["manager"]
     for numbered, (kind, _first, last) in NUMBERED.items():
         if record[kind] is None:
@@ -226,7 +224,7 @@ def _check_manager(what: str, record: t.Mapping[str, t.Any]) -> None:
         )
 
 
-def _check_gateway_v6(what: str, record: t.Mapping[str, t.Any]) -> None:
+def _check_gateway_v6(what: str, record: JsonMapping) -> None:
     """A hypervisor's IPv6 address follows from its IPv4 address: the gateway must be none of those."""
     if record["gateway_v6"] is None:
         return

@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import Json, JsonMapping, JsonObject
 
 NAME_LENGTH = 255
 LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
@@ -18,10 +19,10 @@ LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
 class Changes:
     """What a call changed, by name; a side that lacks a name says that the record did not, or does not, exist."""
 
-    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: JsonObject = dataclasses.field(default_factory=dict)
+    after: JsonObject = dataclasses.field(default_factory=dict)
 
-    def note(self, name: str, before: t.Any, after: t.Any) -> bool:
+    def note(self, name: str, before: Json, after: Json) -> bool:
         """Take down one record, None where it does not exist; return whether the two differ."""
         if before == after:
             return False
@@ -31,17 +32,17 @@ class Changes:
             self.after[name] = after
         return True
 
-    def result(self, kind: str, records: t.Iterable[t.Any]) -> dict[str, t.Any]:
+    def result(self, kind: str, records: t.Iterable[JsonMapping]) -> JsonObject:
         """The operation's result: `changed`, the records under `kind`, and `diff` when something changed."""
         changed = bool(self.before or self.after)
-        result: dict[str, t.Any] = {"changed": changed, kind: [dict(record) for record in records]}
+        result: JsonObject = {"changed": changed, kind: [dict(record) for record in records]}
         if changed:
             result["diff"] = {"before": {kind: self.before}, "after": {kind: self.after}}
         return result
 
 
 def checked_names(
-    kind: str, items: t.Sequence[t.Mapping[str, t.Any]], length: int = NAME_LENGTH, spaces: bool = False
+    kind: str, items: t.Sequence[JsonMapping], length: int = NAME_LENGTH, spaces: bool = False
 ) -> list[str]:
     """The names of `items`, in order. Raises NovaliteError for a name that cannot be stored or comes twice.
 
@@ -68,6 +69,16 @@ def check_text(what: str, text: str, length: int = NAME_LENGTH) -> str:
     return text
 
 
+def scalar_text(what: str, value: Json, length: int = NAME_LENGTH) -> str:
+    """`value` as the text that Nova and Glance keep of it: YAML turns an unquoted 2 or true into something else.
+
+    Raises NovaliteError for what is no text, number or truth value.
+    """
+    if not isinstance(value, (str, int, float)):
+        raise NovaliteError(f"{what} is {value!r}: give it a string")
+    return check_text(what, str(value).lower() if isinstance(value, bool) else str(value), length)
+
+
 def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
     """`value` itself, if it lies in low..high. Raises NovaliteError."""
     if not low <= value <= high:
@@ -75,6 +86,6 @@ def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
     return value
 
 
-def given(item: t.Mapping[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:
+def given(item: JsonMapping, keys: t.Iterable[str]) -> JsonObject:
     """What the user said about `keys`: an option that was left out is None, and changes nothing."""
     return {key: item[key] for key in keys if item.get(key) is not None}

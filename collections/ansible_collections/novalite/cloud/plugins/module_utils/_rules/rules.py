@@ -9,9 +9,21 @@ import typing as t
 
 from .._addressing.texts import parse_network
 from .._errors import NovaliteError
+from .._json import JsonMapping
 from .records import check_range
 
-Rule = dict[str, t.Any]
+
+class Rule(t.TypedDict):
+    """A rule in its stored form. Of ICMP the ports are type and code."""
+
+    direction: str
+    ethertype: str
+    protocol: str
+    port_min: int | None
+    port_max: int | None
+    cidr: str | None  # None: the rule is about a group
+    remote_group: str | None  # the name of a group
+
 
 # How people write protocols, and iana.org's protocol-numbers, to the name that the firewall renders
 PROTOCOLS = {
@@ -40,7 +52,7 @@ EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 COLUMNS = ("direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
 
 
-def normalised(rule: t.Mapping[str, t.Any]) -> Rule:
+def normalised(rule: JsonMapping) -> Rule:
     """`rule` (protocol, port_min, port_max, icmp_type, icmp_code, cidr, ethertype, remote_group, direction) in its
     stored form.
 
@@ -69,7 +81,7 @@ def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
     return sorted(rules, key=identity)
 
 
-def identity(rule: t.Any) -> tuple[str, ...]:
+def identity(rule: JsonMapping) -> tuple[str, ...]:
     """What makes two rules the same. One that was recorded without an address range is for everyone."""
     values = {column: rule[column] for column in COLUMNS}
     if rule["remote_group"] is None:
@@ -77,7 +89,7 @@ def identity(rule: t.Any) -> tuple[str, ...]:
     return tuple("" if value is None else str(value) for value in values.values())
 
 
-def range_of(rule: t.Any) -> str:
+def range_of(rule: JsonMapping) -> str:
     """The addresses that a stored rule without a remote group is about. Null: nobody said any."""
     return str(rule["cidr"] or EVERYONE[rule["ethertype"]])
 
@@ -95,7 +107,7 @@ def _protocol(text: str) -> str:
     )
 
 
-def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str]:
+def _source(rule: JsonMapping, protocol: str) -> tuple[str | None, str]:
     text, ethertype = rule.get("cidr"), rule.get("ethertype")
     if rule.get("remote_group") is not None:
         if text is not None:
@@ -117,7 +129,7 @@ def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str
     return str(network), f"IPv{network.version}"
 
 
-def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int | None]:
+def _ports(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:
     first, last = rule.get("port_min"), rule.get("port_max")
     if rule.get("icmp_type") is not None or rule.get("icmp_code") is not None:
         raise NovaliteError(f"rule: icmp_type and icmp_code mean nothing to {protocol}: leave them out")
@@ -134,7 +146,7 @@ def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int 
     return (None, None) if (low, high) == (1, 65535) else (low, high)
 
 
-def _icmp(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int | None]:
+def _icmp(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:
     kind, code = rule.get("icmp_type"), rule.get("icmp_code")
     if rule.get("port_min") is not None or rule.get("port_max") is not None:
         raise NovaliteError(f"rule: {protocol} has no ports: write icmp_type and icmp_code")

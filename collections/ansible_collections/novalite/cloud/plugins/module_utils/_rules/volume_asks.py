@@ -9,6 +9,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import NovaliteError
+from .._json import Json
 
 BLANK, IMAGE, SNAPSHOT, VOLUME = "blank", "image", "snapshot", "volume"
 MAX_VOLUMES = 20  # of one server: its PCI slots bound them
@@ -32,7 +33,7 @@ class VolumeRequest:
     delete_on_termination: bool = False
 
 
-def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
+def parse(name: str, value: Json) -> tuple[VolumeRequest, ...]:
     """What a playbook says: a list of {"volume"} or {"size", "type", "snapshot"}, with "boot" and so on."""
     if value is None:
         return ()

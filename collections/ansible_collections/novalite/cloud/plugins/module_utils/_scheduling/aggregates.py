@@ -9,6 +9,8 @@ import typing as t
 
 from .rows import HostState
 
+Number = t.TypeVar("Number", int, float)
+
 
 def metadata_of(host: HostState) -> dict[str, set[str]]:
     """All values of each key, over all aggregates of the host."""
@@ -19,7 +21,7 @@ def metadata_of(host: HostState) -> dict[str, set[str]]:
     return metadata
 
 
-def least(host: HostState, key: str, default: t.Any, kind: t.Callable[[str], t.Any]) -> t.Any:
+def least(host: HostState, key: str, default: Number, kind: t.Callable[[str], Number]) -> Number:
     """The least of the numbers that the host's aggregates give for `key`; `default` without any, or with a bad one."""
     values = [aggregate.metadata[key] for aggregate in host.aggregates if key in aggregate.metadata]
     if not values:

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import typing as t
+from .._json import JsonObject
 
 # The fields of options.Options. Left out is left to the defaults there.
-SCHEDULING_ARGUMENTS: dict[str, t.Any] = {
+SCHEDULING_ARGUMENTS: JsonObject = {
     "options": {
         "type": "dict",
         "default": {},

@@ -12,16 +12,17 @@ from __future__ import annotations
 import json
 import typing as t
 
+from .._json import Json
 from .rows import HostState
 
 
-def _cpu_info(host: HostState) -> t.Any:
+def _cpu_info(host: HostState) -> Json:
     facts = host.facts
     return facts.get("cpu_info") or {"arch": facts.get("arch"), "model": facts.get("cpu_model")}
 
 
 # Free is what Nova calls free: of the machine itself, without overcommit, less what is reserved.
-_NOVA: dict[str, t.Callable[[HostState], t.Any]] = {
+_NOVA: dict[str, t.Callable[[HostState], Json]] = {
     "host": lambda host: host.name,
     "nodename": lambda host: host.name,
     "hypervisor_hostname": lambda host: host.name,
@@ -45,7 +46,7 @@ _NOVA: dict[str, t.Callable[[HostState], t.Any]] = {
     "ram_allocation_ratio": lambda host: host.ram_ratio,
     "disk_allocation_ratio": lambda host: host.disk_ratio,
 }
-_OURS: dict[str, t.Callable[[HostState], t.Any]] = {
+_OURS: dict[str, t.Callable[[HostState], Json]] = {
     "name": lambda host: host.name,
     "zone": lambda host: host.zone,
     "address": lambda host: host.address,
@@ -73,7 +74,7 @@ def is_attribute(host: HostState, name: str) -> bool:
     return name in _NOVA or name in host.facts
 
 
-def look_up(host: HostState, path: t.Sequence[str]) -> t.Any:
+def look_up(host: HostState, path: t.Sequence[str]) -> Json:
     """The value of an attribute, or of a key inside it; None when there is none.
 
     A text on the way is read as JSON, as Nova keeps `cpu_info`.

@@ -84,7 +84,7 @@ class _Cluster:
         self.options = options
         # retry: where it once failed to be built it may run now
         self.filters = [filter_ for filter_ in plugins.filters_for(options) if filter_.name != "retry"]
-        self.members: dict[t.Any, dict[str, str]] = {}
+        self.members: dict[str, dict[str, str]] = {}
         for instance in self.placed.values():
             if instance.request.group is not None:
                 self.members.setdefault(instance.request.group.id, dict(instance.request.group.members))

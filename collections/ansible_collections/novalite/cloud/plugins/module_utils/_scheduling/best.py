@@ -9,7 +9,14 @@ import heapq
 import typing as t
 
 
-def best(scores: t.Sequence[t.Any], count: int) -> list[int]:
+class Score(t.Protocol):
+    """A number, or several in the order of their importance."""
+
+    def __lt__(self, other: t.Any, /) -> bool: ...
+    def __gt__(self, other: t.Any, /) -> bool: ...
+
+
+def best(scores: t.Sequence[Score], count: int) -> list[int]:
     """Positions of the `count` highest scores, highest first; equal scores stay in the order of their positions."""
     if len(scores) <= count:
         return sorted(range(len(scores)), key=scores.__getitem__, reverse=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._json import JsonObject
+from .best import Score
 from .rows import Request
 
 NO_HOST = "No valid host was found"
@@ -30,7 +32,7 @@ class WeighedHost:
     """One host that passed, its score and what the score was made of."""
 
     name: str
-    score: t.Any  # a number, or several in the order of their importance
+    score: Score
     details: t.Mapping[str, float]
     others: str = ""  # what guests take of it that are not novalite's, in words
 
@@ -84,7 +86,7 @@ def without_reasons(message: str) -> str:
     return f"{before}{NO_HOST}. There are not enough hosts available." if said else message
 
 
-def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> dict[str, t.Any]:
+def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> JsonObject:
     """The decision as JSON data. Each filter names so many of its hosts; None: all, for who asks why.
 
     What is recorded is bounded: with thousands of hosts, the counts tell and some of the names.

@@ -19,10 +19,11 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import Json
 from .attributes import look_up
 from .rows import HostState
 
-Evaluator = t.Callable[[HostState], t.Any]
+Evaluator = t.Callable[[HostState], Json]
 MAX_LENGTH = 2000
 MAX_DEPTH = 50
 _TOKEN = re.compile(
@@ -33,7 +34,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SAME = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "=": "=="}
-_COMPARE: dict[str, t.Callable[[t.Any, t.Any], bool]] = {
+_COMPARE: dict[str, t.Callable[[Json, Json], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -50,7 +51,7 @@ _ARITHMETIC: dict[str, t.Callable[[float, float], float]] = {
 }
 
 
-def evaluate(text: str, host: HostState) -> t.Any:
+def evaluate(text: str, host: HostState) -> Json:
     """The value of the expression for this host. NovaliteError tells where an expression cannot be read."""
     return compiled(text)(host)
 
@@ -175,19 +176,14 @@ class _Parser:
         self.at += 1
         value: Evaluator
         if kind == "name":
-            path = word.split(".")
-            value = functools.partial(_attribute, path)
+            value = functools.partial(look_up, path=word.split("."))
         else:
             constant = float(word) if kind == "number" else word[1:-1]
             value = functools.partial(_constant, constant)
         return value if sign > 0 else lambda host: -_number(value(host))
 
 
-def _attribute(path: list[str], host: HostState) -> t.Any:
-    return look_up(host, path)
-
-
-def _constant(value: t.Any, _host: HostState) -> t.Any:
+def _constant(value: str | float, _host: HostState) -> str | float:
     return value
 
 
@@ -195,5 +191,5 @@ def _combined(combine: t.Callable[[float, float], float], left: Evaluator, right
     return lambda host: combine(_number(left(host)), _number(right(host)))
 
 
-def _number(value: t.Any) -> float:
+def _number(value: Json) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0

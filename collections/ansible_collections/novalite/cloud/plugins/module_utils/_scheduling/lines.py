@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
+from .._json import Json, JsonMapping
 
 NAMED = 10  # hosts that one filter removed and that get a line of their own
 
 
-def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> list[str]:
+def lines_of(explained: JsonMapping, named: int | None = NAMED) -> list[str]:
     """One line for each host that was weighed, best first, then for each that a filter removed.
 
     `explained` is what explain.explanation() returns. With thousands of hosts, those that a filter removed
@@ -37,7 +37,7 @@ def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> lis
     return lines
 
 
-def _number(value: t.Any) -> str:
+def _number(value: Json) -> str:
     if isinstance(value, (list, tuple)):
         return "/".join(_number(part) for part in value)
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -9,6 +9,7 @@ import dataclasses
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 
 # Nova's defaults, without NUMA and PCI; then Placement's part (capacity, zone, traits), which is a filter here; then
 # those that act only when a request asks for it, since a hint that is taken and then ignored is a trap. `json` is
@@ -88,7 +89,7 @@ class Options:
     metrics_weight_of_unavailable: float = -10_000.0
 
     @classmethod
-    def of(cls, settings: t.Mapping[str, t.Any] | None) -> Options:
+    def of(cls, settings: JsonMapping | None) -> Options:
         """The defaults with `settings`; None is "not given". NovaliteError names a setting that is none."""
         known = {field.name for field in dataclasses.fields(cls)}
         for name in settings or {}:

@@ -8,6 +8,7 @@ A **filter** (`filters/<name>.py`) is a module with
     NOVA                                optional: Nova's class that it does the work of; the options take that, too
     RUN_ONCE_PER_REQUEST                true: what earlier choices of this call claimed cannot change its answer
     LOOKS_AT_OTHER_HOSTS                true: a choice changes its answer for other hosts than the chosen one (affinity)
+                                        (both false where they are left out)
     passes(host, request, options)      None, or why the host is refused, worded to follow the host's name
     concerns(request, options)          optional: false when it would refuse no host at all, so it is not asked
     refused(hosts, request, options)    optional: the positions of those that `passes` refuses, at one go; for the few
@@ -48,6 +49,12 @@ from .nova_names import resolved
 from .options import Options
 from .rows import HostState, Request
 
+if t.TYPE_CHECKING:
+    import random
+
+    from .best import Score
+    from .candidates import Candidates
+
 _CHOICES = (simple, chance, zone, filter_scheduler)
 
 
@@ -86,15 +93,18 @@ class Weigher:
         return f"{self.name}_weight_multiplier"
 
 
+Plugin = t.TypeVar("Plugin", Filter, Weigher)
+
+
 class Choice(t.Protocol):
     """One way to rank what passed. A higher score is better; the earlier name wins a tie."""
 
     NAME: str
     USES_WEIGHERS: bool
 
-    def scores(self, candidates: t.Any, rng: t.Any) -> t.Sequence[t.Any]: ...
+    def scores(self, candidates: Candidates, rng: random.Random) -> t.Sequence[Score]: ...
 
-    def details(self, candidates: t.Any, position: int, score: t.Any) -> dict[str, float]: ...
+    def details(self, candidates: Candidates, position: int, score: Score) -> dict[str, float]: ...
 
 
 def filters_for(options: Options) -> list[Filter]:
@@ -127,13 +137,13 @@ def choice_named(name: str) -> Choice:
 
 
 @functools.cache
-def ours_in(folder: types.ModuleType) -> tuple[t.Any, ...]:
+def ours_in(folder: types.ModuleType) -> tuple[types.ModuleType, ...]:
     """The plug-ins that lie in the package `folder`: each file there is one."""
     files = pkgutil.iter_modules(folder.__path__)
     return tuple(importlib.import_module(f"{folder.__name__}.{file.name}") for file in files)
 
 
-def _filter(module: t.Any) -> Filter:
+def _filter(module: types.ModuleType) -> Filter:
     return Filter(
         module.NAME,
         module.passes,
@@ -148,7 +158,7 @@ def _filter(module: t.Any) -> Filter:
 _FILTERS = {module.NAME: _filter(module) for module in ours_in(filters)}
 
 
-def _weigher(module: t.Any, options: Options) -> Weigher:
+def _weigher(module: types.ModuleType, options: Options) -> Weigher:
     sign = getattr(module, "SIGN", 1)
     default = getattr(module, "MULTIPLIER", 1.0)
     multiplier = getattr(options, f"{module.NAME}_weight_multiplier", None)
@@ -166,14 +176,14 @@ def _weigher(module: t.Any, options: Options) -> Weigher:
 
 
 def _enabled(
-    kind: str, names: t.Iterable[str], known: t.Mapping[str, t.Any], users: t.Mapping[str, t.Any]
-) -> list[t.Any]:
-    available = {**known, **users}
-    classes = {plugin.nova: plugin.name for plugin in [*known.values(), *users.values()] if plugin.nova}
+    kind: str, names: t.Iterable[str], known: t.Mapping[str, Plugin], users: t.Mapping[str, Plugin]
+) -> list[Plugin]:
+    available: dict[str, Plugin] = {**known, **users}
+    classes: dict[str, str] = {plugin.nova: plugin.name for plugin in [*known.values(), *users.values()] if plugin.nova}
     return [available[name] for name in dict.fromkeys([*resolved(kind, names, available, classes), *users])]
 
 
-def _users(options: Options, function: str) -> list[t.Any]:
+def _users(options: Options, function: str) -> list[types.ModuleType]:
     return [module for module in _loaded(tuple(options.plugin_paths)) if hasattr(module, function)]
 
 

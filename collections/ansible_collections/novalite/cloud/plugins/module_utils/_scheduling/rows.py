@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import typing as t
 
+from .._json import Json, JsonMapping
+
 GIB = 1024**3
 
 
@@ -30,7 +32,7 @@ class Group:
     anti-affinity.
     """
 
-    id: t.Any
+    id: str
     policy: str
     max_server_per_host: int = 1
     members: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # instance UUID -> host name
@@ -75,11 +77,11 @@ class HostState:
     num_instances: int = 0
     num_io_ops: int = 0  # builds and other work on disks that is under way
     failed_builds: int = 0  # since the last one that succeeded
-    instances: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)
+    instances: t.Mapping[str, t.Mapping[str, str | None]] = dataclasses.field(default_factory=dict)
     """By UUID: {"project_id": ..., "group_id": ... or None}."""
     metrics: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
     address: str | None = None
-    facts: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    facts: JsonMapping = dataclasses.field(default_factory=dict)
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
 
@@ -130,9 +132,9 @@ class Request:
     ignore_hosts: t.Sequence[str] = ()
     image_min_ram_mb: int = 0
     image_min_disk_gb: int = 0
-    image_properties: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
-    extra_specs: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
-    hints: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    image_properties: JsonMapping = dataclasses.field(default_factory=dict)
+    extra_specs: JsonMapping = dataclasses.field(default_factory=dict)
+    hints: JsonMapping = dataclasses.field(default_factory=dict)
     group: Group | None = None
     requirements: str | None = None  # an expression: which hosts
     rank: str | None = None  # an expression: which of them first
@@ -162,7 +164,7 @@ class Request:
             repr(sorted(self.hints.items())) if self.hints else None,
         )
 
-    def hint(self, name: str) -> t.Any:
+    def hint(self, name: str) -> Json:
         """A scheduler hint; of a list of one, as the API's clients send them, that one. None when not given."""
         value = self.hints.get(name)
         if isinstance(value, (list, tuple)) and len(value) == 1:
@@ -170,7 +172,7 @@ class Request:
         return value
 
 
-def request_of(instance: t.Mapping[str, t.Any], group: Group | None = None) -> Request:
+def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
     """What an Instance (the dict that the modules pass along) asks of a host; `group` is its server group.
 
     Disk is Nova's sum: root, ephemeral and swap, the last rounded up to GiB. A flavor without a root size takes the

@@ -73,7 +73,7 @@ class _Selection:
         self.hosts, self.rank, self.filters, self.weighers = hosts, rank, filters, weighers
         self.options, self.rng = options, rng
         self.chosen: list[int] = []  # the host of each choice so far
-        self.groups: dict[t.Any, Group] = {}
+        self.groups: dict[str, Group] = {}
         self.examinations: dict[t.Hashable, tuple[Candidates, int]] = {}  # with how many of `chosen` it has seen
 
     def decide(self, request: Request, alternates: int, explained: int) -> Decision:

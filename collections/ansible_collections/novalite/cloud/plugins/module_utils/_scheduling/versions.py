@@ -10,7 +10,9 @@ import operator
 import re
 import typing as t
 
-_COMPARE: dict[str, t.Callable[[t.Any, t.Any], bool]] = {
+Version = tuple[int, ...]
+
+_COMPARE: dict[str, t.Callable[[Version, Version], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     "==": operator.eq,
@@ -39,14 +41,14 @@ def satisfies(number: int, required: str) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _read(required: str) -> list[tuple[t.Callable[[t.Any, t.Any], bool], tuple[int, ...]]] | None:
+def _read(required: str) -> list[tuple[t.Callable[[Version, Version], bool], Version]] | None:
     matches = [_PREDICATE.fullmatch(part) for part in required.split(",")]
     if not all(matches):
         return None
     return [(_COMPARE[predicate[1]], _comparable(predicate[2])) for predicate in matches if predicate]
 
 
-def _comparable(version: str) -> tuple[int, ...]:
+def _comparable(version: str) -> Version:
     """Without the zeros at the end: 7.2 and 7.2.0 are the same version."""
     parts = [int(part) for part in version.split(".")]
     while parts and not parts[-1]:

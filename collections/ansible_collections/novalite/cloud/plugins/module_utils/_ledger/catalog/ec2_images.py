@@ -6,22 +6,22 @@
 from __future__ import annotations
 
 import time
-import typing as t
 import uuid
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
+from ..._json import JsonMapping
 from ..._rules.records import checked_names
 from ..db.tables import image
-from ..queries.lookups import PRIVATE, lock_project
+from ..queries.lookups import lock_project, public_properties
 from .image_records import check_count, checked_properties
 
 _DESCRIPTION = "description"
 
 
-def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str) -> str:
+def register(connection: sa.Connection, project_id: str, of: JsonMapping, name: str, description: str) -> str:
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
     A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,
@@ -35,8 +35,7 @@ def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.An
     row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
     if row["status"] != "active":
         raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
-    public = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
-    properties = image_properties.without_host_mount(public)
+    properties = image_properties.without_host_mount(public_properties(row["properties"]))
     image_properties.check_new(of["name"] or of["id"], properties, {})
     if description:
         properties |= checked_properties(name, {_DESCRIPTION: description})

@@ -11,7 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._rules.records import Changes, check_range, check_text, checked_names, given
+from ..._json import Json, JsonMapping, JsonObject
+from ..._rules.records import Changes, check_range, checked_names, given, scalar_text
 from ..db import tables
 
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
@@ -20,7 +21,7 @@ OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation"
 SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
 
 
-def write_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these flavors: `flavors`, `changed` and `diff`, as modules return them.
 
     Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what
@@ -39,10 +40,10 @@ def write_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.
             else:
                 connection.execute(sa.update(table).where(table.c.name == name).values(**after))
     rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
-    return changes.result("flavors", rows)
+    return changes.result("flavors", [{**row} for row in rows])
 
 
-def remove_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def remove_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Remove the flavors that `items` name. Instances carry a copy: those that have one of these keep it."""
     names = checked_names("flavor", items)
     there = _flavors(connection, names)
@@ -53,19 +54,19 @@ def remove_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t
     return changes.result("flavors", [])
 
 
-def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, JsonObject]:
     rows = connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name.in_(names))).mappings()
     return {row["name"]: {key: row[key] for key in row if key not in ("id", "name")} for row in rows}
 
 
-def _new(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:
+def _new(item: JsonMapping, name: str) -> JsonObject:
     for key in ("vcpus", "memory_mb"):
         if item[key] is None:
             raise NovaliteError(f"flavor {name!r} does not exist yet: give its {key} to make it")
     return {"root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
 
 
-def _wanted(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:
+def _wanted(item: JsonMapping, name: str) -> JsonObject:
     wanted = given(item, (*LOWEST, "extra_specs"))
     for key, low in LOWEST.items():
         if key in wanted:
@@ -85,12 +86,7 @@ def _spec_key(key: str, name: str) -> str:
     return key
 
 
-def _spec_value(value: t.Any, key: str, name: str) -> str:
-    # Nova's extra specs are strings; YAML turns an unquoted 2 or true into something else
-    if isinstance(value, bool):
-        return str(value).lower()
-    if key in OWN_SPECS and value not in OWN_SPECS[key]:
+def _spec_value(value: Json, key: str, name: str) -> str:
+    if key in OWN_SPECS and value not in OWN_SPECS[key] and not isinstance(value, bool):
         raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: use {' or '.join(OWN_SPECS[key])}")
-    if isinstance(value, (str, int, float)):
-        return check_text(f"flavor {name!r}: extra spec {key}", str(value))
-    raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: give it a string")
+    return scalar_text(f"flavor {name!r}: extra spec {key}", value)

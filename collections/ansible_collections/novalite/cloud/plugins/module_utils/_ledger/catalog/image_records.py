@@ -17,13 +17,14 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
-from ..._rules.records import NAME_LENGTH, check_range, check_text
+from ..._json import JsonMapping, JsonObject
+from ..._rules.records import NAME_LENGTH, check_range, check_text, scalar_text
 from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member
 from ..identity import quotas
-from ..queries.lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
+from ..queries.lookups import PRIVATE, image_visible, lock_project, public_properties, shown_name
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 MOST = 128  # tags and properties of an image; Glance's defaults
 FIELDS = (  # what a client says about an image; the rest comes with its data
@@ -62,10 +63,7 @@ def images_seen(
 
 
 def insert_image(
-    connection: sa.Connection,
-    wanted: t.Mapping[str, t.Any],
-    by_operator: bool = False,
-    inherited: t.Mapping[str, t.Any] | None = None,
+    connection: sa.Connection, wanted: JsonMapping, by_operator: bool = False, inherited: JsonMapping | None = None
 ) -> str:
     """Record an image without data, in status queued. Returns its id.
 
@@ -101,9 +99,7 @@ def insert_image(
     return image_id
 
 
-def update_image(
-    connection: sa.Connection, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any], by_operator: bool = False
-) -> None:
+def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapping, by_operator: bool = False) -> None:
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 
     A new name is the playbooks' name for it, too, unless another image of the owner's has it.
@@ -173,13 +169,7 @@ def check_count(connection: sa.Connection, owner: str) -> None:
         quotas.check_quota(connection, owner, "images", connection.execute(used).scalar_one())
 
 
-def shared_with(connection: sa.Connection, row: t.Mapping[str, t.Any], project_id: str) -> bool:
-    """Whether the project sees the image only because its owner shared it."""
-    query = sa.select(image.c.id).where(image.c.id == row["id"], image_sharing(project_id))
-    return row["owner"] != project_id and connection.execute(query).first() is not None
-
-
-def _checked(image_id: str, wanted: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any]) -> tuple[Record, list[str]]:
+def _checked(image_id: str, wanted: JsonMapping, known: JsonMapping) -> tuple[Record, list[str]]:
     what = f"image {image_id}"
     if wanted["name"]:
         check_text(f"{what}: name", wanted["name"])
@@ -187,9 +177,9 @@ def _checked(image_id: str, wanted: t.Mapping[str, t.Any], known: t.Mapping[str,
         check_range(f"{what}: {key}", wanted[key], 0)
     properties = checked_properties(image_id, wanted["properties"], known)
     tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
-    for kind, found in (("properties", properties), ("tags", tags)):
-        if len(found) > MOST:
-            raise NovaliteError(f"{what}: {len(found)} {kind}, and {MOST} is the limit")
+    for kind, values in (("properties", properties), ("tags", tags)):
+        if len(values) > MOST:
+            raise NovaliteError(f"{what}: {len(values)} {kind}, and {MOST} is the limit")
     return t.cast("Record", properties), tags
 
 
@@ -199,14 +189,12 @@ def _shown(row: Record) -> Record:
         "handle": row["name"],
         "name": shown_name(row) or None,
         "visibility": row["visibility"] if row["owner"] else "public",
-        "properties": {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)},
+        "properties": public_properties(row["properties"]),
         "updated_at": max(row["updated_at"], row["created_at"]),
     }
 
 
-def checked_properties(
-    name: str, properties: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any] | None = None
-) -> dict[str, str]:
+def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | None = None) -> dict[str, str]:
     """The properties of the image `name` as the strings that Glance has. Raises NovaliteError for those that cannot be.
 
     Of those that novalite reads itself, values that are not `known` are judged as at a launch; all others are free.
@@ -216,10 +204,6 @@ def checked_properties(
         check_text(f"{what}: property", key)
         if key.startswith(PRIVATE):
             raise NovaliteError(f"{what}: property {key!r}: names that begin with {PRIVATE} are novalite's own")
-        if not isinstance(value, (str, int, float)):
-            raise NovaliteError(f"{what}: property {key!r} is {value!r}: give it a string")
-        # Glance's properties are strings; YAML turns an unquoted 2 or true into something else
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        checked[key] = check_text(f"{what}: property {key}", text)
+        checked[key] = scalar_text(f"{what}: property {key}", value)
     image_properties.check_new(name, checked, known or {})
     return checked

@@ -13,17 +13,18 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._guest import image_properties
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import checked_names
 from ..db.tables import image, instance_action
-from ..queries.lookups import PRIVATE
+from ..queries.lookups import public_properties
 from .image_records import checked_properties, delete_images, insert_image
 
 ACTION = "createImage"
 
-Details = dict[str, t.Any]
+Details = JsonObject
 
 
-def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_id: str | None = None) -> Details:
+def details_of(name: str, properties: JsonMapping | None = None, user_id: str | None = None) -> Details:
     """What begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
     checked_names("image", [{"name": name}])
     own = checked_properties(name, properties or {})
@@ -43,7 +44,7 @@ def there_already(connection: sa.Connection, project_id: str, uuid: str, name: s
     return any(properties.get("instance_uuid") == uuid for properties in found)
 
 
-def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
+def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject:
     """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
     if "image_id" not in details:
         raise NovaliteError("an image needs a name, and an id: see details_of()")
@@ -51,11 +52,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, 
     # as Nova: what held its disk is needed to hold it again
     min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
     properties = {
-        **{
-            key: value
-            for key, value in image_properties.without_host_mount(base["properties"]).items()
-            if not key.startswith(PRIVATE)
-        },
+        **public_properties(image_properties.without_host_mount(base["properties"])),
         **{"image_type": "snapshot", "instance_uuid": row.uuid},
         **({"base_image_ref": base["id"]} if base.get("id") else {}),
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),
@@ -86,9 +83,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, 
     return {}
 
 
-def ended(
-    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
-) -> dict[str, t.Any]:
+def ended(connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: JsonMapping) -> JsonObject:
     """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that was
     deleted meanwhile stays so, and so does one that failed."""
     image_id = details.get("image_id")

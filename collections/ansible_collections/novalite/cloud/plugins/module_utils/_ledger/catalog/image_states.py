@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
 from ..._guest.image_properties import without_host_mount
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import image, instance
 from ..db.tables_images import image_task
 from ..db.tables_volumes import volume
@@ -25,7 +26,7 @@ from ..identity import quotas
 from ..queries.lookups import lock_project
 from . import image_store
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 MIB = image_store.MIB
 SILENT = 600.0  # seconds after which an upload that reports nothing is over
@@ -52,7 +53,7 @@ def progress(connection: sa.Connection, image_id: str, transfer: str, size: int)
 
 
 def finish(
-    connection: sa.Connection, image_id: str, transfer: str, values: t.Mapping[str, t.Any], by_operator: bool = False
+    connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping, by_operator: bool = False
 ) -> None:
     """Write what the data are (status, source, checksum, md5, size, virtual_size). Raises as progress().
 
@@ -154,17 +155,15 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
             image_store.remove(path)
 
 
-_EMPTY: t.Mapping[str, t.Any] = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0}
+_EMPTY: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0}
 
 
-def _write(connection: sa.Connection, image_id: str, transfer: str, values: t.Mapping[str, t.Any]) -> None:
+def _write(connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping) -> None:
     mine = image.c.transfer == transfer
     if not _swap(connection, image_id, mine, {**values, "updated_at": int(time.time())}):
         raise NotFoundError(f"Image {image_id} could not be found after upload. It may have been deleted meanwhile.")
 
 
-def _swap(
-    connection: sa.Connection, image_id: str, expected: sa.ColumnElement[bool], values: t.Mapping[str, t.Any]
-) -> bool:
+def _swap(connection: sa.Connection, image_id: str, expected: sa.ColumnElement[bool], values: JsonMapping) -> bool:
     done = connection.execute(sa.update(image).where(image.c.id == image_id, expected).values(**values))
     return bool(t.cast("sa.CursorResult[t.Any]", done).rowcount)

@@ -11,6 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ForbiddenError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.public_keys import parse_public_key
 from ..._rules.records import Changes, checked_names
 from ..db import tables
@@ -21,12 +22,8 @@ SHOWN = ("type", "public_key", "fingerprint")
 
 
 def write_keypairs(
-    connection: sa.Connection,
-    project: str,
-    items: t.Sequence[t.Mapping[str, t.Any]],
-    user_id: str = "",
-    by_manager: bool = False,
-) -> dict[str, t.Any]:
+    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = "", by_manager: bool = False
+) -> JsonObject:
     """Make or replace key pairs of the project of this name, for a user: `keypairs`, `changed` and `diff`.
 
     Without a user they are the project's own, as a playbook makes them. With one, and not `by_manager`, those of others
@@ -60,12 +57,8 @@ def write_keypairs(
 
 
 def remove_keypairs(
-    connection: sa.Connection,
-    project: str,
-    items: t.Sequence[t.Mapping[str, t.Any]],
-    user_id: str = "",
-    by_manager: bool = False,
-) -> dict[str, t.Any]:
+    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping], user_id: str = "", by_manager: bool = False
+) -> JsonObject:
     """Remove the key pairs that `items` name; whose they may be is as for write_keypairs()."""
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("key pair", items)
@@ -78,9 +71,7 @@ def remove_keypairs(
     return changes.result("keypairs", [])
 
 
-def _keypairs(
-    connection: sa.Connection, owner: str, names: t.Sequence[str], only_of: str
-) -> dict[str, dict[str, t.Any]]:
+def _keypairs(connection: sa.Connection, owner: str, names: t.Sequence[str], only_of: str) -> dict[str, JsonObject]:
     table = tables.keypair
     query = sa.select(table).where(table.c.project_id == owner, table.c.name.in_(names))
     rows = connection.execute(query).mappings().all()
@@ -102,7 +93,7 @@ def _check_owner(rows: t.Iterable[sa.RowMapping], user_id: str) -> None:
             )
 
 
-def _wanted(text: str, name: str) -> dict[str, t.Any]:
+def _wanted(text: str, name: str) -> JsonObject:
     try:
         key = parse_public_key(text)
     except NovaliteError as error:

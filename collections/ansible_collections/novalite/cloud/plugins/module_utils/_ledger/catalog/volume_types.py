@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 import typing as t
@@ -13,10 +14,10 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text
 from ..db.tables_volumes import volume, volume_type
-
-VolumeType = dict[str, t.Any]
+from ..queries.volume_views import Options
 
 DEFAULT_TYPE = "file"
 # always the same: it is there, with this id, before anything had to be written
@@ -24,7 +25,7 @@ DEFAULT_ID = "0a8b9d52-6f0c-5c0e-8a55-3f1f0d1b7c01"
 LOCAL_BACKENDS = ("file", "lvm")  # their volumes are on one compute host; those of nfs are on none
 FORMATS = ("raw", "qcow2")
 # which options a type of this back end has, and what they are when nobody says
-OPTIONS: t.Mapping[str, t.Mapping[str, t.Any]] = {
+OPTIONS: t.Mapping[str, Options] = {
     "file": {"format": "qcow2", "hosts": None},
     "lvm": {"volume_group": None, "hosts": None},
     "nfs": {"format": "qcow2", "share": None, "hosts": None},
@@ -34,55 +35,52 @@ _REQUIRED = {"lvm": "volume_group", "nfs": "share"}
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}")
 
 
+@dataclasses.dataclass(frozen=True)
+class VolumeType:
+    """Where the volumes of a type are, and as what; `created_at` is in seconds since the epoch."""
+
+    id: str
+    name: str
+    description: str | None
+    backend: str  # file, lvm or nfs
+    options: Options
+    extra_specs: dict[str, str]
+    is_public: bool
+    created_at: int
+
+
+_DEFAULT = VolumeType(DEFAULT_ID, DEFAULT_TYPE, "files on the compute host", "file", OPTIONS["file"], {}, True, 0)
+
+
 def types_by(
     connection: sa.Connection, *, ids: t.Iterable[str] | None = None, names: t.Iterable[str] | None = None
 ) -> list[VolumeType]:
     """The volume types that meet every condition given (None: no condition), by name. Reads only."""
-    rows = [dict(row) for row in connection.execute(sa.select(volume_type)).mappings()]
-    if all(row["id"] != DEFAULT_ID for row in rows):
-        rows.append(_default())
+    rows = [VolumeType(**row) for row in connection.execute(sa.select(volume_type)).mappings()]
+    if all(row.id != DEFAULT_ID for row in rows):
+        rows.append(_DEFAULT)
     return sorted(
-        (
-            row
-            for row in rows
-            if (ids is None or row["id"] in set(ids)) and (names is None or row["name"] in set(names))
-        ),
-        key=lambda row: str(row["name"]),
+        (row for row in rows if (ids is None or row.id in set(ids)) and (names is None or row.name in set(names))),
+        key=lambda row: row.name,
     )
 
 
 def type_of(connection: sa.Connection, name_or_id: str | None) -> VolumeType:
     """The type that is called so, None for the default one. Raises NotFoundError. Reads only."""
     wanted = DEFAULT_ID if name_or_id is None else name_or_id
-    found = [row for row in types_by(connection) if wanted in (row["id"], row["name"])]
+    found = [row for row in types_by(connection) if wanted in (row.id, row.name)]
     if not found:
         raise NotFoundError(f"Volume type {check_shown(wanted)} could not be found.")
     return found[0]
 
 
-def ensure_default(connection: sa.Connection) -> VolumeType:
-    """The default type, qcow2 files on the compute host of the instance, with its row written on first use."""
-    row = connection.execute(sa.select(volume_type).where(volume_type.c.id == DEFAULT_ID)).mappings().first()
-    if row is not None:
-        return dict(row)
-    connection.execute(sa.insert(volume_type).values(**_default()))
-    return _default()
+def ensure_default(connection: sa.Connection) -> None:
+    """Write the row of the default type, qcow2 files on the compute host of the instance, on first use."""
+    if connection.execute(sa.select(volume_type.c.id).where(volume_type.c.id == DEFAULT_ID)).first() is None:
+        connection.execute(sa.insert(volume_type).values(dataclasses.asdict(_DEFAULT)))
 
 
-def _default() -> VolumeType:
-    return {
-        "id": DEFAULT_ID,
-        "name": DEFAULT_TYPE,
-        "description": "files on the compute host",
-        "backend": "file",
-        "options": dict(OPTIONS["file"]),
-        "extra_specs": {},
-        "is_public": True,
-        "created_at": 0,
-    }
-
-
-def create_type(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> VolumeType:
+def create_type(connection: sa.Connection, params: JsonMapping) -> VolumeType:
     """Record a type: `name`, `backend` (file without), `options`, `description`, `extra_specs`, `is_public`.
 
     Raises ConflictError for a name that is taken, NovaliteError for options that the back end does not have.
@@ -92,47 +90,47 @@ def create_type(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Vol
     if not name or name != name.strip():
         raise NovaliteError(f"volume type name {name!r} is empty or begins or ends with a space: give it a plain name")
     backend = params.get("backend") or "file"
-    row = {
-        "id": str(uuid.uuid4()),
-        "name": name,
-        "description": params.get("description"),
-        "backend": backend,
-        "options": checked_options(name, backend, params.get("options") or {}),
-        "extra_specs": dict(params.get("extra_specs") or {}),
-        "is_public": params.get("is_public") is not False,
-        "created_at": int(time.time()),
-    }
+    made = VolumeType(
+        id=str(uuid.uuid4()),
+        name=name,
+        description=params.get("description"),
+        backend=backend,
+        options=checked_options(name, backend, params.get("options") or {}),
+        extra_specs=dict(params.get("extra_specs") or {}),
+        is_public=params.get("is_public") is not False,
+        created_at=int(time.time()),
+    )
     if connection.execute(sa.select(volume_type.c.id).where(volume_type.c.name == name)).first() is not None:
         raise ConflictError(f"Volume Type {check_shown(name)} already exists.")
-    connection.execute(sa.insert(volume_type).values(**row))
-    return row
+    connection.execute(sa.insert(volume_type).values(dataclasses.asdict(made)))
+    return made
 
 
-def change_type(connection: sa.Connection, type_id: str, changes: t.Mapping[str, t.Any]) -> VolumeType:
+def change_type(connection: sa.Connection, type_id: str, changes: JsonMapping) -> VolumeType:
     """Change `name`, `description`, `is_public` or `extra_specs` of a type. Where its volumes are stays as it is."""
     ensure_default(connection)
     there = type_of(connection, type_id)
     wanted = {key: changes[key] for key in ("name", "description", "is_public", "extra_specs") if key in changes}
-    if "name" in wanted and wanted["name"] != there["name"]:
+    if "name" in wanted and wanted["name"] != there.name:
         taken = sa.select(volume_type.c.id).where(volume_type.c.name == wanted["name"])
         if connection.execute(taken).first() is not None:
             raise ConflictError(f"Volume Type {check_shown(wanted['name'])} already exists.")
     if wanted:
-        connection.execute(sa.update(volume_type).where(volume_type.c.id == there["id"]).values(**wanted))
-    return {**there, **wanted}
+        connection.execute(sa.update(volume_type).where(volume_type.c.id == there.id).values(**wanted))
+    return dataclasses.replace(there, **wanted)
 
 
 def delete_type(connection: sa.Connection, type_id: str) -> None:
     """Remove a type. Raises NotFoundError, and ConflictError while volumes are of it."""
     there = type_of(connection, type_id)
-    if there["id"] == DEFAULT_ID:
+    if there.id == DEFAULT_ID:
         raise ConflictError(f"Volume Type {DEFAULT_ID} is the default one: it stays")
-    if connection.execute(sa.select(volume.c.id).where(volume.c.type_id == there["id"]).limit(1)).first() is not None:
-        raise ConflictError(f"Volume Type {there['id']} deletion is not allowed with volumes present with the type.")
-    connection.execute(sa.delete(volume_type).where(volume_type.c.id == there["id"]))
+    if connection.execute(sa.select(volume.c.id).where(volume.c.type_id == there.id).limit(1)).first() is not None:
+        raise ConflictError(f"Volume Type {there.id} deletion is not allowed with volumes present with the type.")
+    connection.execute(sa.delete(volume_type).where(volume_type.c.id == there.id))
 
 
-def checked_options(name: str, backend: str, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
     """All options of a type, the usual ones included. Raises NovaliteError for one that makes no sense."""
     if backend not in OPTIONS:
         raise NovaliteError(f"volume type {name!r}: unknown back end {backend!r}: use {', '.join(OPTIONS)}")
@@ -141,7 +139,7 @@ def checked_options(name: str, backend: str, options: t.Mapping[str, t.Any]) -> 
             raise NovaliteError(
                 f"volume type {name!r}: back end {backend} has no option {option!r}, only {', '.join(OPTIONS[backend])}"
             )
-    found = {**OPTIONS[backend], **{key: value for key, value in options.items() if value is not None}}
+    found: JsonObject = {**OPTIONS[backend], **{key: value for key, value in options.items() if value is not None}}
     needed = _REQUIRED.get(backend)
     if needed is not None:
         value = found[needed]
@@ -154,12 +152,12 @@ def checked_options(name: str, backend: str, options: t.Mapping[str, t.Any]) -> 
     hosts = found["hosts"]
     if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(host, str) for host in hosts)):
         raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
-    return found
+    return t.cast("Options", found)
 
 
-def format_of(of_type: t.Mapping[str, t.Any]) -> str:
+def format_of(of_type: VolumeType) -> str:
     """The format of a volume of this type."""
-    return str(of_type["options"].get("format") or "raw")
+    return of_type.options.get("format") or "raw"
 
 
 def check_shown(text: str) -> str:

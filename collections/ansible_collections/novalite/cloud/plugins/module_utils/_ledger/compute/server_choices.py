@@ -29,7 +29,7 @@ def check(connection: sa.Connection, project_id: str, servers: t.Iterable[Record
             lookups.flavor_by_name(connection, server["flavor"], project_id)
         for volume in server.get("volumes") or ():
             if volume.get("type"):
-                volume_access.check(connection, volume["type"], project_id, everything=False)
+                volume_access.usable(connection, volume["type"], project_id, everything=False)
         for nic in server.get("networks") or ():
             if isinstance(nic, dict) and nic.get("fixed_ip"):
                 (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)

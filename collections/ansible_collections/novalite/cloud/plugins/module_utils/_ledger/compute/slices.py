@@ -28,6 +28,7 @@ from ..db import tables
 from ..db.engine import HEAD
 from ..db.ledger_identity import ledger_id
 from ..db.tables_actions import server_group, server_group_member
+from ..db.tables_addresses import OF_HOST
 from ..db.tables_ec2 import ec2_instance
 from ..db.tables_moves import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
@@ -191,7 +192,7 @@ class Slicer:
             self._add(rows, "network", self._of(tables.network, tables.network.c.id, [number]))
             self._add(rows, subnet.name, self._of(subnet, subnet.c.network_id, [number]))
             self._add(rows, POOL, self._once(("ranges", number), functools.partial(self._ranges, number)))
-            hosted = sa.and_(fixed.c.network_id == number, fixed.c.owner.like("dhcp:%"))
+            hosted = sa.and_(fixed.c.network_id == number, fixed.c.owner.startswith(OF_HOST))
             read = functools.partial(self._rows, fixed, hosted)
             self._add(rows, fixed.name, self._once(("hosted", number), read))
             for interface in self._of(router_interface, router_interface.c.network_id, [number]):

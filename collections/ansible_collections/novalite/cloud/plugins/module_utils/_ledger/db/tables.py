@@ -25,12 +25,17 @@ from . import (
 )
 from .schema import BigId, metadata
 from .tables_actions import instance_action, instance_action_event, server_group, server_group_member
+from .tables_addresses import fixed_ip, floating_ip, floating_pool, network, vif
 
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
+    "fixed_ip",
+    "floating_ip",
+    "floating_pool",
     "instance_action",
     "instance_action_event",
     "metadata",
+    "network",
     "server_group",
     "server_group_member",
     "tables_ec2",
@@ -42,6 +47,7 @@ __all__ = [  # the rest is read as tables.<name>
     "tables_networking",
     "tables_sites",
     "tables_volumes",
+    "vif",
 ]
 
 secret = sa.Table(  # what keys are derived from (secrets.py); never shown
@@ -176,73 +182,6 @@ security_group_rule = sa.Table(
     sa.CheckConstraint("direction IN ('ingress', 'egress')", name="direction"),
 )
 
-network = sa.Table(
-    "network",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
-    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
-    sa.Column("owner", sa.String(32), nullable=False, server_default=""),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("cidr", sa.String(18)),  # null: it has no IPv4 subnet yet
-    sa.Column("cidr_v6", sa.String(43)),
-    sa.Column("gateway", sa.String(15)),  # null: each host's own DHCP server address routes (Nova's multi_host)
-    sa.Column("gateway_v6", sa.String(39)),
-    sa.Column("bridge", sa.String(15), nullable=False, unique=True),
-    sa.Column("bridge_interface", sa.String(15)),  # the host's port into the shared layer 2; null: host-local
-    sa.Column("vlan", sa.Integer, unique=True),
-    sa.Column("dhcp", sa.Boolean, nullable=False),
-    sa.Column("dns", sa.JSON, nullable=False),  # list of addresses
-    sa.Column("domain", sa.String(255), nullable=False, server_default="novalocal"),
-    sa.Column("mtu", sa.Integer),
-    sa.Column("lease_seconds", sa.Integer, nullable=False, server_default="86400"),
-    sa.Column("quarantine_seconds", sa.Integer, nullable=False, server_default="600"),
-    sa.Column("manager", sa.String(16), nullable=False, server_default="flat_dhcp"),  # flat flat_dhcp vlan vxlan
-    sa.Column("vni", sa.Integer),  # VXLAN network identifier
-    sa.Column("isolated", sa.Boolean, nullable=False, server_default=sa.false()),  # own namespace on each host
-    sa.Column("snat", sa.Boolean, nullable=False, server_default=sa.false()),  # out under the host's address
-    sa.Column("ntp", sa.JSON, nullable=False, server_default="[]"),  # list of addresses
-    sa.Column("ipv6_mode", sa.String(16), nullable=False, server_default="eui64"),  # eui64 | stable-privacy (RFC 7217)
-    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it
-    sa.Column("display_name", sa.String(255)),  # what the Network API shows; null: the name
-    sa.Column("description", sa.String(255), nullable=False, server_default=""),
-    sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("routes", sa.JSON, nullable=False, server_default="[]"),  # [{"destination", "nexthop"}] told by DHCP
-    sa.UniqueConstraint("owner", "name"),
-    sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
-    sqlite_autoincrement=True,
-)
-sa.Index("uq_network_vni", network.c.vni, unique=True)
-
-fixed_ip = sa.Table(  # one row for each address of a pool, made with the network
-    "fixed_ip",
-    metadata,
-    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("owner", sa.String(80)),  # vif:<uuid>, or dhcp:<host> for a host's own address
-    sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
-    sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("last_owner", sa.String(80)),  # who released it, and gets it again before others do
-    sa.UniqueConstraint("network_id", "owner"),
-    sa.CheckConstraint("owner IS NULL OR reserved IS NULL", name="reserved_is_free"),
-)
-sa.Index(
-    "ix_fixed_ip_free",
-    fixed_ip.c.network_id,
-    fixed_ip.c.released_at,
-    fixed_ip.c.ip,
-    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
-    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
-)
-
-sa.Index(
-    "ix_fixed_ip_last_owner",
-    fixed_ip.c.network_id,
-    fixed_ip.c.last_owner,
-    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
-    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
-)
-
 compute_host = sa.Table(
     "compute_host",
     metadata,
@@ -372,41 +311,4 @@ instance_security_group = sa.Table(
     metadata,
     sa.Column("instance_id", sa.ForeignKey("instance.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("group_id", sa.ForeignKey("security_group.id"), primary_key=True, index=True),
-)
-
-vif = sa.Table(
-    "vif",
-    metadata,
-    sa.Column("id", sa.String(36), primary_key=True),
-    # null: a port that no server has; what was said of it is in the table port
-    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), index=True),
-    sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False, index=True),
-    sa.Column("position", sa.Integer),
-    sa.Column("mac", sa.String(17), nullable=False, unique=True),
-    sa.Column("ipv6", sa.String(39)),
-    sa.Column("status", sa.String(16)),  # attaching | detaching, while its server's host is at it; null: at rest
-    sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
-    sa.UniqueConstraint("instance_uuid", "position"),
-    sa.UniqueConstraint("network_id", "ipv6"),
-)
-
-floating_pool = sa.Table(
-    "floating_pool",
-    metadata,
-    sa.Column("name", sa.String(64), primary_key=True),
-    sa.Column("cidr", sa.String(18), nullable=False),
-    sa.Column("interface", sa.String(15), nullable=False),  # the hosts' link into the network that the addresses are of
-)
-
-floating_ip = sa.Table(  # one row for each address of a pool
-    "floating_ip",
-    metadata,
-    sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("pool", sa.ForeignKey("floating_pool.name", ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("address", sa.BigInteger, nullable=False, unique=True),
-    sa.Column("project_id", sa.ForeignKey("project.id")),  # null: in the pool
-    sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="SET NULL"), index=True),  # null: associated with nothing
-    sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("description", sa.String(255), nullable=False, server_default=""),
-    sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
 )

@@ -24,6 +24,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonObject
 from . import tables
 from .engine import HEAD, REVISIONS, move_to_revision, revision_of
 
@@ -84,7 +85,7 @@ def load(connection: sa.Connection, lines: t.Iterable[str]) -> Head:
     rows = 0
     table: sa.Table | None = None
     columns: list[str] = []
-    batch: list[dict[str, t.Any]] = []
+    batch: list[JsonObject] = []
     for number, line in enumerate(reader, 2):
         value = _parsed(line, number)
         if isinstance(value, list) and table is not None and len(value) == len(columns):

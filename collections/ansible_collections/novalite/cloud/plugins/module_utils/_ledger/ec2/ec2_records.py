@@ -10,15 +10,16 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import instance, instance_security_group, keypair, security_group
 from ..db.tables_ec2 import ec2_instance, ec2_keypair
 from ..queries import server_listing
-from ..queries.volume_views import attachments_by
+from ..queries.volume_views import Attachment, attachments_by
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 REMEMBERED = 3600  # seconds for which one that was terminated is still shown, as Amazon does
-DEFAULTS: t.Mapping[str, t.Any] = {
+DEFAULTS: JsonMapping = {
     "client_token": "",
     "launch_index": 0,
     "disable_api_termination": False,
@@ -66,7 +67,7 @@ def attributes(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str,
     return {row["instance_uuid"]: dict(row) for row in rows}
 
 
-def write_attributes(connection: sa.Connection, uuid: str, values: t.Mapping[str, t.Any]) -> None:
+def write_attributes(connection: sa.Connection, uuid: str, values: JsonMapping) -> None:
     """Keep these of an instance."""
     done = connection.execute(sa.update(ec2_instance).where(ec2_instance.c.instance_uuid == uuid).values(**values))
     if not done.rowcount:
@@ -93,10 +94,10 @@ def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Attachment]]:
+    found: dict[str, list[Attachment]] = {}
     for attachment in attachments_by(connection, instances=uuids) if uuids else ():
-        found.setdefault(attachment["instance_uuid"], []).append(attachment)
+        found.setdefault(attachment.instance_uuid, []).append(attachment)
     return found
 
 

@@ -13,6 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping
 from ..db.tables_ec2 import ec2_request as table
 
 KEPT = 24 * 3600  # seconds that a token is remembered, as long as Amazon's at least
@@ -21,9 +22,7 @@ MAX_TOKEN = 64  # characters
 Result = list[str]
 
 
-def repeated(
-    connection: sa.Connection, project_id: str, action: str, token: str, asked: t.Mapping[str, t.Any]
-) -> Result | None:
+def repeated(connection: sa.Connection, project_id: str, action: str, token: str, asked: JsonMapping) -> Result | None:
     """What the request `asked` with this token made before; None if it is the first, which remember() is told of.
 
     Another one with the same token waits until this transaction ends. Raises ConflictError if that token stood for

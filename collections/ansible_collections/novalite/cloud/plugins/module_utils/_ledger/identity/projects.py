@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, checked_names
 from ..db import tables
 from ..db.tables_volumes import volume
@@ -21,7 +22,7 @@ from .quotas import checked_quotas, quota_limits, write_quotas
 NAME_LENGTH = 64  # Keystone's
 
 
-def write_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these projects, {"name", "quotas"}: `projects`, `changed` and `diff`, as modules return them.
 
     Quotas that are not named stay as they are.
@@ -43,7 +44,7 @@ def write_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t
     )
 
 
-def remove_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def remove_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Remove the projects that `items` name. Raises ConflictError for one that still has instances, networks, images,
     volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it."""
     names = checked_names("project", items, NAME_LENGTH)
@@ -61,7 +62,7 @@ def _ids(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, str]:
     return {row.name: row.id for row in connection.execute(sa.select(table).where(table.c.name.in_(names)))}
 
 
-def update_project(connection: sa.Connection, project_id: str, values: t.Mapping[str, t.Any]) -> None:
+def update_project(connection: sa.Connection, project_id: str, values: JsonMapping) -> None:
     """Set `name`, `enabled` or `description` of a project. Raises ConflictError for a name that another one has."""
     table = tables.project
     if "name" in values:

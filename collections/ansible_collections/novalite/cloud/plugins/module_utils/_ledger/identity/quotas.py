@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError, QuotaError
+from ..._json import JsonMapping
 from ..._rules.records import LARGEST
 from ..db import tables
 from ..queries.lookups import unknown
@@ -102,7 +103,7 @@ def check_quota(connection: sa.Connection, project_id: str, resource: str, used:
         )
 
 
-def checked_quotas(quotas: t.Mapping[str, t.Any] | str) -> dict[str, int]:
+def checked_quotas(quotas: JsonMapping | str) -> dict[str, int]:
     """Limits as a user wrote them, by resource, or the word `unlimited` for all of which a project may have some.
 
     Raises NotFoundError for an unknown resource, NovaliteError for a bad limit.

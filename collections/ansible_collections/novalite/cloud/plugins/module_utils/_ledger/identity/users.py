@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import time
-import typing as t
 import uuid
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import tables
 from ..db.tables_identity import role_assignment, user
 from .tokens import revoke_tokens
 
-User = dict[str, t.Any]
+User = JsonObject
 
 ROLES = ("reader", "member", "manager", "admin")  # each has the rights of those before it
 TEXT_LENGTH = 255
@@ -47,7 +47,7 @@ def list_users(connection: sa.Connection, name: str | None = None, enabled: bool
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def insert_user(connection: sa.Connection, values: t.Mapping[str, t.Any]) -> User:
+def insert_user(connection: sa.Connection, values: JsonMapping) -> User:
     """Make a user of `values` (see EDITABLE). Raises ConflictError for a name that is taken."""
     checked = _checked(values)
     if user_by_name(connection, checked["name"]) is not None:
@@ -57,7 +57,7 @@ def insert_user(connection: sa.Connection, values: t.Mapping[str, t.Any]) -> Use
     return find_user(connection, row["id"])
 
 
-def update_user(connection: sa.Connection, user_id: str, values: t.Mapping[str, t.Any]) -> User:
+def update_user(connection: sa.Connection, user_id: str, values: JsonMapping) -> User:
     """Change `values` of a user. A new password, or to disable the user, makes its tokens void."""
     before = find_user(connection, user_id)
     changed = {key: value for key, value in _checked(values).items() if before[key] != value}
@@ -100,7 +100,7 @@ def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: 
 
 def list_roles(
     connection: sa.Connection, user_id: str | None = None, project_id: str | None = None, role: str | None = None
-) -> list[dict[str, t.Any]]:
+) -> list[JsonObject]:
     """Who has which role where: user_id, user_name, project_id, project_name, role."""
     one = role_assignment
     query = (
@@ -118,7 +118,7 @@ def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[st
     return {row["role"] for row in list_roles(connection, user_id, project_id)}
 
 
-def _checked(values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _checked(values: JsonMapping) -> JsonObject:
     unknown = set(values) - set(EDITABLE)
     if unknown:
         raise ValueError(f"{sorted(unknown)} cannot be set")

@@ -14,6 +14,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping
 from ..db.engine import take_turns
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance, run, run_job
@@ -55,7 +56,10 @@ Kinds = t.Mapping[str, Kind]  # by name; all that there are
 class Waiting:
     """A job that waits."""
 
-    row: t.Any  # its id, kind, project_id, check_mode, created_at
+    id: str
+    kind: str
+    project_id: str | None
+    check_mode: bool
     instances: t.Sequence[str]
     hosts: t.AbstractSet[str]  # where these are
     behind: bool  # an earlier job that waits changes one of these instances
@@ -110,8 +114,8 @@ def claim(connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limit
     if not chosen:
         return None
     now, run_id = time.time(), str(uuid.uuid4())
-    first = chosen[0].row
-    projects = {waiter.row.project_id for waiter in chosen}
+    first = chosen[0]
+    projects = {waiter.project_id for waiter in chosen}
     connection.execute(
         sa.insert(run).values(
             id=run_id,
@@ -123,7 +127,7 @@ def claim(connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limit
             created_at=now,
         )
     )
-    ids = [waiter.row.id for waiter in chosen]
+    ids = [waiter.id for waiter in chosen]
     taken = connection.execute(
         sa.update(job)
         .where(job.c.id.in_(ids), job.c.state == "queued")
@@ -142,17 +146,17 @@ def _choose(
     added: set[str] = set()  # hosts that the new run counts on already
     count = 0
     for waiter in queue:
-        row, kind = waiter.row, kinds.get(waiter.row.kind)
-        if kind is None or load.runs[row.kind] >= kind.runs:
+        kind = kinds.get(waiter.kind)
+        if kind is None or load.runs[waiter.kind] >= kind.runs:
             continue
         if not kind.read_only and (waiter.behind or not load.busy.isdisjoint(waiter.instances)):
             continue
         where = set() if kind.awaited else waiter.hosts
         if any(load.hosts[host] >= limits.runs_per_host for host in where - added):
             continue
-        if not chosen and not _may_take_a_slot(row, kind, load, limits):
+        if not chosen and not _may_take_a_slot(waiter, kind, load, limits):
             continue
-        if chosen and (row.id not in alike or waiter.alone or count + len(waiter.instances) > MAX_INSTANCES):
+        if chosen and (waiter.id not in alike or waiter.alone or count + len(waiter.instances) > MAX_INSTANCES):
             continue
         chosen.append(waiter)
         added |= where
@@ -160,17 +164,17 @@ def _choose(
         if not kind.merge or not waiter.instances or waiter.alone:
             break
         if not alike:
-            alike = _alike(connection, row, queue)
+            alike = _alike(connection, waiter, queue)
     return chosen
 
 
-def _may_take_a_slot(row: t.Any, kind: Kind, load: _Load, limits: Limits) -> bool:
+def _may_take_a_slot(waiter: Waiting, kind: Kind, load: _Load, limits: Limits) -> bool:
     """Return whether a run for this job leaves others a slot. What no project asked for is the operator's."""
-    if row.project_id is None:
+    if waiter.project_id is None:
         return True
-    if load.kinds[row.project_id, row.kind] >= _share(kind.runs):
+    if load.kinds[waiter.project_id, waiter.kind] >= _share(kind.runs):
         return False
-    return kind.awaited or load.projects[row.project_id] < _share(limits.runs)
+    return kind.awaited or load.projects[waiter.project_id] < _share(limits.runs)
 
 
 def _share(slots: int) -> int:
@@ -198,19 +202,18 @@ def _drop_overtaken(connection: sa.Connection) -> None:
     )
 
 
-def _alike(connection: sa.Connection, first: t.Any, queue: t.Sequence[Waiting]) -> set[str]:
+def _alike(connection: sa.Connection, first: Waiting, queue: t.Sequence[Waiting]) -> set[str]:
     """Those jobs of `queue` that can be in one run with `first`. Only theirs are read: variables can be long."""
     like = (first.kind, first.check_mode)
-    ids = [waiter.row.id for waiter in queue if (waiter.row.kind, waiter.row.check_mode) == like]
-    texts = {
-        row.id: shared(row) for row in connection.execute(sa.select(job.c.id, job.c.variables).where(job.c.id.in_(ids)))
-    }
+    ids = [waiter.id for waiter in queue if (waiter.kind, waiter.check_mode) == like]
+    rows = connection.execute(sa.select(job.c.id, job.c.variables).where(job.c.id.in_(ids)))
+    texts = {number: _shared(variables) for number, variables in rows}
     return {number for number, text in texts.items() if text == texts[first.id]}
 
 
-def shared(row: t.Any) -> str:
+def _shared(variables: JsonMapping) -> str:
     """The variables in which jobs of one run must not differ. All-or-nothing holds for each job of a run by itself."""
-    return json.dumps({name: row.variables[name] for name in row.variables if name != "all_or_nothing"}, sort_keys=True)
+    return json.dumps({name: variables[name] for name in variables if name != "all_or_nothing"}, sort_keys=True)
 
 
 def _load(connection: sa.Connection, kinds: Kinds) -> _Load:
@@ -251,7 +254,7 @@ def _waiting(connection: sa.Connection, kinds: Kinds, full: bool, load: _Load) -
     ).all()
     served = _served(connection, {row.project_id for row in rows})
 
-    def place(row: t.Any) -> tuple[t.Any, ...]:
+    def place(row: sa.Row[t.Any]) -> tuple[int, int, float, float, str]:
         at_work = 0 if row.awaited == 0 else load.projects[row.project_id]
         return row.awaited, at_work + row.turn, served.get(row.project_id, 0.0), row.created_at, row.id
 
@@ -270,7 +273,16 @@ def _waiting(connection: sa.Connection, kinds: Kinds, full: bool, load: _Load) -
     behind = _behind(connection, kinds, ids)
     before = set(connection.execute(sa.select(run_job.c.job_id).where(run_job.c.job_id.in_(ids))).scalars())
     return [
-        Waiting(row, instances[row.id], hosts[row.id], row.id in behind, row.id in before)
+        Waiting(
+            id=row.id,
+            kind=row.kind,
+            project_id=row.project_id,
+            check_mode=row.check_mode,
+            instances=instances[row.id],
+            hosts=hosts[row.id],
+            behind=row.id in behind,
+            alone=row.id in before,
+        )
         for row in sorted(rows, key=place)
     ]
 

@@ -9,15 +9,14 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..db.tables_jobs import job_event, run
 from . import job_rows
 
 SHOWN = ("seq", "created_at", "event", "play", "task", "host", "status", "duration", "text")
 
-Row = dict[str, t.Any]
 
-
-def write(connection: sa.Connection, rows: t.Sequence[Row]) -> None:
+def write(connection: sa.Connection, rows: t.Sequence[JsonMapping]) -> None:
     """Record events."""
     if rows:
         connection.execute(sa.insert(job_event), list(rows))
@@ -31,7 +30,7 @@ def of_job(
     limit: int = job_rows.PAGE,
     project_id: str | None = None,
     texts: bool = False,
-) -> list[Row]:
+) -> list[JsonObject]:
     """What happened in the job's run so far, after the event with the number `after`, oldest first.
 
     A run may serve jobs of several projects. What its tasks said is then shown with `texts` (to administrators) only,
@@ -47,5 +46,5 @@ def of_job(
         .order_by(job_event.c.seq)
         .limit(min(limit, job_rows.PAGE))
     )
-    hidden: Row = {} if texts else {"host": None, "text": None} if shared else {"host": None}
+    hidden: JsonObject = {} if texts else {"host": None, "text": None} if shared else {"host": None}
     return [{**row, **hidden} for row in connection.execute(query).mappings()]

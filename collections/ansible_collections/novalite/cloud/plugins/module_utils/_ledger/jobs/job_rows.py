@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
+from ..._json import Json, JsonMapping, JsonObject
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..identity.quotas import check_quota
@@ -33,28 +35,35 @@ FREEING = frozenset(
 PAGE = 1000
 LOOKED_AT = 50  # jobs of a kind; those for single hosts, after a build that failed there, are no matter
 
-Job = dict[str, t.Any]
 
-_FIELDS = (
-    "id",
-    "kind",
-    "state",
-    "project_id",
-    "user_id",
-    "request_id",
-    "variables",
-    "check_mode",
-    "cancel_requested",
-    "timeout_seconds",
-    "idempotency_key",
-    "retry_of",
-    "message",
-    "result",
-    "run_id",
-    "created_at",
-    "started_at",
-    "finished_at",
-)
+@dataclasses.dataclass(frozen=True)
+class JobRow:
+    """A job as its row says it. Times are in seconds since the epoch."""
+
+    id: str
+    kind: str  # which playbook, and what variables it takes
+    project_id: str | None  # None: of the cloud as a whole
+    user_id: str | None
+    request_id: str | None
+    variables: JsonObject
+    check_mode: bool
+    state: str  # of STATES
+    idempotency_key: str | None
+    request_hash: str | None  # of what came with that key
+    run_id: str | None
+    retry_of: str | None
+    cancel_requested: bool
+    timeout_seconds: int
+    message: str | None
+    result: Json
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
+Job = JsonObject  # what is shown of a job: its row but the hash, and its "instances" (UUIDs)
+
+_SHOWN = [field.name for field in dataclasses.fields(JobRow) if field.name != "request_hash"]
 
 
 # --- Looking --------------------------------------------------------------------------------------------------------
@@ -87,47 +96,48 @@ def list_jobs(
     if marker is not None:
         last = row_of(connection, marker, project_id)
         query = query.where(sa.tuple_(job.c.created_at, job.c.id) < (last.created_at, last.id))
-    return _views(connection, connection.execute(query).all())
+    return _views(connection, [JobRow(**row) for row in connection.execute(query).mappings()])
 
 
-def row_of(connection: sa.Connection, job_id: str, project_id: str | None = None) -> t.Any:
+def row_of(connection: sa.Connection, job_id: str, project_id: str | None = None) -> JobRow:
     """Return the job's row; with `project_id`, only one of that project. Raises NotFoundError."""
     query = sa.select(job).where(job.c.id == job_id)
     if project_id is not None:
         query = query.where(job.c.project_id == project_id)
-    row = connection.execute(query).first()
+    row = connection.execute(query).mappings().first()
     if row is None:
         raise NotFoundError(f"there is no job {job_id[:70]}")
-    return row
+    return JobRow(**row)
 
 
-def of_key(connection: sa.Connection, project_id: str | None, key: str) -> t.Any:
+def of_key(connection: sa.Connection, project_id: str | None, key: str) -> JobRow | None:
     """Return the row of the job that the project asked for with this idempotency key, None where there is none."""
     query = sa.select(job).where(job.c.project_id.is_not_distinct_from(project_id), job.c.idempotency_key == key)
-    return connection.execute(query).first()
+    row = connection.execute(query).mappings().first()
+    return None if row is None else JobRow(**row)
 
 
 def instances_of(connection: sa.Connection, job_ids: t.Collection[str]) -> dict[str, list[str]]:
-    """Return the UUIDs of each job's instances, in the order in which these were made; no entry for none."""
-    uuids: dict[str, list[str]] = {}
+    """Return the UUIDs of each job's instances, in the order in which these were made."""
+    uuids: dict[str, list[str]] = {job_id: [] for job_id in job_ids}
     query = (
         sa.select(job_instance.c.job_id, job_instance.c.instance_uuid)
         .outerjoin(instance, instance.c.uuid == job_instance.c.instance_uuid)
-        .where(job_instance.c.job_id.in_(list(job_ids)))
-        .order_by(instance.c.id)
+        .where(job_instance.c.job_id.in_(list(uuids)))
+        .order_by(instance.c.id, job_instance.c.instance_uuid)
     )
     for row in connection.execute(query):
-        uuids.setdefault(row.job_id, []).append(row.instance_uuid)
+        uuids[row.job_id].append(row.instance_uuid)
     return uuids
 
 
-def waiting_variables(connection: sa.Connection, kind: str) -> list[dict[str, t.Any]]:
+def waiting_variables(connection: sa.Connection, kind: str) -> list[JsonObject]:
     """Return the variables of the jobs of `kind` that wait."""
     query = sa.select(job.c.variables).where(job.c.state == QUEUED, job.c.kind == kind)
     return list(connection.execute(query).scalars())
 
 
-def is_waiting(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None) -> bool:
+def is_waiting(connection: sa.Connection, kind: str, variables: JsonMapping, project_id: str | None) -> bool:
     """Whether a job like this one is there and does not begin before this transaction ends.
 
     A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
@@ -181,8 +191,8 @@ def add(connection: sa.Connection, row: Job, instances: t.Sequence[str]) -> Job:
         connection.execute(sa.insert(job_instance), values)
     ring(connection)
     return {
-        **dict.fromkeys(_FIELDS),
-        **{name: row[name] for name in _FIELDS if name in row},
+        **dict.fromkeys(_SHOWN),
+        **{name: row[name] for name in _SHOWN if name in row},
         "cancel_requested": False,
         "instances": list(instances),
     }
@@ -225,6 +235,6 @@ def _known(connection: sa.Connection, row: Job) -> Job | None:
     return _views(connection, [known])[0]
 
 
-def _views(connection: sa.Connection, rows: t.Sequence[t.Any]) -> list[Job]:
+def _views(connection: sa.Connection, rows: t.Sequence[JobRow]) -> list[Job]:
     instances = instances_of(connection, [row.id for row in rows])
-    return [{**{name: getattr(row, name) for name in _FIELDS}, "instances": instances.get(row.id, [])} for row in rows]
+    return [{**{name: getattr(row, name) for name in _SHOWN}, "instances": instances[row.id]} for row in rows]

@@ -5,36 +5,41 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
 
-from ..db.tables_jobs import job, job_instance, run
-from .job_rows import RUNNING
+from ..._json import Json
+from ..db.tables_jobs import job, run
+from .job_rows import RUNNING, JobRow
 
 
-def row_of(connection: sa.Connection, run_id: str) -> t.Any:
-    """Return the run's row, None where there is none."""
-    return connection.execute(sa.select(run).where(run.c.id == run_id)).first()
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One playbook over the instances of one or several jobs. Times are in seconds since the epoch."""
+
+    id: str
+    kind: str
+    project_id: str | None  # None: jobs of several projects, or of none
+    state: str  # running or ended
+    worker_id: str
+    attempts: int  # how often its playbook was begun
+    created_at: float
+    finished_at: float | None
+    outcome: str | None  # successful, failed, timeout, cancelled or lost
 
 
-def jobs_of(connection: sa.Connection, run_id: str) -> t.Sequence[t.Any]:
+def row_of(connection: sa.Connection, run_id: str) -> Run | None:
+    """Return the run, None where there is none."""
+    row = connection.execute(sa.select(run).where(run.c.id == run_id)).mappings().first()
+    return None if row is None else Run(**row)
+
+
+def jobs_of(connection: sa.Connection, run_id: str) -> list[JobRow]:
     """Return the rows of the run's jobs that have not ended, the oldest first."""
     query = sa.select(job).where(job.c.run_id == run_id, job.c.state == RUNNING)
-    return connection.execute(query.order_by(job.c.created_at, job.c.id)).all()
-
-
-def instances_of(connection: sa.Connection, jobs: t.Sequence[t.Any]) -> dict[str, list[str]]:
-    """Return the UUIDs of each job's instances, in their order."""
-    uuids: dict[str, list[str]] = {row.id: [] for row in jobs}
-    query = (
-        sa.select(job_instance)
-        .where(job_instance.c.job_id.in_(list(uuids)))
-        .order_by(job_instance.c.job_id, job_instance.c.instance_uuid)
-    )
-    for row in connection.execute(query):
-        uuids[row.job_id].append(row.instance_uuid)
-    return uuids
+    return [JobRow(**row) for row in connection.execute(query.order_by(job.c.created_at, job.c.id)).mappings()]
 
 
 def running(connection: sa.Connection, worker_id: str | None = None) -> set[str]:
@@ -75,7 +80,7 @@ def end(connection: sa.Connection, run_id: str, outcome: str, now: float) -> boo
     return bool(connection.execute(query.values(state="ended", outcome=outcome, finished_at=now)).rowcount)
 
 
-def end_job(connection: sa.Connection, job_id: str, state: str, message: str | None, result: t.Any, now: float) -> None:
+def end_job(connection: sa.Connection, job_id: str, state: str, message: str | None, result: Json, now: float) -> None:
     """Record how a job ended that was in a run."""
     _write(connection, job_id, state=state, message=message, result=result, finished_at=now)
 
@@ -85,5 +90,5 @@ def queue_again(connection: sa.Connection, job_id: str) -> None:
     _write(connection, job_id, state="queued", message=None, started_at=None)
 
 
-def _write(connection: sa.Connection, job_id: str, **values: t.Any) -> None:
+def _write(connection: sa.Connection, job_id: str, **values: Json) -> None:
     connection.execute(sa.update(job).where(job.c.id == job_id, job.c.state == RUNNING).values(**values))

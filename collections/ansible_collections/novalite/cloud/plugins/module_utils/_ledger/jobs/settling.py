@@ -11,6 +11,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping
 from ..compute import interfaces, server_actions
 from ..compute.builds import begin_again as build_again
 from ..compute.server_states import record_outcomes
@@ -32,7 +33,7 @@ class Verdict:
 
 def judge(connection: sa.Connection, request_id: str | None, action: str, uuids: t.Collection[str]) -> Verdict:
     """Read from the action log how `action` of this request ended on each instance. What left no trace is open."""
-    last: dict[str, t.Any] = {}
+    last: dict[str, tuple[float | None, str | None]] = {}  # when it ended, and with which message
     query = (
         sa.select(
             instance_action.c.instance_uuid,
@@ -45,10 +46,10 @@ def judge(connection: sa.Connection, request_id: str | None, action: str, uuids:
     )
     for row in connection.execute(query):
         if request_id is None or row.request_id == request_id or row.instance_uuid not in last:
-            last[row.instance_uuid] = row
+            last[row.instance_uuid] = row.finished_at, row.message
     return Verdict(
-        open=frozenset(uuid for uuid in uuids if uuid not in last or last[uuid].finished_at is None),
-        error=next((last[uuid].message for uuid in uuids if uuid in last and last[uuid].message), None),
+        open=frozenset(uuid for uuid in uuids if uuid not in last or last[uuid][0] is None),
+        error=next((last[uuid][1] for uuid in uuids if uuid in last and last[uuid][1]), None),
     )
 
 
@@ -75,13 +76,13 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         record_outcomes(connection, {uuid: {"state": "error", "reason": reason} for uuid in unfinished})
 
 
-def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], reason: str) -> None:
+def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping, reason: str) -> None:
     """Give an end to what a job on volumes left under way. What came to its end before is left alone."""
     if kind in ("volume_create", "volume_delete", "volume_extend"):
         volumes.settle(connection, variables.get("volumes") or [], reason)
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
-        volume_attachments.settle(connection, [attachment["volume_id"] for attachment in held], reason)
+        volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

@@ -34,9 +34,18 @@ def last_seen(connection: sa.Connection) -> float | None:
     return connection.execute(sa.select(sa.func.max(worker.c.seen_at)).where(worker.c.stopped_at.is_(None))).scalar()
 
 
-def runs_of_others(connection: sa.Connection, me: str) -> t.Sequence[t.Any]:
-    """Return the runs that other workers have: `id`, `worker_id` and the worker's `machine` (None: it has no row),
-    `stopped_at`, and `silent`, for how many seconds it gave no sign of life."""
+class Held(t.NamedTuple):
+    """A run that a worker has."""
+
+    id: str
+    worker_id: str
+    machine: str | None  # the worker's; None: it has no row
+    stopped_at: float | None
+    silent: float | None  # for how many seconds it gave no sign of life
+
+
+def runs_of_others(connection: sa.Connection, me: str) -> list[Held]:
+    """Return the runs that other workers have."""
     query = (
         sa.select(
             run.c.id,
@@ -48,7 +57,7 @@ def runs_of_others(connection: sa.Connection, me: str) -> t.Sequence[t.Any]:
         .outerjoin(worker, worker.c.id == run.c.worker_id)
         .where(run.c.state == "running", run.c.worker_id != me)
     )
-    return connection.execute(query).all()
+    return [Held(*row) for row in connection.execute(query)]
 
 
 def forget(connection: sa.Connection, before: float) -> None:
@@ -57,7 +66,7 @@ def forget(connection: sa.Connection, before: float) -> None:
     connection.execute(sa.delete(worker).where(worker.c.seen_at < before, worker.c.id.not_in(busy)))
 
 
-def _clock(connection: sa.Connection) -> t.Any:
+def _clock(connection: sa.Connection) -> sa.ColumnElement[float] | sa.Extract:
     """Now, by a clock that all workers share."""
     if connection.dialect.name == "postgresql":
         return sa.func.extract("epoch", sa.func.clock_timestamp())

@@ -18,29 +18,30 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
+from ..db.tables_addresses import OF_HOST
+from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
 
 CLAIM_ATTEMPTS = 3
 _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))
 
-Instance = t.Mapping[str, t.Any]
-
 
 @dataclasses.dataclass(frozen=True)
 class Addressed:
     """Instances whose interfaces have their addresses."""
 
-    instances: list[dict[str, t.Any]]
+    instances: list[JsonObject]
     taken: int  # how many addresses are new
     changes: Changes  # the new addresses, by instance and network
     warnings: list[str]  # what was taken out of quarantine
 
 
-def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -> Addressed:
+def give_addresses(connection: sa.Connection, instances: t.Sequence[JsonMapping]) -> Addressed:
     """Have an address for each interface of these instances, or for none.
 
     An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; one that had one
@@ -69,7 +70,7 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
-def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
+def _wanted(instances: t.Sequence[JsonMapping]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
     """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
     wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
     for server in instances:
@@ -80,15 +81,15 @@ def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | 
     return wanted
 
 
-def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, t.Any]:
-    found = {row.id: row for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)})}
+def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, Network]:
+    found = {row["id"]: Network(**row) for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)}).mappings()}
     for network_id in wanted:
         if network_id not in found:
             raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
     return found
 
 
-def _host_serves(row: t.Any) -> bool:
+def _host_serves(row: Network) -> bool:
     """Whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
     return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
@@ -97,11 +98,11 @@ def _own_addresses(hosts: t.Mapping[str | None, str]) -> dict[str, str | None]:
     for host, name in hosts.items():
         if not host:
             raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
-    return {f"dhcp:{host}": None for host in hosts}
+    return {OF_HOST + host: None for host in hosts if host}
 
 
 def claim_addresses(
-    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
     """Give each of `owners` in the network `row` the address that it names, or (None) any; all of them, or none.
 
@@ -119,7 +120,7 @@ def claim_addresses(
 
 
 def _claim_once(
-    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
     owned, had = held_by(connection, row.id, list(owners))
     missing = [owner for owner in owners if owner not in owned]
@@ -150,17 +151,17 @@ def _claim_once(
 
 
 def _filled(
-    one: Instance,
+    server: JsonMapping,
     texts: t.Mapping[int, t.Mapping[str, str]],
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics = []
     new: dict[str, str] = {}
-    host = f"dhcp:{one.get('host')}"
-    for nic in one["nics"]:
+    host = f"{OF_HOST}{server.get('host')}"
+    for nic in server["nics"]:
         of_network, owner = nic["network"], f"vif:{nic['id']}"
         of_owners = texts[of_network["id"]]
         address = of_owners[owner]
@@ -168,10 +169,10 @@ def _filled(
             new[of_network["name"]] = address
         nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
     if new:
-        name = one["name"]  # another project may have one of the same name in the same call
+        name = server["name"]  # another project may have one of the same name in the same call
         changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
         changes.after[name] = {**changes.after.get(name, {}), **new}
-    return {**one, "nics": nics}
+    return {**server, "nics": nics}
 
 
 def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: int | None = None) -> int:
@@ -198,7 +199,7 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     True when it was given back; false when the host had none, or an instance on it still has an address of the
     network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
     """
-    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}")
+    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == OF_HOST + host)
     # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
     # that the next one sees what they did
     connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()

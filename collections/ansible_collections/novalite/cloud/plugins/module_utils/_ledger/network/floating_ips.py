@@ -16,16 +16,18 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_int, to_text
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
+from ..db.tables_addresses import HELD
 from ..identity.quotas import check_quota
 from ..queries import adopted
 from ..queries.lookups import project_by_name, unknown, unknown_server
 
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
-Item = t.Mapping[str, t.Any]
+Item = JsonMapping
 
 
 @dataclasses.dataclass
@@ -33,7 +35,7 @@ class _Work:
     """One call: what it works on, and what it did."""
 
     connection: sa.Connection
-    project: t.Mapping[str, t.Any]
+    project: JsonMapping
     now: int
     used: set[int] = dataclasses.field(default_factory=set)  # what an item names, or was given
     changes: Changes = dataclasses.field(default_factory=Changes)
@@ -41,7 +43,7 @@ class _Work:
     warnings: list[str] = dataclasses.field(default_factory=list)
 
 
-def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> dict[str, t.Any]:
+def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> JsonObject:
     """Allocate, associate or disassociate floating IPs of the project of this name: see the module's documentation.
 
     Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
@@ -56,7 +58,7 @@ def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequenc
     return _result(work, [rows[number] for number in numbers])
 
 
-def release_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> dict[str, t.Any]:
+def release_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> JsonObject:
     """Give back floating IPs of the project of this name; returns and raises as write_floating_ips()."""
     work = _begin(connection, project, items, absent=True)
     for item in items:
@@ -77,10 +79,10 @@ def _begin(connection: sa.Connection, project: str, items: t.Sequence[Item], abs
     return work
 
 
-def _result(work: _Work, shown: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+def _result(work: _Work, shown: list[JsonObject]) -> JsonObject:
     result = work.changes.result("floating_ips", shown)
     result["hosts"] = sorted(work.hosts)
-    result["holders"] = list(dict.fromkeys(one["host"] for one in result["floating_ips"] if one["host"]))
+    result["holders"] = list(dict.fromkeys(record["host"] for record in result["floating_ips"] if record["host"]))
     if work.warnings:
         result["warnings"] = work.warnings
     return result
@@ -227,9 +229,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         .select_from(
             instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(
-                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-            )
+            .outerjoin(fixed_ip, HELD)
         )
         .where(mine, instance.c.name == name)
         .order_by(vif.c.position)
@@ -321,9 +321,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
             .outerjoin(vif, vif.c.id == table.c.vif_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(
-                fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-            )
+            .outerjoin(fixed_ip, HELD)
         )
         .where(*conditions)
         .order_by(table.c.address)
@@ -342,7 +340,7 @@ def _note(work: _Work, before: t.Any, number: int) -> None:
     changes.after[name] = _summary(_row(work, number))
 
 
-def _summary(row: t.Any) -> dict[str, t.Any]:
+def _summary(row: t.Any) -> JsonObject:
     return {
         "pool": row.pool,
         "server": row.server,
@@ -351,7 +349,7 @@ def _summary(row: t.Any) -> dict[str, t.Any]:
     }
 
 
-def _shown(row: t.Any) -> dict[str, t.Any]:
+def _shown(row: t.Any) -> JsonObject:
     return {
         "id": row.id,
         "address": to_text(row.address),

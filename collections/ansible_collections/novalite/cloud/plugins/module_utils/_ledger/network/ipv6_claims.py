@@ -12,15 +12,17 @@ import sqlalchemy as sa
 from ..._addressing.ipv6 import stable_privacy
 from ..._addressing.macs import eui64
 from ..._errors import ConflictError
+from ..._json import JsonMapping
 from ..db.secrets import derived_key
 from ..db.tables import vif
+from ..queries.network_records import Network
 
 RETRIES = 3  # RFC 7217's IDGEN_RETRIES
 
-Nic = t.Mapping[str, t.Any]
 
-
-def take_ipv6(connection: sa.Connection, networks: t.Mapping[int, t.Any], nics: t.Sequence[Nic]) -> dict[str, str]:
+def take_ipv6(
+    connection: sa.Connection, networks: t.Mapping[int, Network], nics: t.Sequence[JsonMapping]
+) -> dict[str, str]:
     """The IPv6 address of each of these interfaces, by id; those on networks without IPv6 are left out.
 
     An interface that has one keeps it. Others get the one that the network's ipv6_mode makes of their MAC (EUI-64), or
@@ -48,14 +50,18 @@ def take_ipv6(connection: sa.Connection, networks: t.Mapping[int, t.Any], nics: 
     return made
 
 
-def _address(network: t.Any, nic: Nic, key: bytes, attempt: int) -> str:
+def _address(network: Network, nic: JsonMapping, key: bytes, attempt: int) -> str:
+    cidr = network.cidr_v6 or ""  # take_ipv6() has left out those without
     if network.ipv6_mode == "eui64":
-        return eui64(network.cidr_v6, nic["mac"])
-    return stable_privacy(network.cidr_v6, nic["id"], network.uuid, key, attempt)
+        return eui64(cidr, nic["mac"])
+    return stable_privacy(cidr, nic["id"], network.uuid, key, attempt)
 
 
 def _recorded(
-    connection: sa.Connection, networks: t.Mapping[int, t.Any], nics: t.Sequence[Nic], tried: t.Mapping[str, str]
+    connection: sa.Connection,
+    networks: t.Mapping[int, Network],
+    nics: t.Sequence[JsonMapping],
+    tried: t.Mapping[str, str],
 ) -> dict[str, str]:
     """Those of the addresses `tried` that their interfaces now have, recorded."""
     rows = connection.execute(
@@ -64,7 +70,7 @@ def _recorded(
             vif.c.ipv6.in_(sorted(set(tried.values()))),
         )
     )
-    taken: dict[tuple[int, str], str] = {(network_id, address): owner for network_id, address, owner in rows}
+    taken: dict[tuple[int, str | None], str] = {(network_id, address): owner for network_id, address, owner in rows}
     taken.update({(number, row.gateway_v6): "gateway" for number, row in networks.items()})
     mine: dict[str, str] = {}
     for nic in nics:

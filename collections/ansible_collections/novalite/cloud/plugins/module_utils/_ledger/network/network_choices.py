@@ -11,14 +11,12 @@ administrators'.
 
 from __future__ import annotations
 
-import typing as t
-
 from ..._errors import ForbiddenError
+from ..._json import JsonMapping
+from ..queries.network_records import Network
 
-Record = t.Mapping[str, t.Any]
 
-
-def check(network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any], by_admin: bool) -> None:
+def check(network_uuid: str, owner: str, project_id: str, choices: JsonMapping, by_admin: bool) -> None:
     """Raise ForbiddenError if the project chooses something on a network that is not its own, unless `by_admin`.
 
     `choices`: what Neutron calls the attribute -> the value that was asked for; None and empty ones choose nothing.
@@ -33,21 +31,21 @@ def check(network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str
             )
 
 
-def check_port(row: Record, project_id: str, wanted: Record, by_admin: bool) -> None:
+def check_port(row: Network, project_id: str, wanted: JsonMapping, by_admin: bool) -> None:
     """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
     fixed = [fixed_ip["ip_address"] for fixed_ip in wanted.get("fixed_ips") or () if fixed_ip.get("ip_address")]
     pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
     choices = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
-    check(row["uuid"], row["owner"], project_id, choices, by_admin)
+    check(row.uuid, row.owner, project_id, choices, by_admin)
 
 
-def check_router(row: Record, project_id: str, by_admin: bool) -> None:
+def check_router(row: Network, project_id: str, by_admin: bool) -> None:
     """Raise ForbiddenError if a router of the project is to stand on the network `row` that is not the project's own.
 
     A subnet has one router here: whoever put one on a shared network would take the place from everybody.
     """
-    if not by_admin and row["owner"] != project_id:
+    if not by_admin and row.owner != project_id:
         raise ForbiddenError(
-            f"rule:add_router_interface is disallowed by policy: network {row['uuid']} is not the project's own; "
+            f"rule:add_router_interface is disallowed by policy: network {row.uuid} is not the project's own; "
             "route one that is, or ask an administrator"
         )

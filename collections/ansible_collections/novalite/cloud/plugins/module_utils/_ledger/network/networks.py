@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import typing as t
 
 import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db import tables
 
 FIRST_BRIDGE = 100  # Nova's br100
-DEFAULTS: t.Mapping[str, t.Any] = {  # others follow from the manager
+DEFAULTS: JsonMapping = {  # others follow from the manager
     "cidr_v6": None,
     "gateway": None,
     "gateway_v6": None,
@@ -33,10 +34,10 @@ DEFAULTS: t.Mapping[str, t.Any] = {  # others follow from the manager
     "ipv6_mode": "eui64",
 }
 
-Network = dict[str, t.Any]  # the columns, and "reserved": the user's reserved addresses, as ranges
+Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
 
 
-def numbered(connection: sa.Connection, what: str, wanted: Network) -> None:
+def numbered(connection: sa.Connection, what: str, wanted: Record) -> None:
     """Give `wanted` the VLAN, VNI and bridge that it lacks: the first ones that no network has."""
     columns = (tables.network.c.bridge, tables.network.c.vlan, tables.network.c.vni)
     rows = connection.execute(sa.select(*columns)).all()
@@ -50,17 +51,11 @@ def numbered(connection: sa.Connection, what: str, wanted: Network) -> None:
             taken.update(int(name[2:]) for name in bridges if re.fullmatch(r"br[1-9][0-9]{0,8}", name))
         wanted[kind] = pools.free_number(what, manager, taken)
     if "bridge" not in wanted:
-        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else _free_bridge(bridges)
+        free = (name for number in itertools.count(FIRST_BRIDGE) if (name := f"br{number}") not in bridges)
+        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else next(free)
 
 
-def _free_bridge(taken: t.Collection[str]) -> str:
-    number = FIRST_BRIDGE
-    while f"br{number}" in taken:
-        number += 1
-    return f"br{number}"
-
-
-def check_others(connection: sa.Connection, wanted: Network, own_id: int, name: str) -> None:
+def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: str) -> None:
     """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
@@ -105,7 +100,7 @@ def check_handed_out_once(connection: sa.Connection) -> None:
         )
 
 
-def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> None:
+def fill_pool(connection: sa.Connection, network_id: int, record: Record) -> None:
     """Make the rows of a pool."""
     cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
@@ -122,7 +117,7 @@ def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> No
         connection.execute(sa.text("ANALYZE fixed_ip"))
 
 
-def reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:
+def reserve(connection: sa.Connection, network_id: int, name: str, record: Record) -> None:
     """Bring what is reserved in an existing pool in line with `record`. Raises ConflictError for an address in use."""
     pool = tables.fixed_ip
     cidr = netaddr.IPNetwork(record["cidr"])

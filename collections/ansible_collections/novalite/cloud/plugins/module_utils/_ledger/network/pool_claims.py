@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._errors import ConflictError, NovaliteError
 from ..db.tables import fixed_ip, instance, vif
+from ..db.tables_addresses import OF_HOST
 
 Claim = tuple[str, int, int]  # owner, address, when that was last released
 
@@ -84,6 +85,17 @@ _AGAIN = sa.text(
 )
 
 
+class HasPool(t.Protocol):
+    """A network, as far as it takes to find its addresses and to speak of it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def cidr(self) -> str | None: ...
+
+
 class AddressInUseError(ConflictError):
     """An address that was asked for belongs to another."""
 
@@ -111,11 +123,11 @@ def held_by(
     neither are in neither.
     """
     params = {"network_id": network_id, "owners": json.dumps(list(owners))}
-    rows: t.Iterable[t.Any]
+    rows: t.Iterable[tuple[str, int, int | None]]
     if connection.dialect.name == "sqlite":
         rows = _sqlite(connection).execute(_HELD_SQLITE, params).fetchall()
     else:
-        rows = connection.execute(_HELD_POSTGRESQL, params).all()
+        rows = map(tuple, connection.execute(_HELD_POSTGRESQL, params))
     held: dict[str, int] = {}
     had: dict[str, tuple[int, int]] = {}
     for owner, ip, released_at in rows:
@@ -139,7 +151,7 @@ def claim_again(connection: sa.Connection, network_id: int, had: t.Mapping[str, 
     return again
 
 
-def claim_free(connection: sa.Connection, network: t.Any, owners: t.Sequence[str]) -> list[Claim]:
+def claim_free(connection: sa.Connection, network: HasPool, owners: t.Sequence[str]) -> list[Claim]:
     """Take an address for each owner, those first that were free for longest.
 
     Raises NovaliteError when the pool has too few.
@@ -187,7 +199,7 @@ def _claim_postgresql(connection: sa.Connection, network_id: int, owners: t.Sequ
     return taken
 
 
-def claim_one(connection: sa.Connection, network: t.Any, owner: str, number: int) -> None:
+def claim_one(connection: sa.Connection, network: HasPool, owner: str, number: int) -> None:
     """Take the address `number` for `owner`, in or out of quarantine. The write decides whether it was free.
 
     Raises NovaliteError when it is outside of the network or reserved, AddressInUseError when it is in use.
@@ -221,8 +233,8 @@ def claim_one(connection: sa.Connection, network: t.Any, owner: str, number: int
 
 def _who(connection: sa.Connection, holder: str | None, asking: str) -> str:
     """The holder in words; an instance by name only to its own project."""
-    kind, _colon, name = (holder or "").partition(":")
-    if kind == "dhcp":
+    kind, colon, name = (holder or "").partition(":")
+    if kind + colon == OF_HOST:
         return f"compute host {name} itself"
     query = sa.select(instance.c.name, instance.c.project_id).join(vif, vif.c.instance_uuid == instance.c.uuid)
     of_holder = connection.execute(query.where(vif.c.id == name)).first()

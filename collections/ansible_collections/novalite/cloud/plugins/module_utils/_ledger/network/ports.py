@@ -21,11 +21,13 @@ from ..._addressing import texts
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
+from ..._json import JsonMapping
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
+from ..queries.address_pairs import Pair
 from ..queries.lookups import lock_project
-from ..queries.network_records import subnet_id
+from ..queries.network_records import Network, Port, subnet_id
 from ..security.security_groups import ensure_default_group
 from .addresses import claim_addresses, release_addresses
 from .ipv6_claims import take_ipv6
@@ -34,11 +36,19 @@ from .vifs import insert_vifs
 
 MAX_PAIRS = 10  # Neutron's max_allowed_address_pair
 
+
+class Attachable(t.NamedTuple):
+    """The network of a port that a server may have."""
+
+    network_id: int
+    name: str
+    cidr: str
+
+
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-Record = t.Mapping[str, t.Any]
 
 
-def create_port(connection: sa.Connection, project_id: str, row: Record, given: Record) -> str:
+def create_port(connection: sa.Connection, project_id: str, row: Network, given: JsonMapping) -> str:
     """Make a port of the project on the network `row`; returns its UUID.
 
     `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else a list of {"subnet_id",
@@ -49,7 +59,7 @@ def create_port(connection: sa.Connection, project_id: str, row: Record, given: 
     lock_project(connection, project_id)
     number, now = str(uuid.uuid4()), int(time.time())
     groups = _groups(connection, project_id, given["security_groups"])
-    nic = {"id": number, "instance_uuid": None, "network_id": row["id"], "position": None}
+    nic = {"id": number, "instance_uuid": None, "network_id": row.id, "position": None}
     if given["mac"] is None:
         insert_vifs(connection, [nic], MAC_PREFIX)
     else:
@@ -73,28 +83,28 @@ def count(connection: sa.Connection, project_id: str) -> int:
     return int(connection.execute(mine).scalar_one())
 
 
-def take_addresses(connection: sa.Connection, row: Record, number: str, wanted: t.Sequence[Record] | None) -> None:
+def take_addresses(
+    connection: sa.Connection, row: Network, number: str, wanted: t.Sequence[JsonMapping] | None
+) -> None:
     """Give the port `number` on the network `row` the addresses `wanted`: at most one of each family."""
     asked = _asked(row, wanted)
     if 4 in asked:
-        found = connection.execute(sa.select(network).where(network.c.id == row["id"])).one()
-        claim_addresses(connection, found, {f"vif:{number}": asked[4]}, int(time.time()), [])
+        claim_addresses(connection, row, {f"vif:{number}": asked[4]}, int(time.time()), [])
     if 6 in asked:
-        found = connection.execute(sa.select(network).where(network.c.id == row["id"])).one()
         mac = connection.execute(sa.select(vif.c.mac).where(vif.c.id == number)).scalar_one()
-        nic = {"id": number, "mac": mac, "ipv6": None, "network": {"id": row["id"]}}
-        made = take_ipv6(connection, {row["id"]: found}, [nic])
+        nic = {"id": number, "mac": mac, "ipv6": None, "network": {"id": row.id}}
+        made = take_ipv6(connection, {row.id: row}, [nic])
         if asked[6] is not None and made[number] != asked[6]:
             raise NovaliteError(
                 f"Invalid input for operation: IPv6 address {asked[6]} can not be directly assigned to a port on "
-                f"subnet {subnet_id(row['uuid'], 6)} as the subnet is configured for automatic addresses."
+                f"subnet {subnet_id(row.uuid, 6)} as the subnet is configured for automatic addresses."
             )
 
 
-def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | None]:
+def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> dict[int, str | None]:
     """IP version -> the address that is asked for, or None for any."""
-    ranges = {4: row["cidr"], 6: row["cidr_v6"]}
-    subnets = {subnet_id(row["uuid"], version): version for version in ranges if ranges[version] is not None}
+    ranges = {version: cidr for version in (4, 6) if (cidr := row.range_of(version)) is not None}
+    subnets = {subnet_id(row.uuid, version): version for version in ranges}
     if wanted is None:
         return dict.fromkeys(subnets.values())
     found: dict[int, str | None] = {}
@@ -108,7 +118,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
             named = subnets.get(wish["subnet_id"].lower())
             if named is None:
                 raise NovaliteError(
-                    f"Invalid input for operation: Failed to create port on network {row['uuid']}, because fixed_ips "
+                    f"Invalid input for operation: Failed to create port on network {row.uuid}, because fixed_ips "
                     f"included invalid subnet {wish['subnet_id']}."
                 )
             if version not in (None, named):
@@ -116,7 +126,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
             version = named
         if version is None:
             raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
-        if ranges[version] is None or (
+        if version not in ranges or (
             address is not None and netaddr.IPAddress(address) not in netaddr.IPNetwork(ranges[version])
         ):
             raise NovaliteError(
@@ -135,19 +145,19 @@ def _parsed(text: str) -> netaddr.IPAddress:
         raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None
 
 
-def update_port(connection: sa.Connection, project_id: str, row: Record, seen: Record, given: Record) -> None:
+def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, given: JsonMapping) -> None:
     """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`.
 
     Groups and addresses only of a port that no server has: those of the others are their server's. Raises TenantError
     for an address that would go from under a running server.
     """
-    number, now = seen["id"], int(time.time())
+    number, now = seen.id, int(time.time())
     said = {
         key: given[key]
         for key in ("name", "description", "admin_state_up", "device_id", "device_owner")
         if key in given
     }
-    if seen["instance_uuid"] is not None:
+    if seen.instance_uuid is not None:
         for key in ("device_id", "device_owner"):
             said.pop(key, None)
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
@@ -161,16 +171,16 @@ def update_port(connection: sa.Connection, project_id: str, row: Record, seen: R
     if "allowed_address_pairs" in given:
         pairs = checked_pairs(given["allowed_address_pairs"] or []) or None
         connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
-    if "security_groups" in given and seen["instance_uuid"] is None:
+    if "security_groups" in given and seen.instance_uuid is None:
         connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
         _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
     if "fixed_ips" in given:
         _readdress(connection, row, seen, given["fixed_ips"] or [])
 
 
-def _readdress(connection: sa.Connection, row: Record, seen: Record, wanted: t.Sequence[Record]) -> None:
+def _readdress(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> None:
     asked = _asked(row, wanted)
-    before = {4: seen["ip"], 6: seen["ipv6"]}
+    before = {4: seen.ip, 6: seen.ipv6}
     same = all(
         (before[version] is not None) == (version in asked)
         and (version not in asked or asked[version] in (None, before[version]))
@@ -178,39 +188,38 @@ def _readdress(connection: sa.Connection, row: Record, seen: Record, wanted: t.S
     )
     if same:
         return
-    if seen["instance_uuid"] is not None or seen["router_id"] is not None:
+    if seen.instance_uuid is not None or seen.router_id is not None:
         raise TenantError(
             "PortInUse",
-            f"Unable to complete operation on port {seen['id']} for network {row['uuid']}: its addresses stay as they "
+            f"Unable to complete operation on port {seen.id} for network {row.uuid}: its addresses stay as they "
             "are while a device has it.",
         )
     if 4 not in asked or asked[4] not in (None, before[4]):
-        release_addresses(connection, [seen["id"]])
+        release_addresses(connection, [seen.id])
         connection.execute(  # what it had is nothing that it is to get again
             sa.update(fixed_ip)
-            .where(fixed_ip.c.network_id == row["id"], fixed_ip.c.last_owner == f"vif:{seen['id']}")
+            .where(fixed_ip.c.network_id == row.id, fixed_ip.c.last_owner == f"vif:{seen.id}")
             .values(last_owner=None)
         )
     if 6 not in asked:
-        connection.execute(sa.update(vif).where(vif.c.id == seen["id"]).values(ipv6=None))
-    take_addresses(connection, row, seen["id"], wanted)
+        connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
+    take_addresses(connection, row, seen.id, wanted)
 
 
-def delete_port(connection: sa.Connection, seen: Record) -> None:
+def delete_port(connection: sa.Connection, seen: Port) -> None:
     """Remove a port that no server and no router has, with its address. Raises TenantError."""
-    if seen["router_id"] is not None:
+    if seen.router_id is not None:
         raise TenantError(
             "ServicePortInUse",
-            f"Port {seen['id']} cannot be deleted directly via the port API: has device owner "
-            "network:router_interface.",
+            f"Port {seen.id} cannot be deleted directly via the port API: has device owner network:router_interface.",
         )
-    if seen["instance_uuid"] is not None:
+    if seen.instance_uuid is not None:
         raise TenantError(
             "PortInUse",
-            f"Unable to complete operation on port {seen['id']}: the server {seen['instance_uuid']} has it; detach the "
+            f"Unable to complete operation on port {seen.id}: the server {seen.instance_uuid} has it; detach the "
             "interface from the server first.",
         )
-    drop(connection, [seen["id"]])
+    drop(connection, [seen.id])
 
 
 def drop(connection: sa.Connection, numbers: t.Collection[str]) -> None:
@@ -221,15 +230,14 @@ def drop(connection: sa.Connection, numbers: t.Collection[str]) -> None:
     connection.execute(sa.delete(vif).where(vif.c.id.in_(list(numbers))))
 
 
-def attachable(connection: sa.Connection, project_id: str, number: str) -> t.Any:
-    """The interface `number` with its network's columns, if a server may have it.
+def attachable(connection: sa.Connection, project_id: str, number: str) -> Attachable:
+    """The network of the interface `number`, if a server may have that.
 
     Raises NotFoundError for one that is not the project's, TenantError for one that somebody has, NovaliteError for one
     that is down, or on a network without an IPv4 subnet.
     """
     found = connection.execute(
         sa.select(
-            vif.c.id,
             vif.c.network_id,
             vif.c.instance_uuid,
             port.c.admin_state_up,
@@ -256,7 +264,7 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> t.Any
         raise NovaliteError(f"Port {number} is administratively down: set admin_state_up first.")
     if found.cidr is None:
         raise NovaliteError(f"Network {found.uuid} requires a subnet in order to boot instances on.")
-    return found
+    return Attachable(found.network_id, found.name, found.cidr)
 
 
 def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[int]:
@@ -266,11 +274,11 @@ def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[
     return list(connection.execute(query).scalars())
 
 
-def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
+def checked_pairs(listed: t.Sequence[Pair]) -> list[Pair]:
     """Allowed address pairs as the ledger keeps them. Raises NovaliteError."""
     if len(listed) > MAX_PAIRS:
         raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
-    found: list[dict[str, t.Any]] = []
+    found: list[Pair] = []
     for asked_pair in listed:
         try:
             parsed = texts.parse_network(asked_pair["ip_address"])
@@ -279,9 +287,9 @@ def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
             cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
-        pair = {
+        pair: Pair = {
             "ip_address": cidr if "/" in asked_pair["ip_address"] else asked_pair["ip_address"],
-            "mac_address": None if asked_pair.get("mac_address") is None else checked_mac(asked_pair["mac_address"]),
+            "mac_address": None if (mac := asked_pair.get("mac_address")) is None else checked_mac(mac),
         }
         if pair in found:
             raise NovaliteError(f"Request contains duplicate address pair: {pair['ip_address']}")
@@ -297,12 +305,11 @@ def checked_mac(text: str) -> str:
     return mac
 
 
-def _insert_with(connection: sa.Connection, nic: Record, text: str, row: Record) -> None:
+def _insert_with(connection: sa.Connection, nic: JsonMapping, text: str, row: Network) -> None:
     mac = checked_mac(text)
     if connection.execute(sa.select(vif.c.id).where(vif.c.mac == mac)).first() is not None:
         raise TenantError(
-            "MacAddressInUse",
-            f"Unable to complete operation for network {row['uuid']}. The mac address {mac} is in use.",
+            "MacAddressInUse", f"Unable to complete operation for network {row.uuid}. The mac address {mac} is in use."
         )
     connection.execute(sa.insert(vif).values(mac=mac, **nic))
 

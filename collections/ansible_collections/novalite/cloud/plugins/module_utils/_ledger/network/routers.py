@@ -8,6 +8,7 @@ A network is let out (network.snat) while a router that is up has an interface o
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 import uuid
@@ -15,28 +16,53 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.network_records import pool_network_id, subnet_id
+from ..queries.network_records import Network, pool_network_id, subnet_id
 from .ports import drop
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
 
 INTERFACE = "network:router_interface"
 
-Record = t.Mapping[str, t.Any]
+
+@dataclasses.dataclass(frozen=True)
+class Router:
+    """A router of a project. Times are in seconds since the epoch."""
+
+    id: str
+    project_id: str
+    name: str
+    description: str
+    admin_state_up: bool
+    external_pool: str | None  # the floating pool that it leads to; None: nowhere
+    enable_snat: bool
+    created_at: int
+    updated_at: int
 
 
-def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[dict[str, t.Any]]:
+@dataclasses.dataclass(frozen=True)
+class RouterInterface:
+    """A router's interface in a subnet."""
+
+    vif_id: str
+    router_id: str
+    network_id: int
+    version: int  # of IP
+    network_uuid: str
+
+
+def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Router]:
     """The project's routers (None: all projects'), or the one with this UUID."""
     mine = sa.true() if project_id is None else router.c.project_id == project_id
     query = sa.select(router).where(mine if number is None else sa.and_(mine, router.c.id == number))
-    return [dict(row) for row in connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings()]
+    return [Router(**row) for row in connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings()]
 
 
-def create_router(connection: sa.Connection, project_id: str, given: Record) -> str:
+def create_router(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
     """Make a router; `given` as for update_router. Returns its UUID."""
     lock_project(connection, project_id)
     number, now = str(uuid.uuid4()), int(time.time())
@@ -49,51 +75,49 @@ def create_router(connection: sa.Connection, project_id: str, given: Record) -> 
     return number
 
 
-def update_router(connection: sa.Connection, row: Record, given: Record) -> list[str]:
+def update_router(connection: sa.Connection, row: Router, given: JsonMapping) -> list[str]:
     """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None), "enable_snat".
 
     Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
     """
     values = _values(connection, given)
-    connection.execute(sa.update(router).where(router.c.id == row["id"]).values(updated_at=int(time.time()), **values))
-    return settle(connection, _networks_of(connection, row["id"]))
+    connection.execute(sa.update(router).where(router.c.id == row.id).values(updated_at=int(time.time()), **values))
+    return settle(connection, _networks_of(connection, row.id))
 
 
-def delete_router(connection: sa.Connection, row: Record) -> None:
+def delete_router(connection: sa.Connection, row: Router) -> None:
     """Raises TenantError while it has interfaces."""
-    if _networks_of(connection, row["id"]):
-        raise TenantError("RouterInUse", f"Router {row['id']} still has ports")
-    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row["id"]))
-    connection.execute(sa.delete(router).where(router.c.id == row["id"]))
+    if _networks_of(connection, row.id):
+        raise TenantError("RouterInUse", f"Router {row.id} still has ports")
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.id))
+    connection.execute(sa.delete(router).where(router.c.id == row.id))
 
 
 def add_interface(
-    connection: sa.Connection, row: Record, of_network: Record, version: int, port_id: str | None
+    connection: sa.Connection, row: Router, of_network: Network, version: int, gateway: str | None, port_id: str | None
 ) -> tuple[str, list[str]]:
-    """Let the router have an interface in a subnet: one that is made for it at the gateway's address, or a port.
+    """Let the router have an interface in a subnet: one that is made for it at the `gateway`'s address, or a port.
 
     Returns its UUID, and the hosts that are to be told. Raises NovaliteError for a subnet without a gateway, and for
     one that a router has.
     """
-    lock_project(connection, row["project_id"])
-    number = subnet_id(of_network["uuid"], version)
-    mine = sa.and_(router_interface.c.network_id == of_network["id"], router_interface.c.version == version)
+    lock_project(connection, row.project_id)
+    number = subnet_id(of_network.uuid, version)
+    mine = sa.and_(router_interface.c.network_id == of_network.id, router_interface.c.version == version)
     if connection.execute(sa.select(router_interface.c.vif_id).where(mine)).first() is not None:
         raise NovaliteError(f"Bad router request: Router already has a port on subnet {number}.")
     if port_id is None:
-        if of_network["router_gateway"] is None:
+        if gateway is None:
             raise NovaliteError(f"Bad router request: Subnet for router interface must have a gateway IP ({number}).")
         port_id = str(uuid.uuid4())
-        insert_vifs(
-            connection, [{"id": port_id, "instance_uuid": None, "network_id": of_network["id"], "position": None}]
-        )
+        insert_vifs(connection, [{"id": port_id, "instance_uuid": None, "network_id": of_network.id, "position": None}])
         now = int(time.time())
         connection.execute(
             sa.insert(port).values(
                 vif_id=port_id,
-                project_id=row["project_id"],
+                project_id=row.project_id,
                 kept=False,
-                device_id=row["id"],
+                device_id=row.id,
                 device_owner=INTERFACE,
                 created_at=now,
                 updated_at=now,
@@ -101,25 +125,23 @@ def add_interface(
         )
     else:
         connection.execute(
-            sa.update(port).where(port.c.vif_id == port_id).values(device_id=row["id"], device_owner=INTERFACE)
+            sa.update(port).where(port.c.vif_id == port_id).values(device_id=row.id, device_owner=INTERFACE)
         )
     connection.execute(
-        sa.insert(router_interface).values(
-            vif_id=port_id, router_id=row["id"], network_id=of_network["id"], version=version
-        )
+        sa.insert(router_interface).values(vif_id=port_id, router_id=row.id, network_id=of_network.id, version=version)
     )
-    return port_id, settle(connection, [of_network["id"]])
+    return port_id, settle(connection, [of_network.id])
 
 
-def interfaces(connection: sa.Connection, router_id: str) -> list[dict[str, t.Any]]:
-    """The router's interfaces, each with its network's UUID."""
+def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterface]:
+    """The router's interfaces."""
     found = connection.execute(
         sa.select(router_interface, network.c.uuid.label("network_uuid"))
         .join(network, network.c.id == router_interface.c.network_id)
         .where(router_interface.c.router_id == router_id)
         .order_by(router_interface.c.network_id, router_interface.c.version)
     ).mappings()
-    return [dict(interface) for interface in found]
+    return [RouterInterface(**interface) for interface in found]
 
 
 def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:
@@ -159,17 +181,17 @@ def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[st
         .exists()
     )
     changed: list[int] = []
-    for wanted in (True, False):
+    for snat in (True, False):
         changed += (
             connection.execute(
                 sa.update(network)
                 .where(
                     network.c.id.in_(sorted(network_ids)),
                     network.c.tenant.is_(True),
-                    network.c.snat.is_(not wanted),
-                    leads_out if wanted else ~leads_out,
+                    network.c.snat.is_(not snat),
+                    leads_out if snat else ~leads_out,
                 )
-                .values(snat=wanted)
+                .values(snat=snat)
                 .returning(network.c.id)
             )
             .scalars()
@@ -189,7 +211,7 @@ def _networks_of(connection: sa.Connection, router_id: str) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _values(connection: sa.Connection, given: Record) -> dict[str, t.Any]:
+def _values(connection: sa.Connection, given: JsonMapping) -> JsonObject:
     values = {key: given[key] for key in ("name", "description", "admin_state_up", "enable_snat") if key in given}
     if "pool" in given:
         values["external_pool"] = None if given["pool"] is None else _pool(connection, given["pool"])

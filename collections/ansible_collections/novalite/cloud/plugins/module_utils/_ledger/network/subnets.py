@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 
@@ -13,21 +14,20 @@ import sqlalchemy as sa
 
 from ..._addressing import texts
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db.tables import fixed_ip, network, vif
 from ..db.tables_networking import resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
-from ..queries.network_records import subnet_id
+from ..queries.network_records import Network, subnet_id
 from . import networks
 from .networks import check_handed_out_once
 from .pool_claims import pool_lock
-from .tenant_networks import TenantError, check_no_port
+from .tenant_networks import Subnet, TenantError, check_no_port
 
 OTHER = {4: 6, 6: 4}  # versions of IP
 MAX_ROUTES = 20  # Neutron's max_subnet_host_routes
 MAX_SERVERS = 5  # Neutron's max_dns_nameservers
-
-Record = t.Mapping[str, t.Any]
 
 
 class Wanted(t.NamedTuple):
@@ -43,7 +43,7 @@ class Wanted(t.NamedTuple):
     description: str
 
 
-def create_subnet(connection: sa.Connection, row: Record, given: Record) -> str:
+def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -> str:
     """Give the network `row` a subnet; returns its UUID.
 
     `given` has "version", "cidr" and, where they were said, "gateway" (None: none), "pools", "dns", "routes",
@@ -52,16 +52,16 @@ def create_subnet(connection: sa.Connection, row: Record, given: Record) -> str:
     """
     pool_lock(connection)
     version = given["version"]
-    if row["cidr" if version == 4 else "cidr_v6"] is not None:
-        raise NovaliteError(f"network {row['uuid']} has a subnet of IPv{version} already: it carries one of each kind")
+    if row.range_of(version) is not None:
+        raise NovaliteError(f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind")
     wanted = _checked(given, None)
     column = "cidr" if version == 4 else "cidr_v6"
-    after = {**row, column: str(wanted.cidr)}
-    networks.check_others(connection, after, row["id"], row["name"])
+    after = {**dataclasses.asdict(row), column: str(wanted.cidr)}
+    networks.check_others(connection, after, row.id, row.name)
     now = int(time.time())
     connection.execute(
         sa.insert(subnet).values(
-            network_id=row["id"],
+            network_id=row.id,
             version=version,
             ra_mode="slaac" if version == 6 else None,
             address_mode="slaac" if version == 6 else None,
@@ -71,72 +71,73 @@ def create_subnet(connection: sa.Connection, row: Record, given: Record) -> str:
         )
     )
     values = {column: str(wanted.cidr), **_told(row, version, wanted)}
-    connection.execute(sa.update(network).where(network.c.id == row["id"]).values(updated_at=now, **values))
+    connection.execute(sa.update(network).where(network.c.id == row.id).values(updated_at=now, **values))
     if version == 4:
-        networks.fill_pool(connection, row["id"], _pool(wanted))
+        networks.fill_pool(connection, row.id, _pool(wanted))
         check_handed_out_once(connection)
-    count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row["owner"])
-    check_quota(connection, row["owner"], "subnets", connection.execute(count).scalar_one())
-    return subnet_id(row["uuid"], version)
+    count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
+    check_quota(connection, row.owner, "subnets", connection.execute(count).scalar_one())
+    return subnet_id(row.uuid, version)
 
 
-def update_subnet(connection: sa.Connection, row: Record, before: Record, given: Record) -> None:
+def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given: JsonMapping) -> None:
     """Change what is `given` of the subnet `before` (a row of the table) of the network `row`.
 
     Raises NovaliteError, and TenantError for an address that is in use and would go.
     """
     pool_lock(connection)
-    version = before["version"]
-    cidr = row["cidr" if version == 4 else "cidr_v6"]
+    version = before.version
+    cidr = row.range_of(version)
     known = {
         "version": version,
         "cidr": cidr,
-        "gateway": before["gateway"],
-        "pools": before["pools"],
-        "dns": texts.of_version(row["dns"], version),
-        "routes": row["routes"] if version == 4 else [],
-        **{key: before[key] for key in ("enable_dhcp", "name", "description")},
+        "gateway": before.gateway,
+        "pools": before.pools,
+        "dns": texts.of_version(row.dns, version),
+        "routes": row.routes if version == 4 else [],
+        "enable_dhcp": before.enable_dhcp,
+        "name": before.name,
+        "description": before.description,
     }
     wanted = _checked({**known, **given}, before)
-    if version == 4 and (wanted.gateway, wanted.pools) != (before["gateway"], list(map(tuple, before["pools"]))):
-        if wanted.gateway != before["gateway"] and _routed(connection, row["id"], version):
+    if version == 4 and (wanted.gateway, wanted.pools) != (before.gateway, list(map(tuple, before.pools))):
+        if wanted.gateway != before.gateway and _routed(connection, row.id, version):
             raise TenantError(
-                "GatewayIpInUse",
-                f"Current gateway ip {before['gateway']} already in use by a router. Unable to update.",
+                "GatewayIpInUse", f"Current gateway ip {before.gateway} already in use by a router. Unable to update."
             )
-        networks.reserve(connection, row["id"], row["name"], _pool(wanted))
+        networks.reserve(connection, row.id, row.name, _pool(wanted))
     now = int(time.time())
-    mine = sa.and_(subnet.c.network_id == row["id"], subnet.c.version == version)
+    mine = sa.and_(subnet.c.network_id == row.id, subnet.c.version == version)
     connection.execute(sa.update(subnet).where(mine).values(updated_at=now, **_kept(wanted)))
-    connection.execute(sa.update(network).where(network.c.id == row["id"]).values(**_told(row, version, wanted)))
+    connection.execute(sa.update(network).where(network.c.id == row.id).values(**_told(row, version, wanted)))
 
 
-def delete_subnet(connection: sa.Connection, row: Record, version: int) -> None:
+def delete_subnet(connection: sa.Connection, row: Network, version: int) -> None:
     """Take its subnet of this family from the network `row`. Raises TenantError while an address of it is in use.
 
     As in Neutron, addresses that follow from the subnet do not hold it where nobody has them: those of IPv6 that ports
     without a server would have.
     """
     pool_lock(connection)
-    number = subnet_id(row["uuid"], version)
+    number = subnet_id(row.uuid, version)
     if version == 6:
         routed = sa.select(router_interface.c.vif_id).where(router_interface.c.vif_id == vif.c.id).exists()
-        idle = sa.and_(vif.c.network_id == row["id"], vif.c.instance_uuid.is_(None), sa.not_(routed))
+        idle = sa.and_(vif.c.network_id == row.id, vif.c.instance_uuid.is_(None), sa.not_(routed))
         connection.execute(sa.update(vif).where(idle).values(ipv6=None))
     check_no_port(connection, row, number, version)
-    mine = sa.and_(subnet.c.network_id == row["id"], subnet.c.version == version)
+    mine = sa.and_(subnet.c.network_id == row.id, subnet.c.version == version)
     connection.execute(sa.delete(subnet).where(mine))
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
-    values: dict[str, t.Any] = {"dns": texts.of_version(row["dns"], OTHER[version])}
+    values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
     if version == 4:
-        connection.execute(sa.delete(fixed_ip).where(fixed_ip.c.network_id == row["id"]))
+        connection.execute(sa.delete(fixed_ip).where(fixed_ip.c.network_id == row.id))
         values |= {"cidr": None, "routes": []}
     else:
         values["cidr_v6"] = None
-    connection.execute(sa.update(network).where(network.c.id == row["id"]).values(**values))
+    connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
 
 
-def _checked(given: Record, before: Record | None) -> Wanted:
+def _checked(given: JsonMapping, before: Subnet | None) -> Wanted:
     version = given["version"]
     what = "subnet"
     cidr = pools.parse_cidr(what, given["cidr"]) if version == 4 else pools.parse_cidr_v6(what, given["cidr"])
@@ -214,7 +215,7 @@ def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) ->
     return found
 
 
-def _kept(wanted: Wanted) -> dict[str, t.Any]:
+def _kept(wanted: Wanted) -> JsonObject:
     return {
         "name": wanted.name,
         "description": wanted.description,
@@ -224,16 +225,16 @@ def _kept(wanted: Wanted) -> dict[str, t.Any]:
     }
 
 
-def _told(row: Record, version: int, wanted: Wanted) -> dict[str, t.Any]:
+def _told(row: Network, version: int, wanted: Wanted) -> JsonObject:
     """What hosts are told of it, in columns of the network."""
-    others = texts.of_version(row["dns"], OTHER[version])
-    values: dict[str, t.Any] = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
+    others = texts.of_version(row.dns, OTHER[version])
+    values: JsonObject = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
     if version == 4:
         values |= {"dhcp": wanted.enable_dhcp, "routes": wanted.routes}
     return values
 
 
-def _pool(wanted: Wanted) -> dict[str, t.Any]:
+def _pool(wanted: Wanted) -> JsonObject:
     """The record that a pool is filled by: what is in no allocation pool is reserved."""
     hosts = netaddr.IPSet(netaddr.IPRange(wanted.cidr[1], wanted.cidr[-2]))
     kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in wanted.pools)

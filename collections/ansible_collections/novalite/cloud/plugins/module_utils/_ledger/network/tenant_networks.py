@@ -9,6 +9,7 @@ bounds a project may use any addresses, where its networks are isolated: on each
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 import uuid
@@ -16,11 +17,14 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db.tables import fixed_ip, instance, network, vif
+from ..db.tables_addresses import HELD
 from ..db.tables_networking import resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
+from ..queries.network_records import Network
 from . import networks
 from .pool_claims import pool_lock
 
@@ -34,6 +38,23 @@ class TenantError(ConflictError):
     def __init__(self, neutron_type: str, message: str) -> None:
         super().__init__(message)
         self.neutron_type = neutron_type
+
+
+@dataclasses.dataclass(frozen=True)
+class Subnet:
+    """What a project said of a subnet of its network. Times are in seconds since the epoch."""
+
+    network_id: int
+    version: int  # of IP
+    name: str
+    description: str
+    gateway: str | None
+    pools: list[list[str]]  # first and last address of each
+    enable_dhcp: bool
+    ra_mode: str | None
+    address_mode: str | None
+    created_at: int
+    updated_at: int
 
 
 class Carrier(t.NamedTuple):
@@ -53,7 +74,7 @@ def carrier(text: str) -> Carrier:
     return Carrier(manager, interface or None)
 
 
-def create_network(connection: sa.Connection, project_id: str, wanted: t.Mapping[str, t.Any], how: Carrier) -> str:
+def create_network(connection: sa.Connection, project_id: str, wanted: JsonMapping, how: Carrier) -> str:
     """Record a network without addresses for the project; returns its UUID.
 
     `wanted` has "name" (any text), "description", "mtu" (or None). Raises QuotaError, and NovaliteError when there is
@@ -62,7 +83,7 @@ def create_network(connection: sa.Connection, project_id: str, wanted: t.Mapping
     lock_project(connection, project_id)
     pool_lock(connection)
     number, now = str(uuid.uuid4()), int(time.time())
-    record: dict[str, t.Any] = {
+    record: JsonObject = {
         **networks.DEFAULTS,
         "manager": how.manager,
         "bridge_interface": how.interface,
@@ -90,44 +111,40 @@ def create_network(connection: sa.Connection, project_id: str, wanted: t.Mapping
     return number
 
 
-def update_network(connection: sa.Connection, row: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> None:
+def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> None:
     """Write "name" or "description" of the network `row`."""
     changed = {"description": values["description"]} if "description" in values else {}
     if "name" in values:
         changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
     if changed:
-        touched = sa.update(network).where(network.c.id == row["id"])
+        touched = sa.update(network).where(network.c.id == row.id)
         connection.execute(touched.values(updated_at=int(time.time()), **changed))
 
 
-def delete_network(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> None:
+def delete_network(connection: sa.Connection, row: Network) -> None:
     """Remove the network `row` with its subnets. Raises TenantError while a port is on it."""
     pool_lock(connection)
     used = connection.execute(
         sa.select(vif.c.id)
         .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
-        .where(vif.c.network_id == row["id"], sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0))
+        .where(vif.c.network_id == row.id, sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0))
         .limit(1)
     ).scalar()
     if used is not None:
         raise TenantError(
             "NetworkInUse",
-            f"Unable to complete operation on network {row['uuid']}. There are one or more ports still in use on the "
+            f"Unable to complete operation on network {row.uuid}. There are one or more ports still in use on the "
             f"network, id for these ports is: {used}.",
         )
-    _remove_tags(connection, row["uuid"])
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.uuid))
     # interfaces of deleted instances; subnets and the pool go with the network
-    connection.execute(sa.delete(vif).where(vif.c.network_id == row["id"]))
-    connection.execute(sa.delete(network).where(network.c.id == row["id"]))
+    connection.execute(sa.delete(vif).where(vif.c.network_id == row.id))
+    connection.execute(sa.delete(network).where(network.c.id == row.id))
 
 
-def check_no_port(connection: sa.Connection, row: t.Mapping[str, t.Any], subnet_id: str, version: int) -> None:
+def check_no_port(connection: sa.Connection, row: Network, subnet_id: str, version: int) -> None:
     """Raise TenantError while an interface on the network `row` has an address of this family."""
-    address = (
-        sa.select(fixed_ip.c.ip)
-        .where(fixed_ip.c.network_id == row["id"], fixed_ip.c.owner == "vif:" + vif.c.id)
-        .exists()
-    )
+    address = sa.select(fixed_ip.c.ip).where(fixed_ip.c.network_id == row.id, HELD).exists()
     routed = (
         sa.select(router_interface.c.vif_id)
         .where(router_interface.c.vif_id == vif.c.id, router_interface.c.version == version)
@@ -139,7 +156,7 @@ def check_no_port(connection: sa.Connection, row: t.Mapping[str, t.Any], subnet_
         sa.select(vif.c.id)
         .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(
-            vif.c.network_id == row["id"],
+            vif.c.network_id == row.id,
             sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0),
             sa.or_(has, routed),
         )
@@ -161,11 +178,7 @@ def _handle(connection: sa.Connection, project_id: str, name: str, number: str) 
     return f"{name[: HANDLE_LENGTH - 9]}-{number[:8]}" if name else f"network-{number[:8]}"
 
 
-def _remove_tags(connection: sa.Connection, number: str) -> None:
-    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
-
-
-def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], dict[str, t.Any]]:
+def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], Subnet]:
     """(network, IP version) -> what a project said of the subnet."""
     rows = connection.execute(sa.select(subnet).where(subnet.c.network_id.in_(sorted(ids)))).mappings()
-    return {(row["network_id"], row["version"]): dict(row) for row in rows}
+    return {(row["network_id"], row["version"]): Subnet(**row) for row in rows}

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ..._addressing.macs import MAC_PREFIX, new_mac
 from ..._errors import ConflictError
+from ..._json import JsonObject
 from ..db.tables import vif
 
 MAC_ATTEMPTS = 5
@@ -22,7 +21,7 @@ _INSERT_VIF = {
 }
 
 
-def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
+def insert_vifs(connection: sa.Connection, nics: list[JsonObject], mac_prefix: str = MAC_PREFIX) -> None:
     """Insert these interfaces, each with a MAC that no other interface has.
 
     The constraint decides; MACs are random, so that a collision costs another try, and no sequence tells a tenant

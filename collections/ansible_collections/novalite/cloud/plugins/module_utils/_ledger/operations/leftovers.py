@@ -19,6 +19,7 @@ from ..._plan.networks import bridge, routed, router
 from ..compute import moves
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_addresses import OF_HOST
 from ..db.tables_moves import migration
 from ..network.addresses import release_host_address
 
@@ -169,7 +170,7 @@ def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str
     query = (
         sa.select(network.c.id, network.c.name)
         .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
-        .where(fixed_ip.c.owner == f"dhcp:{host}", network.c.id.not_in(served))
+        .where(fixed_ip.c.owner == OF_HOST + host, network.c.id.not_in(served))
         .order_by(network.c.id)
     )
     return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -17,7 +17,7 @@ from ..._rules.records import Changes, checked_names, given
 from ..db import tables
 from ..db.engine import inserted_id
 from ..identity.quotas import check_quota
-from ..network.networks import DEFAULTS, Network, check_handed_out_once, check_others, fill_pool, numbered, reserve
+from ..network.networks import DEFAULTS, Record, check_handed_out_once, check_others, fill_pool, numbered, reserve
 from ..network.pool_claims import pool_lock
 from ..queries.lookups import project_by_name
 
@@ -96,7 +96,7 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
 
 def _networks(
     connection: sa.Connection, owner: str, names: t.Sequence[str]
-) -> tuple[dict[str, int], dict[str, Network]]:
+) -> tuple[dict[str, int], dict[str, Record]]:
     table, pool = tables.network, tables.fixed_ip
     rows = connection.execute(sa.select(table).where(table.c.owner == owner, table.c.name.in_(names))).mappings().all()
     ids: dict[str, int] = {row["name"]: row["id"] for row in rows}
@@ -110,11 +110,11 @@ def _networks(
     }
 
 
-def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Network | None) -> Network:
+def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Record | None) -> Record:
     what = f"network {item['name']!r}"
     if (before is None or before["cidr"] is None) and item["cidr"] is None:
         raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")
-    after: Network = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
+    after: Record = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
     after.update({key: text or None for key, text in given(item, NULLABLE).items()})
     after.update(pools.manager_defaults(pools.manager_of(item, before), item, before))
     cidr = pools.parse_cidr(what, after["cidr"])
@@ -164,7 +164,7 @@ def _user(connection: sa.Connection, network_id: int) -> str | None:
 
 
 def _check_unused_where_fixed(
-    connection: sa.Connection, network_id: int, name: str, before: Network, after: Network
+    connection: sa.Connection, network_id: int, name: str, before: Record, after: Record
 ) -> None:
     changed = [key for key in FIXED_WHEN_USED if before[key] != after[key]]
     user = _user(connection, network_id) if changed else None

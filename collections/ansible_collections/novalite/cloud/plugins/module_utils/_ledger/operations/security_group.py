@@ -100,7 +100,7 @@ def _replace_rules(
     ids = {row["name"]: row["id"] for row in security_groups_by_name(connection, [name, *sources], project_id)}
     table = tables.security_group_rule
     rows = connection.execute(rules_query().where(table.c.group_id == ids[name])).mappings()
-    there = {identity(row): row["id"] for row in rows}
+    there = {identity({**row}): row["id"] for row in rows}
     gone = [there[key] for key in there if key not in wanted]
     if gone:
         connection.execute(sa.delete(table).where(table.c.id.in_(gone)))

@@ -117,7 +117,7 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
         named = {one.name for one in site.of("volume")} | {item.name for item in items if item.kind == "volume"}
         waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
-        begun = [one["id"] for one in waiting]
+        begun = [one.id for one in waiting]
     return {**_result(site, params, items, servers, changed_groups, removals), "volumes": begun}
 
 

@@ -5,35 +5,34 @@
 
 from __future__ import annotations
 
-import typing as t
+import dataclasses
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, checked_names, given
 from ..catalog import volume_types
 from ..queries import lookups
 from ..queries.volume_views import Volume, volumes_by
 from ..volumes import volume_plans, volume_sources, volumes
 
-Params = t.Mapping[str, t.Any]
-
 _SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "readonly")
 
 
-def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def volume(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `volume`: see the module's documentation. `begun` is what the hosts have still to do."""
     owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)["id"]
-    types = [_type(connection, one) for one in params.get("types") or []]
+    types = [_type(connection, item) for item in params.get("types") or []]
     items = params.get("volumes")
     if items is None:
         return {
-            **Changes().result("volumes", volumes_by(connection, project_id=owner)),
+            **Changes().result("volumes", map(dataclasses.asdict, volumes_by(connection, project_id=owner))),
             "begun": [],
             "changed": any(types),
         }
     names = checked_names("volume", items)
-    there = {record["name"]: record for record in volumes_by(connection, names=names, project_id=owner)}
+    there = {record.name: record for record in volumes_by(connection, names=names, project_id=owner)}
     changes = Changes()
     begun = []
     for item, name in zip(items, names):
@@ -47,14 +46,14 @@ def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         else:
             after = _changed(connection, before, item)
         changes.note(name, _shown(before), None if params.get("state") == "absent" else _shown(after))
-        if after is not None and after["status"] in volume_plans.VOLUME_WORK:
-            begun.append(after["id"])
-    result = changes.result("volumes", volumes_by(connection, names=names, project_id=owner))
+        if after is not None and after.status in volume_plans.VOLUME_WORK:
+            begun.append(after.id)
+    result = changes.result("volumes", map(dataclasses.asdict, volumes_by(connection, names=names, project_id=owner)))
     result["changed"] = result["changed"] or any(types)
     return {**result, "begun": begun}
 
 
-def _type(connection: sa.Connection, item: Params) -> bool:
+def _type(connection: sa.Connection, item: JsonMapping) -> bool:
     """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
     found = volume_types.types_by(connection, names=[item["name"]])
     if not found:
@@ -63,51 +62,51 @@ def _type(connection: sa.Connection, item: Params) -> bool:
     there = found[0]
     backend = item.get("backend") or "file"
     wanted = volume_types.checked_options(item["name"], backend, item.get("options") or {})
-    if (there["backend"], there["options"]) != (backend, wanted):
+    if (there.backend, there.options) != (backend, wanted):
         raise ConflictError(
-            f"volume type {item['name']!r} is on {there['backend']} with {there['options']}: make another type"
+            f"volume type {item['name']!r} is on {there.backend} with {there.options}: make another type"
         )
     return False
 
 
-def _creation(connection: sa.Connection, owner: str, item: Params, name: str) -> dict[str, t.Any]:
+def _creation(connection: sa.Connection, owner: str, item: JsonMapping, name: str) -> JsonObject:
     params = {**item, "handle": name, "size_gb": item.get("size")}
     if item.get("image"):
         params["image"] = lookups.image_by_name(connection, item["image"], owner)
     if item.get("snapshot"):
-        params["snapshot_id"] = volume_sources.snapshot_named(connection, owner, item["snapshot"])["id"]
+        params["snapshot_id"] = volume_sources.snapshot_named(connection, owner, item["snapshot"]).id
     if item.get("source_volume"):
-        params["source_volume_id"] = volume_sources.volume_named(connection, owner, item["source_volume"])["id"]
+        params["source_volume_id"] = volume_sources.volume_named(connection, owner, item["source_volume"]).id
     return {**params, "name": None, "private_types": True}  # whoever runs playbooks may name any
 
 
-def _changed(connection: sa.Connection, before: Volume, item: Params) -> Volume:
+def _changed(connection: sa.Connection, before: Volume, item: JsonMapping) -> Volume:
     """What the user said and is otherwise, is changed; a volume is never made smaller, nor moved."""
     name = item["name"]
-    for key, what in (("type", "type"), ("host", "host")):
-        if item.get(key) is not None and item[key] != before[what]:
-            raise ConflictError(f"volume {name!r} has the {what} {before[what]}, not {item[key]}: make another one")
+    for key, there in (("type", before.type), ("host", before.host)):
+        if item.get(key) not in (None, there):
+            raise ConflictError(f"volume {name!r} has the {key} {there}, not {item[key]}: make another one")
     size = item.get("size")
-    if size is not None and size < before["size_gb"]:
-        raise NovaliteError(f"volume {name!r} has {before['size_gb']} GiB: a volume cannot be made smaller ({size})")
+    if size is not None and size < before.size_gb:
+        raise NovaliteError(f"volume {name!r} has {before.size_gb} GiB: a volume cannot be made smaller ({size})")
     said = given(item, ("description", "metadata", "bootable", "readonly"))
-    wanted = {key: value for key, value in said.items() if before[key] != value}
-    after = volumes.update_volume(connection, before["id"], wanted) if wanted else before
-    if size is not None and size > (before["new_size_gb"] or before["size_gb"]):
-        after = volumes.begin_extend(connection, before["id"], size)
+    wanted = {key: value for key, value in said.items() if getattr(before, key) != value}
+    after = volumes.update_volume(connection, before.id, wanted) if wanted else before
+    if size is not None and size > (before.new_size_gb or before.size_gb):
+        after = volumes.begin_extend(connection, before.id, size)
     return after
 
 
 def _absent(connection: sa.Connection, before: Volume | None) -> Volume | None:
     if before is None:
         return None
-    if before["status"] == "deleting":  # a run that was cut off: it goes on
+    if before.status == "deleting":  # a run that was cut off: it goes on
         return before
-    return volumes.begin_delete(connection, before["id"])
+    return volumes.begin_delete(connection, before.id)
 
 
-def _shown(one: Volume | None) -> dict[str, t.Any] | None:
+def _shown(one: Volume | None) -> JsonObject | None:
     if one is None:
         return None
-    shown = {key: one[key] for key in _SHOWN}
-    return {"size": one["new_size_gb"] or one["size_gb"], **shown}
+    shown = {key: getattr(one, key) for key in _SHOWN}
+    return {"size": one.new_size_gb or one.size_gb, **shown}

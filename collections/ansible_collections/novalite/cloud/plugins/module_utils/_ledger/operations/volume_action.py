@@ -88,33 +88,33 @@ def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
     """The id of the attachment that is under way; None where the server has the volume."""
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item.get("server") or "")
-    for there in one["attachments"]:
-        if there["instance_uuid"] != server:
+    for there in one.attachments:
+        if there.instance_uuid != server:
             continue
-        if one["status"] == "attaching" and takeover:
-            return str(there["id"])
-        if one["status"] in ("in-use", "extending"):
+        if one.status == "attaching" and takeover:
+            return str(there.id)
+        if one.status in ("in-use", "extending"):
             return None
     found = volume_attachments.begin_attach(
         connection,
-        one["id"],
+        one.id,
         server,
         device=item.get("device"),
         readonly=bool(item.get("readonly")),
         delete_on_termination=bool(item.get("delete_on_termination")),
     )
-    return str(found["id"])
+    return str(found.id)
 
 
 def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item["server"]) if item.get("server") else None
-    theirs = [there for there in one["attachments"] if server in (None, there["instance_uuid"])]
+    theirs = [there for there in one.attachments if server in (None, there.instance_uuid)]
     if not theirs:
         return None
-    if one["status"] == "detaching" and takeover:
-        return str(theirs[0]["id"])
-    return str(volume_attachments.begin_detach(connection, one["id"], server)["id"])
+    if one.status == "detaching" and takeover:
+        return str(theirs[0].id)
+    return str(volume_attachments.begin_detach(connection, one.id, server).id)
 
 
 def _snapshot(
@@ -122,16 +122,16 @@ def _snapshot(
 ) -> str | None:
     there = snapshots_by(connection, names=[item["name"]], project_id=owner)
     if absent:
-        if there and there[0]["status"] != "deleting":
-            volume_snapshots.begin_delete_snapshot(connection, there[0]["id"])
-        return str(there[0]["id"]) if there else None
+        if there and there[0].status != "deleting":
+            volume_snapshots.begin_delete_snapshot(connection, there[0].id)
+        return str(there[0].id) if there else None
     if there:
-        return None if there[0]["status"] == "available" else str(there[0]["id"])
+        return None if there[0].status == "available" else str(there[0].id)
     if not item.get("volume"):
         raise NovaliteError(f"snapshot {item['name']!r} does not exist yet: name the volume that it is to be of")
     of = volume_sources.volume_named(connection, owner, item["volume"])
-    params = {"volume_id": of["id"], "handle": item["name"], "description": item.get("description"), "force": True}
-    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to})["id"])
+    params = {"volume_id": of.id, "handle": item["name"], "description": item.get("description"), "force": True}
+    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to}).id)
 
 
 # --- how it went ----------------------------------------------------------------------------------------------------

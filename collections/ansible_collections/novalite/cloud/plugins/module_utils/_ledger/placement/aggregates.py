@@ -15,7 +15,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._rules.records import Changes, check_text, checked_names
+from ..._json import JsonMapping, JsonObject
+from ..._rules.records import Changes, check_text, checked_names, scalar_text
 from ..db import tables
 from ..db.engine import inserted_id
 from ..queries.lookups import check_compute_hosts
@@ -32,10 +33,10 @@ class Membership(t.NamedTuple):
     metadata: dict[str, str]
 
 
-Record = dict[str, t.Any]  # {"zone", "metadata", "hosts"}
+Record = JsonObject  # {"zone", "metadata", "hosts"}
 
 
-def write_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def write_aggregates(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these aggregates: `aggregates`, `changed` and `diff`, as modules return them.
 
     What is left out stays as it is; what is given replaces what was. Raises NotFoundError for a host that never
@@ -54,7 +55,7 @@ def write_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str,
     return changes.result("aggregates", [{"id": ids[name], "name": name, **now[name]} for name in names])
 
 
-def remove_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+def remove_aggregates(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Remove the aggregates that `items` name. Their hosts stay, in the zone that is left to them."""
     names = checked_names("aggregate", items)
     _ids, there = _aggregates(connection, names)
@@ -151,7 +152,7 @@ def _write(connection: sa.Connection, number: int | None, name: str, values: Rec
         connection.execute(sa.insert(hosts), [{"aggregate_id": number, "host": host} for host in values["hosts"]])
 
 
-def _wanted(item: t.Mapping[str, t.Any], name: str) -> Record:
+def _wanted(item: JsonMapping, name: str) -> Record:
     wanted: Record = {}
     if item["zone"] is not None:
         if ":" in item["zone"]:
@@ -159,18 +160,11 @@ def _wanted(item: t.Mapping[str, t.Any], name: str) -> Record:
         wanted["zone"] = check_text(f"aggregate {name!r}: zone", item["zone"]) or None
     if item["metadata"] is not None:
         wanted["metadata"] = {
-            check_text(f"aggregate {name!r}: metadata key", str(key)): _text(value, key, name)
+            check_text(f"aggregate {name!r}: metadata key", str(key)): scalar_text(
+                f"aggregate {name!r}: metadata {key}", value, METADATA_LENGTH
+            )
             for key, value in item["metadata"].items()
         }
     if item["hosts"] is not None:
         wanted["hosts"] = sorted(set(item["hosts"]))
     return wanted
-
-
-def _text(value: t.Any, key: t.Any, name: str) -> str:
-    # Nova's are strings; YAML turns an unquoted 2 or true into something else
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return check_text(f"aggregate {name!r}: metadata {key}", str(value), METADATA_LENGTH)
-    raise NovaliteError(f"aggregate {name!r}: metadata {key} is {value!r}: give it a string")

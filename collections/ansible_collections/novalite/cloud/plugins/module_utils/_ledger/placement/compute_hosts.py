@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._scheduling.rows import Aggregate, HostState
 from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
@@ -22,7 +23,7 @@ EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is no
 # What the host itself reports and has a column for; everything else it reports goes into `facts`.
 _TOTALS = ("vcpus", "memory_mb", "disk_gb")
 # What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
-_POLICY: dict[str, t.Any] = {
+_POLICY: JsonObject = {
     "enabled": True,
     "disabled_reason": None,
     "zone": "nova",
@@ -45,9 +46,7 @@ STATE_COLUMNS = (
 )
 
 
-def record(
-    connection: sa.Connection, entries: t.Sequence[t.Mapping[str, t.Any]], now: int
-) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+def record(connection: sa.Connection, entries: t.Sequence[JsonMapping], now: int) -> tuple[JsonObject, JsonObject]:
     """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds.
 
     Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones.
@@ -59,8 +58,8 @@ def record(
     # writes, and no two writers wait for each other
     known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
     ours = known_uuids(connection, (domain["uuid"] for entry in entries for domain in entry.get("domains") or ()))
-    before: dict[str, t.Any] = {}
-    after: dict[str, t.Any] = {}
+    before: JsonObject = {}
+    after: JsonObject = {}
     new, seen_ids = [], []
     for entry in entries:
         name = entry["name"]
@@ -160,22 +159,22 @@ def _building(connection: sa.Connection) -> dict[str, int]:
     return {row.host: row.builds for row in found}
 
 
-def _instances(connection: sa.Connection) -> dict[int, dict[str, dict[str, t.Any]]]:
+def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
     """The instances with a claim on each host, by its id: by UUID, whose they are and their group."""
     query = (
         sa.select(allocation.c.compute_host_id, instance.c.uuid, instance.c.project_id, server_group_member.c.group_id)
         .join(instance, instance.c.uuid == allocation.c.instance_uuid)
         .outerjoin(server_group_member, server_group_member.c.instance_uuid == instance.c.uuid)
     )
-    found: dict[int, dict[str, dict[str, t.Any]]] = {}
+    found: dict[int, dict[str, JsonObject]] = {}
     for host_id, uuid, project_id, group_id in connection.execute(query):
         found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
     return found
 
 
-def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
     up = bool(entry.get("up", True))
-    values: dict[str, t.Any] = {"up": up, "down_reason": None if up else entry.get("down_reason") or "is down"}
+    values: JsonObject = {"up": up, "down_reason": None if up else entry.get("down_reason") or "is down"}
     if up or old is None:
         values.update({key: entry.get(key) or 0 for key in _TOTALS})
         values["traits"] = sorted(entry.get("traits") or [])
@@ -183,7 +182,7 @@ def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
     return values
 
 
-def _foreign(entry: t.Mapping[str, t.Any], old: t.Any, ours: t.Container[str]) -> dict[str, int]:
+def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str, int]:
     """What others' guests take; as it was where the host did not say which guests it has."""
     if not entry.get("up", True) or entry.get("domains") is None:
         return {}
@@ -191,14 +190,14 @@ def _foreign(entry: t.Mapping[str, t.Any], old: t.Any, ours: t.Container[str]) -
     return usage(entry["domains"], ours, count)._asdict()
 
 
-def _decided(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+def _decided(entry: JsonMapping, old: t.Any) -> JsonObject:
     given = {key: entry[key] for key in _POLICY if entry.get(key) is not None}
     if given.get("enabled"):
         given["disabled_reason"] = None
     return given if old is not None else {**_POLICY, **given}
 
 
-def _check(entry: t.Mapping[str, t.Any]) -> None:
+def _check(entry: JsonMapping) -> None:
     name = entry.get("name")
     if not name:
         raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonObject
 from ..._rules.records import Changes, check_text
 from ..db.tables import compute_host as table
 from ..queries.lookups import check_compute_hosts
@@ -17,7 +18,7 @@ from ..queries.lookups import check_compute_hosts
 
 def switch_hosts(
     connection: sa.Connection, hosts: t.Iterable[str], enabled: bool, reason: str | None = None
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Enable or disable the compute hosts of these names: `compute_hosts`, `changed` and `diff`.
 
     Holds until it is said otherwise here, or by an inventory that sets `enabled` itself. Raises NotFoundError for a

@@ -15,6 +15,7 @@ import typing as t
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError
+from ..._json import Json, JsonMapping, JsonObject
 from ..._scheduling import expressions
 
 if t.TYPE_CHECKING:
@@ -25,10 +26,10 @@ MAX_EXPRESSION = 1024  # characters
 SERVERS = ("same_host", "different_host")  # hints that name servers
 EXPRESSIONS = ("requirements", "rank")
 
-Hints = dict[str, t.Any]
+Hints = JsonObject
 
 
-def checked(name: str, entry: t.Mapping[str, t.Any]) -> Hints:
+def checked(name: str, entry: JsonMapping) -> Hints:
     """The hints of the server `name`, with its `requirements` and `rank` among them. Raises NovaliteError."""
     given = entry.get("hints")
     if given is not None and not isinstance(given, dict):
@@ -82,7 +83,7 @@ def resolve(
     return resolved
 
 
-def _expression(name: str, key: str, value: t.Any) -> str:
+def _expression(name: str, key: str, value: Json) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_EXPRESSION:
         raise NovaliteError(f"{key} of '{name}': give an expression of 1 to {MAX_EXPRESSION} characters")
     try:
@@ -92,14 +93,14 @@ def _expression(name: str, key: str, value: t.Any) -> str:
     return value.strip()
 
 
-def _one_text(name: str, key: str, value: t.Any) -> str:
+def _one_text(name: str, key: str, value: Json) -> str:
     texts = _texts(name, key, value)
     if len(texts) != 1:
         raise NovaliteError(f"hint {key} of '{name}': give one name or UUID, not {len(texts)}")
     return texts[0]
 
 
-def _texts(name: str, key: str, value: t.Any) -> list[str]:
+def _texts(name: str, key: str, value: Json) -> list[str]:
     # the API's clients send a list when a hint comes twice, and a text when it comes once
     texts = value if isinstance(value, list) else [value]
     if not texts or not all(isinstance(text, str) and 0 < len(text) <= 255 and text.isprintable() for text in texts):
@@ -107,7 +108,7 @@ def _texts(name: str, key: str, value: t.Any) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _query(name: str, value: t.Any) -> str:
+def _query(name: str, value: Json) -> str:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         value = value[0]
     try:

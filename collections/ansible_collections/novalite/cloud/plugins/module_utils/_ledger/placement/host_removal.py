@@ -14,7 +14,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonObject
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
+from ..db.tables_addresses import OF_HOST
 from ..db.tables_moves import OPEN, migration
 from ..db.tables_volumes import volume
 
@@ -34,7 +36,7 @@ class HostInUseError(ConflictError):
         )
 
 
-def remove(connection: sa.Connection, host: str) -> dict[str, t.Any] | None:
+def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     """Forget the compute host, its place in aggregates and its own addresses; returns what was known of it.
 
     None when it was unknown. Raises HostInUseError when an instance is on it or has a claim there, when a move from or
@@ -46,25 +48,24 @@ def remove(connection: sa.Connection, host: str) -> dict[str, t.Any] | None:
     instances, moves, volumes = _instances(connection, row), _moves(connection, host), _volumes(connection, host)
     if instances or moves or volumes:
         raise HostInUseError(host, instances, moves, volumes)
-    own = fixed_ip.c.owner == f"dhcp:{host}"
-    connection.execute(
-        sa.update(fixed_ip).where(own).values(owner=None, last_owner=f"dhcp:{host}", released_at=int(time.time()))
-    )
+    own = OF_HOST + host
+    freed = sa.update(fixed_ip).where(fixed_ip.c.owner == own)
+    connection.execute(freed.values(owner=None, last_owner=own, released_at=int(time.time())))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}
 
 
-def _instances(connection: sa.Connection, row: t.Any) -> list[str]:
+def _instances(connection: sa.Connection, row: sa.Row[t.Any]) -> list[str]:
     """Those that are there or have a claim; a claim without an instance, which a killed run left, by its UUID."""
     claimed = sa.select(allocation.c.instance_uuid).where(allocation.c.compute_host_id == row.id)
     here = sa.or_(instance.c.host == row.name, instance.c.uuid.in_(claimed))
     rows = connection.execute(
         sa.select(instance.c.uuid, instance.c.name).where(instance.c.deleted == 0, here).order_by(instance.c.id)
     ).all()
-    known = {found.uuid for found in rows}
+    known = {server.uuid for server in rows}
     lost = sorted(uuid for uuid in connection.execute(claimed).scalars() if uuid not in known)
-    return [found.name for found in rows] + lost
+    return [server.name for server in rows] + lost
 
 
 def _moves(connection: sa.Connection, host: str) -> list[str]:

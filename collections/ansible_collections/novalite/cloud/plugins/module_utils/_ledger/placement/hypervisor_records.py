@@ -5,37 +5,72 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import time
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
+from ..._scheduling.rows import HostState
 from ..db.tables import aggregate, aggregate_host, allocation, compute_host, instance
 from ..queries.views import domain_name
 from .compute_hosts import EVER, host_states
-
-Record = dict[str, t.Any]
 
 # Hosts have a name and a number; from a certain version on clients want UUIDs, which are to stay the same
 HOSTS = uuid.UUID("5b1c3f52-6a0e-5d0c-9a35-7d0fd8f3c1c4")
 
 
-def host_uuid(name: str) -> str:
-    return str(uuid.uuid5(HOSTS, f"host {name}"))
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A compute host as clients of the Compute API know it, with what the scheduler does not look at."""
+
+    id: int
+    name: str
+    last_seen_at: int  # seconds since the epoch
+    running: int  # how many instances are active there
+    state: HostState  # the scheduler's view of it
+
+    @property
+    def uuid(self) -> str:
+        """The host's, by which clients name it."""
+        return str(uuid.uuid5(HOSTS, f"host {self.name}"))
+
+    @property
+    def service_uuid(self) -> str:
+        """The one of its service."""
+        return str(uuid.uuid5(HOSTS, f"service {self.name}"))
 
 
-def service_uuid(name: str) -> str:
-    return str(uuid.uuid5(HOSTS, f"service {name}"))
+class Availability(t.TypedDict):
+    """A host in its zone: whether it answers, and whether it may be chosen."""
+
+    available: bool
+    active: bool
+    last_seen_at: int
 
 
-def aggregate_uuid(number: int) -> str:
-    return str(uuid.uuid5(HOSTS, f"aggregate {number}"))
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """An aggregate with its hosts. Times are in seconds since the epoch."""
+
+    id: int
+    name: str
+    zone: str | None
+    metadata: dict[str, str]
+    created_at: int
+    updated_at: int
+    hosts: list[str]
+
+    @property
+    def uuid(self) -> str:
+        """The one by which clients name it."""
+        return str(uuid.uuid5(HOSTS, f"aggregate {self.id}"))
 
 
-def hosts(connection: sa.Connection, now: int) -> list[Record]:
-    """The compute hosts in the order of their numbers: the scheduler's view of each as `state`, and what it does not
-    look at (`id`, `uuid`, `service_uuid`, `last_seen_at`, `running`: how many instances are active there)."""
+def hosts(connection: sa.Connection, now: int) -> list[Host]:
+    """The compute hosts in the order of their numbers."""
     states, _versions = host_states(connection, now, service_down_time=EVER)
     by_name = {state.name: state for state in states}
     running = {
@@ -48,37 +83,27 @@ def hosts(connection: sa.Connection, now: int) -> list[Record]:
     }
     columns = (compute_host.c.id, compute_host.c.name, compute_host.c.last_seen_at)
     return [
-        {
-            "id": row.id,
-            "name": row.name,
-            "uuid": host_uuid(row.name),
-            "service_uuid": service_uuid(row.name),
-            "last_seen_at": row.last_seen_at,
-            "running": running.get(row.name, 0),
-            "state": by_name[row.name],
-        }
+        Host(row.id, row.name, row.last_seen_at, running.get(row.name, 0), by_name[row.name])
         for row in connection.execute(sa.select(*columns).order_by(compute_host.c.id))
         if row.name in by_name
     ]
 
 
-def zones(connection: sa.Connection, now: int) -> dict[str, dict[str, Record]]:
-    """The availability zones by name: in each its hosts, with `available` (it answers), `active` (it may be chosen) and
-    `last_seen_at`."""
-    found: dict[str, dict[str, Record]] = {}
+def zones(connection: sa.Connection, now: int) -> dict[str, dict[str, Availability]]:
+    """The availability zones by name: in each its hosts."""
+    found: dict[str, dict[str, Availability]] = {}
     for host in hosts(connection, now):
-        state = host["state"]
-        found.setdefault(state.zone, {})[host["name"]] = {
-            "available": state.up,
-            "active": state.enabled,
-            "last_seen_at": host["last_seen_at"],
+        found.setdefault(host.state.zone, {})[host.name] = {
+            "available": host.state.up,
+            "active": host.state.enabled,
+            "last_seen_at": host.last_seen_at,
         }
     return dict(sorted(found.items()))
 
 
-def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str, list[Record]]:
+def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str, list[dict[str, str]]]:
     """The instances that have a claim on each of these hosts: uuid and name."""
-    found: dict[str, list[Record]] = {name: [] for name in names}
+    found: dict[str, list[dict[str, str]]] = {name: [] for name in names}
     rows = connection.execute(
         sa.select(compute_host.c.name, instance.c.uuid, instance.c.id, instance.c.adopted)
         .select_from(
@@ -94,13 +119,13 @@ def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str,
     return found
 
 
-def aggregates(connection: sa.Connection) -> list[Record]:
-    """The aggregates in the order of their numbers, each with its `hosts` and a `uuid`."""
-    rows = connection.execute(sa.select(aggregate).order_by(aggregate.c.id)).mappings()
-    found: dict[int, Record] = {row["id"]: {**row, "uuid": aggregate_uuid(row["id"]), "hosts": []} for row in rows}
+def aggregates(connection: sa.Connection) -> list[Aggregate]:
+    """The aggregates in the order of their numbers."""
+    hosts: collections.defaultdict[int, list[str]] = collections.defaultdict(list)
     for number, host in connection.execute(sa.select(aggregate_host).order_by(aggregate_host.c.host)):
-        found[number]["hosts"].append(host)
-    return list(found.values())
+        hosts[number].append(host)
+    rows = connection.execute(sa.select(aggregate).order_by(aggregate.c.id)).mappings()
+    return [Aggregate(**row, hosts=hosts[row["id"]]) for row in rows]
 
 
 def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:

@@ -12,6 +12,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonObject
 from ..._ssh.inventory import Guest, guest
 from ..db.engine import DEFAULT_HOME, FILE_NAME, open_ledger, reading
 from ..queries import lookups
@@ -21,7 +22,7 @@ from .compute_hosts import host_states
 
 def read_guests(
     home: str | None, url: str | None, projects: t.Sequence[str] | None, states: t.Collection[str]
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """`guests` of these projects (None: all) that are in these `vm_state`s, oldest first; `shared`, the fixed IPs
     that several have in the whole cloud; `hosts`, the names of the compute hosts.
 
@@ -39,7 +40,7 @@ def read_guests(
         engine.dispose()
 
 
-def _read(connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]) -> dict[str, t.Any]:
+def _read(connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]) -> JsonObject:
     ids = None if projects is None else {lookups.project_by_name(connection, name)["id"] for name in projects}
     zones = {state.name: state.zone for state in host_states(connection, int(time.time()))[0]}
     everyone = instances_by(connection)

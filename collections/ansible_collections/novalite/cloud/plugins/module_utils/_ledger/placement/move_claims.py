@@ -16,6 +16,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping
 from ..._scheduling.explain import Decision, explanation
 from ..._scheduling.lines import lines_of
 from ..._scheduling.options import Options
@@ -29,7 +30,6 @@ from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
 
 SUMS = ("vcpus", "memory_mb", "disk_gb")
-SAME_HOST = ("allowed", "never", "only")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Place:
 def place(
     connection: sa.Connection,
     one: Instance,
-    flavor: t.Mapping[str, t.Any],
+    flavor: JsonMapping,
     *,
     host: str | None = None,
     same_host: str = "never",
-    options: t.Mapping[str, t.Any] | None = None,
+    options: JsonMapping | None = None,
     down_time: int | None = None,
     limit_to: t.Collection[str] | None = None,
 ) -> Place:
@@ -77,10 +77,10 @@ def place(
 def _place(
     connection: sa.Connection,
     one: Instance,
-    old: t.Mapping[str, t.Any],
+    old: JsonMapping,
     host: str | None,
     same_host: str,
-    options: t.Mapping[str, t.Any] | None,
+    options: JsonMapping | None,
     down_time: int | None,
     lock: bool,
     limit_to: t.Collection[str] | None,
@@ -144,14 +144,14 @@ def _claim(
         connection.execute(sa.insert(allocation).values(**row))
 
 
-def _growth(connection: sa.Connection, request: Request, source: str, old: t.Mapping[str, t.Any]) -> Request:
+def _growth(connection: sa.Connection, request: Request, source: str, old: JsonMapping) -> Request:
     """What its own host has to give beside what it has claimed there."""
     return dataclasses.replace(
         request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
     )
 
 
-def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: t.Mapping[str, t.Any]) -> None:
+def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: JsonMapping) -> None:
     """Make the instance's claim on `host` smaller: what `flavor` takes. One that is smaller already stays."""
     row = connection.execute(
         sa.select(allocation, compute_host.c.id)

@@ -11,12 +11,13 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._scheduling.explain import Decision, explanation
 from ..._scheduling.lines import NAMED, lines_of
 from ..._scheduling.select import EXPLAINED_HOSTS
 from ..db.tables import instance, instance_action
 
-Instance = t.Mapping[str, t.Any]
+Instance = JsonMapping
 
 
 @dataclasses.dataclass
@@ -35,7 +36,7 @@ class StaleChoiceError(Exception):
     """A row changed between the choice and the write: undo, and choose again."""
 
 
-def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[str, t.Any], now: int) -> None:
+def write_outcome(connection: sa.Connection, outcome: Outcome, rows: JsonMapping, now: int) -> None:
     """Write what was decided to the instances and to the record of their launch, where there are any."""
     moves = []
     for uuid, row in rows.items():
@@ -103,7 +104,7 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
         )
 
 
-def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.Any]:
+def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
     placed, unplaced, explanations = [], [], []
     for server in instances:
         uuid = server["uuid"]
@@ -149,7 +150,7 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
     return result
 
 
-def _explanation(outcome: Outcome, uuid: str, everything: bool) -> dict[str, t.Any]:
+def _explanation(outcome: Outcome, uuid: str, everything: bool) -> JsonObject:
     """Every host of the decision or, as it is recorded, a bounded number of them."""
     # in a request for all or nothing, an instance may have had its choice and not got it
     explained = {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
@@ -160,7 +161,7 @@ def _explanation(outcome: Outcome, uuid: str, everything: bool) -> dict[str, t.A
     return {**explained, "lines": lines_of(explained, named=None if everything else NAMED)}
 
 
-def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[t.Mapping[str, t.Any]], asked: int) -> str:
+def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[JsonMapping], asked: int) -> str:
     counts = collections.Counter(server["host"] for server in placed)
     shares = ", ".join(f"{count} on {host}" for host, count in sorted(counts.items())[:10])
     more = f" and on {len(counts) - 10} other hosts" if len(counts) > 10 else ""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
@@ -13,15 +14,26 @@ from ..._errors import ConflictError
 from ..db.tables import instance, server_group, server_group_member
 from .server_groups import write_server_groups
 
-Record = dict[str, t.Any]
+
+@dataclasses.dataclass(frozen=True)
+class ServerGroup:
+    """A server group of a project."""
+
+    id: str
+    project_id: str
+    name: str
+    policy: str
+    max_server_per_host: int
+    user_id: str | None  # who asked for it; None: a playbook
+    members: list[str]  # UUIDs
 
 
-def server_groups(connection: sa.Connection, project_id: str | None) -> list[Record]:
-    """The groups of a project (None: of all), each with the UUIDs of its `members`."""
+def server_groups(connection: sa.Connection, project_id: str | None) -> list[ServerGroup]:
+    """The groups of a project (None: of all)."""
     query = sa.select(server_group).order_by(server_group.c.project_id, server_group.c.name)
     if project_id is not None:
         query = query.where(server_group.c.project_id == project_id)
-    found: dict[str, Record] = {row["id"]: {**row, "members": []} for row in connection.execute(query).mappings()}
+    found = {row["id"]: ServerGroup(**row, members=[]) for row in connection.execute(query).mappings()}
     member = server_group_member
     rows = connection.execute(
         sa.select(member.c.group_id, member.c.instance_uuid)
@@ -31,7 +43,7 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Rec
     )
     for group_id, uuid in rows:
         if group_id in found:
-            found[group_id]["members"].append(uuid)
+            found[group_id].members.append(uuid)
     return list(found.values())
 
 

@@ -11,6 +11,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_range, checked_names
 from ..db import tables
 from ..identity.quotas import check_quota
@@ -18,12 +19,10 @@ from ..queries.lookups import project_by_name, unknown
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 
-def write_server_groups(
-    connection: sa.Connection, project: str, items: t.Sequence[t.Mapping[str, t.Any]]
-) -> dict[str, t.Any]:
+def write_server_groups(connection: sa.Connection, project: str, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change server groups of the project of this name: `server_groups`, `changed` and `diff`.
 
     Raises ConflictError for another policy of a group that has servers (they stand where the old one put them),
@@ -63,9 +62,7 @@ def write_server_groups(
     )
 
 
-def remove_server_groups(
-    connection: sa.Connection, project: str, items: t.Sequence[t.Mapping[str, t.Any]]
-) -> dict[str, t.Any]:
+def remove_server_groups(connection: sa.Connection, project: str, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Remove the groups of this project that `items` name. As in Nova, their servers stay where they are."""
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("server group", items)
@@ -155,7 +152,7 @@ def _members(connection: sa.Connection, group_ids: t.Sequence[str]) -> dict[str,
     return found
 
 
-def _wanted(item: t.Mapping[str, t.Any], name: str, old: t.Any) -> Record:
+def _wanted(item: JsonMapping, name: str, old: t.Any) -> Record:
     policy = item["policy"] or (old.policy if old is not None else None)
     if policy is None:
         raise NovaliteError(f"server group {name!r} does not exist yet: give its policy, one of {', '.join(POLICIES)}")

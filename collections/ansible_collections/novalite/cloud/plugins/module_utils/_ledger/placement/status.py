@@ -13,9 +13,12 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
+from ..._json import JsonObject
 from ..._scheduling.rows import HostState
+from ..catalog import project_usage
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
+from ..db.tables_addresses import HELD, OF_VIF
 from ..identity.quotas import quota_limits
 from .compute_hosts import EVER, host_states
 
@@ -23,6 +26,11 @@ MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each st
 PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
 
+# quotas, in the order in which they are shown
+_COUNTED = (
+    *("instances", "cores", "ram", "key_pairs", "security_groups", "server_groups", "floating_ips", "networks"),
+    "images",
+)
 _LISTED = (
     "id",
     "uuid",
@@ -36,48 +44,88 @@ _LISTED = (
     "locked",
 )
 
-_OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
 
-Host = dict[str, t.Any]
-AddressMap = dict[str, t.Any]
+class Resource(t.TypedDict):
+    """How much of one resource a host has. `limit` is what may be promised: (total - reserved) * ratio, as Placement
+    counts; `others` is what of `used` guests take that are not novalite's."""
+
+    total: int
+    reserved: int
+    ratio: float
+    limit: int
+    used: int
+    others: int
+
+
+class Host(t.TypedDict):
+    """A compute host. Times are in seconds since the epoch; memory is in MiB, disk in GiB."""
+
+    name: str
+    up: bool
+    down_reason: str | None
+    enabled: bool
+    disabled_reason: str | None
+    zone: str
+    aggregates: list[str]
+    last_seen_at: int | None
+    looked_at: int | None
+    differences: int | None
+    instances: int
+    building: int
+    failed_builds: int
+    capacity: dict[str, Resource]  # vcpus, memory_mb, disk_gb
+    facts: JsonObject
+
+
+class Placed(t.TypedDict):
+    """Where an instance is, and what the scheduler recorded when it last placed it (None: it has not come to it)."""
+
+    uuid: str
+    name: str
+    host: str | None
+    attempts: list[str]
+    decided_at: int | None
+    explanation: JsonObject | None
+
+
+class Usage(t.TypedDict):
+    """What a project uses of a quota; -1: there is no limit."""
+
+    resource: str
+    used: int
+    limit: int
 
 
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
-    """Every compute host, or those of `names`, with what each resource has in all and in use, by name.
-
-    `limit` is what may be promised: (total - reserved) * ratio, as Placement counts; `others` is what of `used` guests
-    take that are not novalite's. Memory in MiB, disk in GiB.
-    """
+    """Every compute host, or those of `names`, by name."""
     states, _versions = host_states(connection, int(time.time()), names, EVER)
     c = compute_host.c
     query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
     watched = {row.name: row for row in connection.execute(query)}
-    found = []
-    for state in sorted(states, key=lambda state: state.name):
-        found.append(
-            {
-                "name": state.name,
-                "up": state.up,
-                "down_reason": state.down_reason,
-                "enabled": state.enabled,
-                "disabled_reason": state.disabled_reason,
-                "zone": state.zone,
-                "aggregates": [aggregate.name for aggregate in state.aggregates],
-                "last_seen_at": watched[state.name].last_seen_at or None,
-                "looked_at": watched[state.name].looked_at,
-                "differences": watched[state.name].differences,
-                "instances": state.num_instances,
-                "building": state.num_io_ops,
-                "failed_builds": state.failed_builds,
-                "capacity": {
-                    "vcpus": _resource(state, "vcpus", state.cpu_ratio),
-                    "memory_mb": _resource(state, "memory_mb", state.ram_ratio),
-                    "disk_gb": _resource(state, "disk_gb", state.disk_ratio),
-                },
-                "facts": dict(state.facts),
-            }
-        )
-    return found
+    return [
+        {
+            "name": state.name,
+            "up": state.up,
+            "down_reason": state.down_reason,
+            "enabled": state.enabled,
+            "disabled_reason": state.disabled_reason,
+            "zone": state.zone,
+            "aggregates": [aggregate.name for aggregate in state.aggregates],
+            "last_seen_at": watched[state.name].last_seen_at or None,
+            "looked_at": watched[state.name].looked_at,
+            "differences": watched[state.name].differences,
+            "instances": state.num_instances,
+            "building": state.num_io_ops,
+            "failed_builds": state.failed_builds,
+            "capacity": {
+                "vcpus": _resource(state, "vcpus", state.cpu_ratio),
+                "memory_mb": _resource(state, "memory_mb", state.ram_ratio),
+                "disk_gb": _resource(state, "disk_gb", state.disk_ratio),
+            },
+            "facts": dict(state.facts),
+        }
+        for state in sorted(states, key=lambda state: state.name)
+    ]
 
 
 def host(connection: sa.Connection, name: str) -> Host:
@@ -88,7 +136,7 @@ def host(connection: sa.Connection, name: str) -> Host:
     return found[0]
 
 
-def _resource(state: HostState, name: str, ratio: float) -> dict[str, t.Any]:
+def _resource(state: HostState, name: str, ratio: float) -> Resource:
     total, reserved = getattr(state, name), getattr(state, f"reserved_{name}")
     # down, not up: half a core cannot be promised
     return {
@@ -101,7 +149,7 @@ def _resource(state: HostState, name: str, ratio: float) -> dict[str, t.Any]:
     }
 
 
-def networks(connection: sa.Connection, project_id: str | None) -> list[dict[str, t.Any]]:
+def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObject]:
     """The networks that a project sees (None: all), each with how many addresses are in which state."""
     conditions = [] if project_id is None else [network.c.owner.in_(["", project_id])]
     query = sa.select(network).where(*conditions).order_by(network.c.name, network.c.id)
@@ -120,7 +168,7 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[dict[str
     return list(found.values())
 
 
-def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> AddressMap:
+def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> JsonObject:
     """Who has what in a network that a project sees (None: any, and all of its users are named).
 
     `cells` divide the pool into at most 256 parts of `block` addresses each, in order, with the counts of each state;
@@ -142,12 +190,12 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         .group_by("cell")
         .order_by("cell")
     )
-    cells: list[dict[str, t.Any]] = [
+    cells: list[JsonObject] = [
         {"first": to_text(first + number * block), **_named(counts)} for number, *counts in connection.execute(query)
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
-        .join(vif, sa.and_(vif.c.network_id == fixed_ip.c.network_id, _OF_VIF))
+        .join(vif, HELD)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(fixed_ip.c.network_id == row["id"])
         .order_by(fixed_ip.c.ip)
@@ -176,9 +224,9 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
 _STATES = ("total", "instances", "hosts", "reserved", "resting", "free")
 
 
-def _counts(now: int) -> list[sa.ColumnElement[t.Any]]:
+def _counts(now: int) -> list[sa.ColumnElement[int]]:
     """How many addresses of pool rows, joined to their networks, are of instances, of hosts, reserved, resting."""
-    of_instances = fixed_ip.c.owner.like("vif:%")
+    of_instances = fixed_ip.c.owner.startswith(OF_VIF)
     resting = sa.and_(
         fixed_ip.c.owner.is_(None),
         fixed_ip.c.reserved.is_(None),
@@ -194,14 +242,14 @@ def _counts(now: int) -> list[sa.ColumnElement[t.Any]]:
     return [sa.func.count(), *(sa.func.sum(sa.case((test, 1), else_=0)) for test in tests)]
 
 
-def _named(counts: t.Sequence[t.Any]) -> dict[str, int]:
+def _named(counts: t.Sequence[int]) -> dict[str, int]:
     total, *rest = (int(count) for count in counts)
     return dict(zip(_STATES, (total, *rest, total - sum(rest))))
 
 
 def instance_page(
     connection: sa.Connection, project_id: str | None, *, before: int | None = None, host: str | None = None
-) -> tuple[list[dict[str, t.Any]], int | None]:
+) -> tuple[list[JsonObject], int | None]:
     """Up to 50 instances of the project (None: of all), newest first, and the number that the next page is before.
 
     Each has what a list shows: names, states, host, flavor's name, project's name, and its addresses.
@@ -224,7 +272,7 @@ def instance_page(
     addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
     plugged = (
         sa.select(vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
-        .outerjoin(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, _OF_VIF))
+        .outerjoin(fixed_ip, HELD)
         .where(vif.c.instance_uuid.in_(list(addresses)))
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
@@ -243,11 +291,8 @@ def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int
     return {row.vm_state: row[1] for row in rows}
 
 
-def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> dict[str, t.Any]:
-    """What the scheduler recorded when it last placed an instance of the project (None: of any).
-
-    `explanation` is None for an instance that it has not come to yet. Raises NotFoundError.
-    """
+def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> Placed:
+    """What the scheduler recorded of an instance of the project (None: of any). Raises NotFoundError."""
     conditions = [instance.c.uuid == uuid, instance.c.deleted == 0]
     if project_id is not None:
         conditions.append(instance.c.project_id == project_id)
@@ -271,32 +316,7 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> d
     }
 
 
-def usage(connection: sa.Connection, project_id: str) -> list[dict[str, t.Any]]:
-    """The quotas of a project that can be counted over all of it: resource, used, limit (-1: none)."""
-    limits = quota_limits(connection, project_id)
-    own = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
-    row = connection.execute(
-        sa.select(
-            sa.func.count(),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0),
-        ).where(own)
-    ).one()
-    used = {"instances": int(row[0]), "cores": int(row[1]), "ram": int(row[2])}
-    for resource, counted in _counted(project_id).items():
-        used[resource] = int(connection.execute(counted).scalar_one())
-    return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in used]
-
-
-def _counted(project_id: str) -> dict[str, sa.Select[t.Any]]:
-    def count(table: sa.Table, column: str = "project_id") -> sa.Select[t.Any]:
-        return sa.select(sa.func.count()).select_from(table).where(table.c[column] == project_id)
-
-    return {
-        "key_pairs": count(tables.keypair),
-        "security_groups": count(tables.security_group),
-        "server_groups": count(tables.server_group),
-        "floating_ips": count(tables.floating_ip),
-        "networks": count(tables.network, "owner"),
-        "images": count(tables.image, "owner"),
-    }
+def usage(connection: sa.Connection, project_id: str) -> list[Usage]:
+    """The quotas of a project that can be counted over all of it."""
+    limits, used = quota_limits(connection, project_id), project_usage.used(connection, project_id)
+    return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in _COUNTED]

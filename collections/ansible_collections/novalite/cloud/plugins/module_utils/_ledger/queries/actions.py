@@ -13,6 +13,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import instance_action, instance_action_event
 
 _ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
@@ -44,7 +45,7 @@ def new_request_id() -> str:
 def start(
     connection: sa.Connection,
     action: str,
-    details: t.Mapping[str, t.Mapping[str, t.Any]],
+    details: t.Mapping[str, JsonMapping],
     request_id: str,
     now: int | None = None,
     user_id: str | None = None,
@@ -137,7 +138,7 @@ def finish(
         )
 
 
-def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
+def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str]) -> dict[str, JsonObject]:
     """UUID -> the details of the unfinished `action` of each instance that has one."""
     rows = connection.execute(
         sa.select(instance_action.c.instance_uuid, instance_action.c.details)
@@ -183,10 +184,10 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
     )
 
 
-def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[dict[str, t.Any]]]:
+def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[JsonObject]]:
     """All actions of each instance, newest first, each with its events, in two queries."""
     wanted = sorted(set(uuids))
-    events: collections.defaultdict[int, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    events: collections.defaultdict[int, list[JsonObject]] = collections.defaultdict(list)
     of_these = instance_action.c.instance_uuid.in_(wanted)
     for row in connection.execute(
         sa.select(instance_action_event)
@@ -195,7 +196,7 @@ def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list
         .order_by(instance_action_event.c.id)
     ):
         events[row.action_id].append({field: getattr(row, field) for field in _EVENT_FIELDS})
-    found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    found: collections.defaultdict[str, list[JsonObject]] = collections.defaultdict(list)
     for row in connection.execute(sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())):
         found[row.instance_uuid].append(
             {**{field: getattr(row, field) for field in _ACTION_FIELDS}, "events": events[row.id]}

@@ -20,12 +20,19 @@ from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.texts import parse_network
 from ..._firewall.rules import MAX_RANGE
 from ..db.tables import fixed_ip, instance, network, vif
+from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_networking import port
 
-Pair = t.Mapping[str, t.Any]  # "ip_address" (an address or a range), "mac_address"
+
+class Pair(t.TypedDict):
+    """An allowed address pair."""
+
+    ip_address: str  # or a range
+    mac_address: t.NotRequired[str | None]
+
 
 _OWNER = sa.func.coalesce(instance.c.project_id, port.c.project_id)
-_IS_HOSTS = fixed_ip.c.owner.startswith("dhcp:")
+_IS_HOSTS = fixed_ip.c.owner.startswith(OF_HOST)
 _PORTS = vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid).outerjoin(port, port.c.vif_id == vif.c.id)
 
 
@@ -58,7 +65,7 @@ def _of_others(
         texts = [text for row in rows for text in (row.ipv6, eui64(LINK_LOCAL, row.mac)) if text]
         addresses = map(netaddr.IPAddress, [*texts, *_of_hosts(connection, network_id)])
         return {address for address in addresses if address in around}
-    held = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
+    held = HELD
     between = fixed_ip.c.ip.between(around.first, around.last)
     query = sa.select(fixed_ip.c.ip).select_from(_PORTS.join(fixed_ip, held)).where(others, between)
     of_hosts = sa.select(fixed_ip.c.ip).where(_IS_HOSTS, fixed_ip.c.network_id == network_id, between)

@@ -20,6 +20,7 @@ from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
 from ..._plan.host_plan import Plan
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
+from ..db.tables_addresses import HELD
 from .address_pairs import without_others
 
 Instance = t.Mapping[str, t.Any]
@@ -66,7 +67,7 @@ def members_of(
     connection: sa.Connection, groups: t.Collection[int], given: t.Mapping[str, t.Sequence[Instance]]
 ) -> dict[int, Members]:
     """Group -> the addresses of its instances, also those that several instances may use."""
-    link, own = instance_security_group, fixed_ip.alias("own")
+    link = instance_security_group
     leaving = {server["uuid"] for server in given.get("remove", ())}
     found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
     rows = connection.execute(
@@ -76,7 +77,7 @@ def members_of(
             vif.c.mac,
             vif.c.ipv6,
             vif.c.allowed_address_pairs,
-            own.c.ip,
+            fixed_ip.c.ip,
             instance.c.project_id,
             vif.c.network_id,
             network.c.isolated,
@@ -86,7 +87,7 @@ def members_of(
             link.join(instance, instance.c.id == link.c.instance_id)
             .join(vif, vif.c.instance_uuid == instance.c.uuid)
             .join(network, network.c.id == vif.c.network_id)
-            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+            .outerjoin(fixed_ip, HELD)
         )
         .where(link.c.group_id.in_(sorted(groups)), instance.c.deleted == 0)
     )

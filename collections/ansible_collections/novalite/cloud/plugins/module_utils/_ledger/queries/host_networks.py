@@ -10,11 +10,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._json import JsonObject
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_moves import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
-Guests = dict[int, dict[str, list["tuple[str, dict[str, t.Any]]"]]]
+Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -46,7 +48,7 @@ def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Itera
     return query if hosts is None else query.where(column.in_(sorted(hosts)))
 
 
-def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, dict[str, t.Any]]:
+def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, JsonObject]:
     """The networks' rows, by id."""
     rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
     return {row["id"]: dict(row) for row in rows}
@@ -54,7 +56,7 @@ def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, dict[
 
 def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable[str]) -> dict[tuple[int, str], str]:
     """(network, host) -> the host's own address there."""
-    owners = {f"dhcp:{host}": host for host in hosts}
+    owners = {OF_HOST + host: host for host in hosts}
     rows = connection.execute(
         sa.select(fixed_ip.c.network_id, fixed_ip.c.owner, fixed_ip.c.ip).where(
             fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
@@ -78,7 +80,7 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
         .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
         .join(vif, vif.c.id == floating_ip.c.vif_id)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .join(fixed_ip, HELD)
         .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
         .order_by(floating_ip.c.address)
     )
@@ -94,7 +96,7 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     rows = connection.execute(
         sa.select(vif.c.network_id, vif.c.ipv6, instance.c.host, instance.c.uuid, instance.c.hostname, fixed_ip.c.ip)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .join(fixed_ip, HELD)
         .where(instance.c.deleted == 0, instance.c.host.is_not(None), vif.c.network_id.in_(sorted(ids)))
         .order_by(fixed_ip.c.ip)
     )
@@ -105,6 +107,6 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     return found
 
 
-def named(hostname: str, ip: str, ipv6: str | None) -> dict[str, t.Any]:
+def named(hostname: str, ip: str, ipv6: str | None) -> JsonObject:
     """A guest as the module `dhcp` takes it for its name alone."""
     return {"hostname": hostname, "addresses": [ip, ipv6] if ipv6 else [ip]}

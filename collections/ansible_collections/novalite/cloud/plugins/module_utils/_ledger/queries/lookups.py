@@ -10,9 +10,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..db import tables
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 DEFAULT_PROJECT = "demo"  # of requests that name none
 NAMES_SHOWN = 10
@@ -84,7 +85,7 @@ def flavor_by_id(
     return dict(row)
 
 
-def image_sharing(project_id: t.Any, *states: str) -> sa.ColumnElement[bool]:
+def image_sharing(project_id: str | sa.BindParameter[str], *states: str) -> sa.ColumnElement[bool]:
     """Whether an image is shared with the project, and that has it in one of `states` (default: in any)."""
     member = tables.tables_images.image_member.alias()  # the query around this may ask for members as well
     mine = sa.select(member.c.image_id).where(member.c.member == project_id)
@@ -93,7 +94,7 @@ def image_sharing(project_id: t.Any, *states: str) -> sa.ColumnElement[bool]:
     return sa.and_(tables.image.c.visibility == "shared", tables.image.c.id.in_(mine))
 
 
-def image_visible(project_id: t.Any) -> sa.ColumnElement[bool]:
+def image_visible(project_id: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
     """Whether the project may use an image, if it knows its id. What has no owner is the cloud's, for everybody."""
     columns = tables.image.c
     return sa.or_(
@@ -131,9 +132,14 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
     return _launchable(connection, dict(row), project_id)
 
 
-def shown_name(row: t.Mapping[str, t.Any]) -> str:
+def shown_name(row: JsonMapping) -> str:
     """What the APIs call an image; empty when it has no name."""
     return str(row["name"] if row["display_name"] is None else row["display_name"])
+
+
+def public_properties(properties: JsonMapping) -> JsonObject:
+    """Those of an image's properties that are shown, and that go with it."""
+    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
 def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Record:
@@ -141,7 +147,7 @@ def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Reco
     what = f"Image {row['id']}"
     if row["status"] != "active":
         raise NovaliteError(f"{what} is not active.")
-    properties = _public(row["properties"])
+    properties = public_properties(row["properties"])
     disk_format, kernel, ramdisk, cmdline = row["disk_format"], row["kernel"], row["ramdisk"], row["cmdline"]
     if kernel is None:
         kernel = _boot_file(connection, what, "kernel_id", properties, project_id)
@@ -165,7 +171,7 @@ def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Reco
 
 
 def _boot_file(
-    connection: sa.Connection, what: str, name: str, properties: t.Mapping[str, t.Any], project_id: str
+    connection: sa.Connection, what: str, name: str, properties: JsonMapping, project_id: str
 ) -> Record | None:
     """The file of the image that the property `name` names: a kernel, or a RAM disk."""
     image_id = properties.get(name)
@@ -179,12 +185,12 @@ def _boot_file(
 
 def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
     """The network `name` that `project_id` sees; its own one before a public one of the same name."""
-    return _visible(connection, tables.network, "network", [name], project_id)[0]
+    return _networks(connection, [name], project_id)[0]
 
 
 def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
     """As network_by_name(), for several names with one query, in their order."""
-    return _visible(connection, tables.network, "network", names, project_id)
+    return _networks(connection, names, project_id)
 
 
 def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
@@ -235,32 +241,27 @@ def unknown_server(connection: sa.Connection, project_id: str, name: str) -> Not
     return unknown("server", name, connection.execute(names).scalars())
 
 
-def _public(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
-
-
 def _owned(
     connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
 ) -> list[Record]:
-    mine = table.c.project_id == project_id
-    rows = connection.execute(sa.select(table).where(mine, table.c.name.in_(names))).mappings()
-    found = {row["name"]: dict(row) for row in rows}
-    for name in names:
-        if name not in found:
-            others = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars()
-            raise unknown(kind, name, others)
-    return [found[name] for name in names]
+    return _named(connection, sa.select(table).where(table.c.project_id == project_id), table, kind, names)
 
 
-def _visible(
-    connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
-) -> list[Record]:
-    seen = table.c.owner.in_(["", project_id])
+def _networks(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
+    table = tables.network
     # "" sorts first, so that the project's own record overwrites the public one
-    rows = connection.execute(sa.select(table).where(seen, table.c.name.in_(names)).order_by(table.c.owner)).mappings()
+    seen = sa.select(table).where(table.c.owner.in_(["", project_id])).order_by(table.c.owner)
+    return _named(connection, seen, table, "network", names)
+
+
+def _named(
+    connection: sa.Connection, seen: sa.Select[tuple[object, ...]], table: sa.Table, kind: str, names: t.Sequence[str]
+) -> list[Record]:
+    """The records of these names among those `seen`, in the order of the names. Raises NotFoundError."""
+    rows = connection.execute(seen.where(table.c.name.in_(names))).mappings()
     found = {row["name"]: dict(row) for row in rows}
     for name in names:
         if name not in found:
-            others = connection.execute(sa.select(table.c.name).where(seen).order_by(table.c.name)).scalars()
-            raise unknown(kind, name, others)
+            there = seen.with_only_columns(table.c.name).order_by(None).order_by(table.c.name)
+            raise unknown(kind, name, connection.execute(there).scalars())
     return [found[name] for name in names]

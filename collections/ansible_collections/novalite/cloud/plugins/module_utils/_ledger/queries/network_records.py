@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import typing as t
 import uuid
 
@@ -23,12 +25,115 @@ from ..db.tables import (
     security_group,
     vif,
 )
+from ..db.tables_addresses import HELD
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
-
-Record = dict[str, t.Any]
+from .address_pairs import Pair
 
 # A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
 POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
+
+Key = t.TypeVar("Key", int, str)
+Ranges = list[tuple[str, str]]  # first and last address of each
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A network as its row says it (db/tables.py). Times are in seconds since the epoch, the MTU is in bytes."""
+
+    id: int
+    uuid: str
+    owner: str  # id of the project that has it; "": the operator's, and everybody's
+    name: str
+    cidr: str | None
+    cidr_v6: str | None
+    gateway: str | None
+    gateway_v6: str | None
+    bridge: str
+    bridge_interface: str | None
+    vlan: int | None
+    dhcp: bool
+    dns: list[str]
+    domain: str
+    mtu: int | None
+    lease_seconds: int
+    quarantine_seconds: int
+    manager: str
+    vni: int | None
+    isolated: bool
+    snat: bool
+    ntp: list[str]
+    ipv6_mode: str
+    tenant: bool
+    display_name: str | None
+    description: str
+    created_at: int
+    updated_at: int
+    routes: list[dict[str, str]]  # "destination" and "nexthop"
+    ranges: Ranges = dataclasses.field(default_factory=list)  # what of its IPv4 pool is handed out, where it was asked
+
+    def range_of(self, version: int) -> str | None:
+        """The CIDR of this IP version (4 or 6)."""
+        return self.cidr if version == 4 else self.cidr_v6
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """A floating pool, and what it hands out."""
+
+    name: str
+    cidr: str
+    interface: str
+    ranges: Ranges
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A network interface, with what was said of it as a port by itself (None: nothing was)."""
+
+    id: str
+    mac: str
+    ip: str | None
+    ipv6: str | None
+    status: str | None
+    allowed_address_pairs: list[Pair] | None
+    network_id: int
+    network_uuid: str
+    instance_id: int | None  # None: no server has it
+    instance_uuid: str | None
+    instance_name: str | None
+    instance_created_at: int | None
+    project_id: str
+    host: str | None
+    power_state: int | None
+    availability_zone: str | None
+    name: str | None
+    description: str | None
+    admin_state_up: bool | None
+    device_id: str | None
+    device_owner: str | None
+    kept: bool | None
+    router_id: str | None
+    security_groups: list[str]  # UUIDs; the server's where one has it
+
+
+@dataclasses.dataclass(frozen=True)
+class FloatingIp:
+    """A floating IP of a project, and the interface that it leads to (None: to none)."""
+
+    id: str
+    pool: str
+    address: str
+    project_id: str
+    description: str
+    vif_id: str | None
+    router_id: str | None
+    fixed_ip: str | None
+    mac: str | None
+    network_uuid: str | None
+    instance_uuid: str | None
+    instance_name: str | None
+    power_state: int | None
+    host: str | None
 
 
 def subnet_id(network_uuid: str, version: int) -> str:
@@ -41,7 +146,7 @@ def pool_network_id(name: str) -> str:
     return str(uuid.uuid5(POOLS, name))
 
 
-def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool = False) -> list[Record]:
+def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool = False) -> list[Network]:
     """The public networks and the project's own (None: all), each with `ranges`: what of its IPv4 pool is handed out.
 
     With `bare` those, too, to which their project has given no IPv4 addresses yet; no server can be on one.
@@ -51,87 +156,42 @@ def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool 
         seen = network.c.owner.in_(["", project_id])
     if not bare:
         seen = sa.and_(seen, network.c.cidr.is_not(None))
-    rows = [dict(row) for row in connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings()]
+    rows = connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings().all()
     kept: dict[int, set[int]] = {row["id"]: set() for row in rows}
     query = sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(
         fixed_ip.c.network_id.in_(list(kept)), fixed_ip.c.reserved.is_not(None)
     )
     for network_id, address in connection.execute(query):
         kept[network_id].add(address)
-    for row in rows:
-        row["ranges"] = [] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])
-    return rows
+    return [
+        Network(**row, ranges=[] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])) for row in rows
+    ]
 
 
-def pools_seen(connection: sa.Connection) -> list[Record]:
-    """The floating pools, which every project sees, each with `ranges`."""
-    rows = connection.execute(sa.select(floating_pool).order_by(floating_pool.c.name)).mappings()
-    found = [dict(row) for row in rows]
-    addresses: dict[str, list[int]] = {row["name"]: [] for row in found}
+def pools_seen(connection: sa.Connection) -> list[Pool]:
+    """The floating pools, which every project sees."""
+    addresses: collections.defaultdict[str, list[int]] = collections.defaultdict(list)
     for name, address in connection.execute(sa.select(floating_ip.c.pool, floating_ip.c.address)):
         addresses[name].append(address)
-    for row in found:
-        row["ranges"] = [(to_text(low), to_text(high)) for low, high in pools.bounds(addresses[row["name"]])]
-    return found
+    rows = connection.execute(sa.select(floating_pool).order_by(floating_pool.c.name)).mappings()
+    return [
+        Pool(**row, ranges=[(to_text(low), to_text(high)) for low, high in pools.bounds(addresses[row["name"]])])
+        for row in rows
+    ]
 
 
-def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Record]:
-    """The network interfaces of a project's instances (or of one), with addresses and the UUIDs of their groups."""
-    mine = [instance.c.project_id == project_id, instance.c.deleted == 0]
-    if instance_uuid is not None:
-        mine.append(instance.c.uuid == instance_uuid)
-    own = fixed_ip.alias("own")
-    rows = connection.execute(
-        sa.select(
-            vif.c.id,
-            vif.c.mac,
-            vif.c.ipv6,
-            vif.c.allowed_address_pairs,
-            own.c.ip,
-            network.c.uuid.label("network_uuid"),
-            instance.c.id.label("instance_id"),
-            instance.c.uuid.label("instance_uuid"),
-            instance.c.name.label("instance_name"),
-            instance.c.project_id,
-            instance.c.host,
-            instance.c.power_state,
-            instance.c.availability_zone,
-            instance.c.created_at,
-        )
-        .select_from(
-            vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
-            .join(network, network.c.id == vif.c.network_id)
-            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
-        )
-        .where(*mine)
-        .order_by(instance.c.id, vif.c.position)
-    ).mappings()
-    found = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
-    link = instance_security_group
-    groups: dict[int, list[str]] = {}
-    query = (
-        sa.select(link.c.instance_id, security_group.c.uuid)
-        .select_from(
-            link.join(security_group, security_group.c.id == link.c.group_id).join(
-                instance, instance.c.id == link.c.instance_id
-            )
-        )
-        .where(*mine)
-        .order_by(link.c.instance_id, link.c.group_id)
-    )
-    for instance_id, group in connection.execute(query):
-        groups.setdefault(instance_id, []).append(group)
-    for record in found:
-        record["security_groups"] = groups.get(record["instance_id"], [])
-    return found
+def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Port]:
+    """The network interfaces of a project's instances, or of one."""
+    of_server = vif.c.instance_uuid.is_not(None) if instance_uuid is None else vif.c.instance_uuid == instance_uuid
+    return _ports(connection, project_id, of_server)
 
 
-def ports_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Record]:
-    """A project's ports (None: all projects'; or the one with this UUID): its servers' interfaces, and what it made.
+def ports_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Port]:
+    """A project's ports (None: all projects'; or the one with this UUID): its servers' interfaces, and what it made."""
+    return _ports(connection, project_id, sa.true() if number is None else vif.c.id == number)
 
-    `instance_uuid` is null for one that no server has; the groups are the server's where one has it.
-    """
-    own = fixed_ip.alias("own")
+
+def _ports(connection: sa.Connection, project_id: str | None, condition: sa.ColumnElement[bool]) -> list[Port]:
     mine = sa.or_(
         sa.and_(sa.true() if project_id is None else instance.c.project_id == project_id, instance.c.deleted == 0),
         sa.and_(
@@ -146,7 +206,7 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
             vif.c.ipv6,
             vif.c.status,
             vif.c.allowed_address_pairs,
-            own.c.ip,
+            fixed_ip.c.ip,
             network.c.id.label("network_id"),
             network.c.uuid.label("network_uuid"),
             instance.c.id.label("instance_id"),
@@ -156,6 +216,7 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
             instance.c.host,
             instance.c.power_state,
             instance.c.availability_zone,
+            instance.c.created_at.label("instance_created_at"),
             *(port.c[name] for name in ("name", "description", "admin_state_up", "device_id", "device_owner", "kept")),
             router_interface.c.router_id,
             router_interface.c.version.label("router_version"),
@@ -165,7 +226,7 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
             vif.join(network, network.c.id == vif.c.network_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(port, port.c.vif_id == vif.c.id)
-            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+            .outerjoin(fixed_ip, HELD)
             .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id)
             .outerjoin(
                 subnet,
@@ -174,34 +235,34 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
                 ),
             )
         )
-        .where(mine if number is None else sa.and_(mine, vif.c.id == number))
+        .where(mine, condition)
         .order_by(instance.c.id, vif.c.position, vif.c.id)
     ).mappings()
-    found = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
-    servers = _groups_by(connection, instance_security_group.c.instance_id, {record["instance_id"] for record in found})
-    alone = [record["id"] for record in found if record["instance_id"] is None]
-    ports = _groups_by(connection, port_security_group.c.vif_id, alone)
-    for record in found:
-        has_server = record["instance_id"] is not None
-        record["security_groups"] = (servers if has_server else ports).get(
-            record["instance_id" if has_server else "id"], []
-        )
+    records = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
+    servers = {record["instance_id"] for record in records} - {None}
+    groups_of_servers = _groups_by(connection, instance_security_group.c.instance_id, servers)
+    alone = [record["id"] for record in records if record["instance_id"] is None]
+    groups_of_ports = _groups_by(connection, port_security_group.c.vif_id, alone)
+    found = []
+    for record in records:
+        version, address = record.pop("router_version"), record.pop("router_address")
         if record["router_id"] is not None:  # at the gateway's address, unless it has one of its own
-            key = "ip" if record["router_version"] == 4 else "ipv6"
-            record[key] = record[key] or record["router_address"]
+            key = "ip" if version == 4 else "ipv6"
+            record[key] = record[key] or address
+        server = record["instance_id"]
+        groups = groups_of_ports.get(record["id"], []) if server is None else groups_of_servers.get(server, [])
+        found.append(Port(**record, security_groups=groups))
     return found
 
 
-def _groups_by(
-    connection: sa.Connection, column: sa.Column[t.Any], keys: t.Collection[t.Any]
-) -> dict[t.Any, list[str]]:
+def _groups_by(connection: sa.Connection, column: sa.Column[Key], keys: t.Collection[Key]) -> dict[Key, list[str]]:
     """Instance or port -> the UUIDs of its groups."""
-    found: dict[t.Any, list[str]] = {}
+    found: dict[Key, list[str]] = {}
     link = column.table
     query = (
         sa.select(column, security_group.c.uuid)
         .select_from(link.join(security_group, security_group.c.id == link.c.group_id))
-        .where(column.in_([key for key in keys if key is not None]))
+        .where(column.in_(keys))
         .order_by(column, link.c.group_id)
     )
     for key, group in connection.execute(query):
@@ -209,9 +270,8 @@ def _groups_by(
     return found
 
 
-def floating_ips_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Record]:
+def floating_ips_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[FloatingIp]:
     """A project's floating IPs (None: all projects'; or the one with this UUID), with the interface each leads to."""
-    own = fixed_ip.alias("own")
     mine = floating_ip.c.project_id.is_not(None) if project_id is None else floating_ip.c.project_id == project_id
     rows = connection.execute(
         sa.select(
@@ -222,7 +282,7 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
             floating_ip.c.project_id,
             floating_ip.c.description,
             router_interface.c.router_id,
-            own.c.ip.label("fixed_ip"),
+            fixed_ip.c.ip.label("fixed_ip"),
             vif.c.mac,
             network.c.uuid.label("network_uuid"),
             instance.c.uuid.label("instance_uuid"),
@@ -238,17 +298,19 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
                 router_interface,
                 sa.and_(router_interface.c.network_id == vif.c.network_id, router_interface.c.version == 4),
             )
-            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+            .outerjoin(fixed_ip, HELD)
         )
         .where(mine if number is None else sa.and_(mine, floating_ip.c.id == number))
         .order_by(floating_ip.c.address)
     ).mappings()
     return [
-        {
-            **row,
-            "address": to_text(row["address"]),
-            "fixed_ip": None if row["fixed_ip"] is None else to_text(row["fixed_ip"]),
-        }
+        FloatingIp(
+            **{
+                **row,
+                "address": to_text(row["address"]),
+                "fixed_ip": None if row["fixed_ip"] is None else to_text(row["fixed_ip"]),
+            }
+        )
         for row in rows
     ]
 

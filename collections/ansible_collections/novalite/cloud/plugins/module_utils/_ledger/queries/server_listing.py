@@ -28,6 +28,7 @@ from ..db.tables import (
     security_group,
     vif,
 )
+from ..db.tables_addresses import HELD
 from ..db.tables_volumes import volume_attachment
 
 Record = dict[str, t.Any]
@@ -205,11 +206,7 @@ _LOAD_NICS = (
         sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
         network.c.uuid.label("network_uuid"),
     )
-    .select_from(
-        vif.join(network, network.c.id == vif.c.network_id).outerjoin(
-            fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-        )
-    )
+    .select_from(vif.join(network, network.c.id == vif.c.network_id).outerjoin(fixed_ip, HELD))
     .where(vif.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(vif.c.instance_uuid, vif.c.position)
 )
@@ -333,7 +330,7 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
             v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
             v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
             # both given: either will do, as in Nova
-            asked = [(query.ip_matches, v4), (query.ip6_matches, v6)]
-            if any(matches is not None and any(map(matches, found)) for matches, found in asked):
+            conditions = [(query.ip_matches, v4), (query.ip6_matches, v6)]
+            if any(matches is not None and any(map(matches, addresses)) for matches, addresses in conditions):
                 kept.append(row)
     return kept

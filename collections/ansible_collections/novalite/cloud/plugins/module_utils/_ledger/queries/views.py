@@ -28,6 +28,7 @@ from ..db.tables import (
     security_group_rule,
     vif,
 )
+from ..db.tables_addresses import OF_HOST
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from .address_pairs import without_others
 
@@ -201,7 +202,7 @@ def _nics(
             vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
             .join(network, network.c.id == vif.c.network_id)
             .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
-            .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == "dhcp:" + instance.c.host))
+            .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == OF_HOST + instance.c.host))
         )
         .where(*conditions)
         .order_by(vif.c.instance_uuid, vif.c.position)

@@ -1,38 +1,99 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volume and snapshot dicts out of rows. Reads only; the same few queries however many there are.
-
-A Volume dict has the row's columns, and `type` (the name), `backend`, `options` (the type's), and `attachments`:
-[{"id", "instance_uuid", "device", "host", "attached_at", "created_at", "delete_on_termination", "boot_index", "tag",
-"readonly"}], oldest first. `attached_at` is null while it is under way; `host` is the instance's.
-"""
+"""Volumes, their attachments and their snapshots, out of rows. Reads only; as few queries for many as for one."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
 
-Volume = dict[str, t.Any]
-Snapshot = dict[str, t.Any]
-Attachment = dict[str, t.Any]
 
-_ATTACHMENT_FIELDS = (
-    "id",
-    "volume_id",
-    "instance_uuid",
-    "device",
-    "attached_at",
-    "created_at",
-    "delete_on_termination",
-    "boot_index",
-    "tag",
-    "readonly",
-)
+class Options(t.TypedDict, total=False):
+    """The options of a volume type; which there are depends on its back end (catalog/volume_types.py)."""
+
+    format: str
+    volume_group: str | None
+    share: str | None
+    hosts: list[str] | None  # the only compute hosts that have it; None: all
+
+
+class Fault(t.TypedDict):
+    """What went wrong with a volume or snapshot, `created` in seconds since the epoch."""
+
+    code: int
+    message: str
+    created: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Attachment:
+    """A volume is an instance's, or is about to be. Times are in seconds since the epoch."""
+
+    id: str
+    volume_id: str
+    instance_uuid: str
+    device: str
+    attached_at: int | None  # None while it is under way
+    created_at: int
+    delete_on_termination: bool
+    boot_index: int | None
+    tag: str | None
+    readonly: bool
+    host: str | None  # the instance's
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """What a volume and a snapshot have in common: who has it, where and as what. Sizes are in GiB."""
+
+    id: str
+    project_id: str
+    user_id: str | None
+    name: str  # the playbooks' handle
+    display_name: str | None
+    description: str | None
+    size_gb: int
+    format: str  # raw or qcow2
+    host: str | None  # the compute host that has it; None: shared, or made nowhere yet
+    status: str  # Cinder's word
+    metadata: dict[str, str]
+    fault: Fault | None
+    created_at: int
+    updated_at: int
+    type: str  # the type's name
+    backend: str  # the type's
+    options: Options  # the type's
+
+
+@dataclasses.dataclass(frozen=True)
+class Volume(Stored):
+    """A volume."""
+
+    new_size_gb: int | None  # what it is to have, while it is being extended
+    type_id: str
+    availability_zone: str | None
+    bootable: bool
+    readonly: bool
+    multiattach: bool
+    image: JsonObject | None  # that it was made of, as an instance keeps it
+    source_volume_id: str | None
+    snapshot_id: str | None
+    made_at: int | None  # when its data came to be; None: on no host yet
+    attachments: list[Attachment]  # the oldest first
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot(Stored):
+    """A snapshot of a volume; host and format are the volume's."""
+
+    volume_id: str
 
 
 def volumes_by(
@@ -65,12 +126,12 @@ def volumes_by(
             volume_attachment.c.instance_uuid.in_(sorted(set(instances)))
         )
         query = query.where(volume.c.id.in_(theirs))
-    rows = [dict(row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(query).mappings().all()
     attached: dict[str, list[Attachment]] = {row["id"]: [] for row in rows}
     if rows:
         for attachment in attachments_by(connection, volumes=attached):
-            attached[attachment["volume_id"]].append(attachment)
-    return [{**row, "attachments": attached[row["id"]]} for row in rows]
+            attached[attachment.volume_id].append(attachment)
+    return [Volume(**row, attachments=attached[row["id"]]) for row in rows]
 
 
 def attachments_by(
@@ -83,14 +144,14 @@ def attachments_by(
     """The attachments that meet every condition given, oldest first, each with the `host` of its instance."""
     table = volume_attachment
     query = (
-        sa.select(*(table.c[field] for field in _ATTACHMENT_FIELDS), instance.c.host)
+        sa.select(table, instance.c.host)
         .join(instance, instance.c.uuid == table.c.instance_uuid)
         .order_by(table.c.created_at, table.c.device)
     )
     for column, values in ((table.c.id, ids), (table.c.volume_id, volumes), (table.c.instance_uuid, instances)):
         if values is not None:
             query = query.where(column.in_(sorted(set(values))))
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return [Attachment(**row) for row in connection.execute(query).mappings()]
 
 
 def snapshots_by(
@@ -101,8 +162,7 @@ def snapshots_by(
     project_id: str | None = None,
     volumes: t.Iterable[str] | None = None,
 ) -> list[Snapshot]:
-    """The snapshots that meet every condition given, oldest first: their columns, and the volume's `host`, `format`,
-    `type`, `backend` and `options`."""
+    """The snapshots that meet every condition given, oldest first."""
     query = (
         sa.select(
             volume_snapshot,
@@ -122,23 +182,7 @@ def snapshots_by(
             query = query.where(column.in_(sorted(set(values))))
     if project_id is not None:
         query = query.where(table.c.project_id == project_id)
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def volumes_on(connection: sa.Connection, host: str) -> dict[str, list[dict[str, t.Any]]]:
-    """All that the ledger says should be in this compute host's own storage: `{"volumes": [...], "snapshots": [...]}`.
-
-    What was not made yet is not in it, nor what is on shared storage.
-    """
-    made = [record for record in volumes_by(connection, hosts=[host]) if record["made_at"] is not None]
-    return {
-        "volumes": made,
-        "snapshots": [
-            snapshot
-            for snapshot in snapshots_by(connection, volumes=[record["id"] for record in made])
-            if snapshot["status"] != "creating"
-        ],
-    }
+    return [Snapshot(**row) for row in connection.execute(query).mappings()]
 
 
 def used(connection: sa.Connection, project_id: str) -> dict[str, int]:

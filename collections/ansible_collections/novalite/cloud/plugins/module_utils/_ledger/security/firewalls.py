@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._plan import host_plan
 from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
@@ -17,7 +18,7 @@ from ..queries import group_members
 from ..queries.adopted import not_adopted
 from ..queries.views import instances_by
 
-Instance = t.Mapping[str, t.Any]
+Instance = JsonMapping
 
 
 def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, Plan]:
@@ -44,7 +45,7 @@ def _plan(
     connection: sa.Connection,
     instances: t.Iterable[Instance],
     groups: t.Collection[int],
-    facts: t.Mapping[str, t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, JsonMapping],
 ) -> dict[str, Plan]:
     by_host: dict[str, list[Instance]] = {}
     for server in instances:
@@ -72,6 +73,6 @@ def complete(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:
         plan["ledger"] = ledger
 
 
-def facts_of_hosts(connection: sa.Connection) -> dict[str, dict[str, t.Any]]:
+def facts_of_hosts(connection: sa.Connection) -> dict[str, JsonObject]:
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     return {row.name: row.facts or {} for row in rows}

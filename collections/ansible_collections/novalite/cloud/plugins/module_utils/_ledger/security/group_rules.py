@@ -17,13 +17,14 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..._rules.rules import EVERYONE, identity, normalised, range_of
 from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
 from ..identity.quotas import check_quota
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 NOBODY = "0.0.0.0/32"  # no packet is addressed to it
 FAMILIES = ("IPv4", "IPv6")
@@ -48,7 +49,7 @@ def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str
         .order_by(security_group_rule.c.id)
     )
     for row in connection.execute(query).mappings():
-        means = row["cidr"] if row["remote_group_id"] is not None else range_of(row)
+        means = row["cidr"] if row["remote_group_id"] is not None else range_of({**row})
         groups[row["group_id"]]["rules"].append({**row, "said_cidr": row["cidr"], "cidr": means})
     for group in groups.values():
         rules = group["rules"]
@@ -58,7 +59,7 @@ def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str
     return list(groups.values())
 
 
-def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
+def open_egress(group: JsonMapping) -> list[Record]:
     """The two rules that a group without egress rules amounts to."""
     return [
         {
@@ -129,9 +130,7 @@ def delete_group(
     return list(losing.items())
 
 
-def add_rule(
-    connection: sa.Connection, project_id: str, group_uuid: str, rule: t.Mapping[str, t.Any]
-) -> tuple[str, int]:
+def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: JsonMapping) -> tuple[str, int]:
     """Add one rule, as rules.normalised() takes it but with `remote_group_uuid`; returns its id and the group's number.
 
     Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,

@@ -12,6 +12,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, types_by
 from ..db.tables import instance
@@ -21,7 +22,7 @@ from ..queries.volume_views import volumes_by
 from . import volume_access, volume_attachments, volume_plans, volume_sources, volumes
 
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
-NO_IMAGE: t.Mapping[str, t.Any] = {
+NO_IMAGE: JsonMapping = {
     "id": "",
     "name": "",
     "disk_format": "raw",
@@ -46,30 +47,30 @@ def resolved(
     found = []
     for request in requests:
         if request.type is not None:
-            volume_access.check(connection, request.type, project_id, private_types)
+            volume_access.usable(connection, request.type, project_id, private_types)
         if request.source == VOLUME:
-            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "")["id"])
+            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "").id)
         elif request.source == SNAPSHOT:
-            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "")["id"])
+            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "").id)
         found.append(request)
     return tuple(found)
 
 
-def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> dict[str, t.Any]:
+def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> JsonObject:
     """What an instance that starts from this existing volume keeps as its image: the kernel may be beside the disk.
 
     Raises NotFoundError, and NovaliteError for a volume that nothing can start from.
     """
     if root.source == SNAPSHOT:
         snapshot = volume_sources.snapshot_named(connection, project_id, root.of or "")
-        one = volume_sources.volume_of(connection, snapshot["volume_id"])
+        record = volume_sources.volume_of(connection, snapshot.volume_id)
     elif root.source == VOLUME:
-        one = volume_sources.volume_of(connection, root.of or "", project_id)
+        record = volume_sources.volume_of(connection, root.of or "", project_id)
     else:
         return dict(NO_IMAGE)
-    if not one["bootable"]:
-        raise NovaliteError(f"Block Device {one['id']} is not bootable.")
-    return image_of(one["image"]) if one["image"] else dict(NO_IMAGE)
+    if not record.bootable:
+        raise NovaliteError(f"Block Device {record.id} is not bootable.")
+    return image_of(record.image) if record.image else dict(NO_IMAGE)
 
 
 def give(
@@ -78,7 +79,7 @@ def give(
     instance_uuid: str,
     requests: t.Sequence[VolumeRequest],
     *,
-    image: t.Mapping[str, t.Any] | None = None,
+    image: JsonMapping | None = None,
     zone: str | None = None,
     host: str | None = None,
     user_id: str | None = None,
@@ -94,21 +95,21 @@ def give(
         if request.source == VOLUME:
             row = volumes.one_volume(connection, request.of or "", project_id)
         else:
-            params: dict[str, t.Any] = {
+            params: JsonObject = {
                 "size_gb": request.size_gb,
                 "type": request.type,
                 "user_id": user_id,
                 "deferred": True,
+                "private_types": True,  # resolved() has looked
+                "availability_zone": zone,
             }
-            params["private_types"] = True  # resolved() has looked
-            params["availability_zone"] = zone
             if request.source == IMAGE:
                 params["image"] = request.of or dict(image or {})
             elif request.source == SNAPSHOT:
                 params["snapshot_id"] = request.of
             row = volumes.create_volume(connection, project_id, params)
-        if row["host"] is not None:
-            places[row["host"]] = row["id"]
+        if row.host is not None:
+            places[row.host] = row.id
         volume_attachments.attach_new(
             connection,
             instance_uuid,
@@ -125,12 +126,12 @@ def give(
         raise ConflictError(f"Block Device Mapping is Invalid: no compute host has all that the server needs: {said}")
 
 
-def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, moving: bool) -> None:
+def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: bool) -> None:
     """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
     `moving` nothing goes: what they have on a share is theirs on their new hosts."""
     if kind == "build":
         for record in volumes_by(connection, instances=plan["uuids"]):
-            if record["made_at"] is not None:
+            if record.made_at is not None:
                 continue
             plan["volumes"].append(volume_plans.to_be_made(connection, record))
             # when the build fails: nobody else can have used them
@@ -156,7 +157,7 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         .join(instance, instance.c.uuid == table.c.instance_uuid)
         .where(mine, table.c.attached_at.is_(None))
     )
-    local = [volume_type["id"] for volume_type in _local(connection)]
+    local = [of_type.id for of_type in types_by(connection) if of_type.backend in LOCAL_BACKENDS]
     for row in connection.execute(query).all():
         connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
         volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
@@ -165,7 +166,3 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
             .where(volume.c.id == row.volume_id, volume.c.host.is_(None), volume.c.type_id.in_(local))
             .values(host=row.host)
         )
-
-
-def _local(connection: sa.Connection) -> list[dict[str, t.Any]]:
-    return [volume_type for volume_type in types_by(connection) if volume_type["backend"] in LOCAL_BACKENDS]

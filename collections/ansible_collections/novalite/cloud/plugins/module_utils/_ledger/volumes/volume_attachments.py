@@ -52,19 +52,19 @@ def begin_attach(
     """
     row = one_volume(connection, volume_id, project_id)
     server = _instance(connection, instance_uuid, project_id)
-    if row["project_id"] != server.project_id:
+    if row.project_id != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
     _refuse_wrong_state(server, ATTACH, ATTACHABLE, ignore_lock)
     adopted.refuse(connection, [instance_uuid], ATTACH)
     _refuse_elsewhere(row, server.host)
-    bound = {"host": server.host} if row["host"] is None and row["backend"] in LOCAL_BACKENDS else {}
-    if any(attachment["instance_uuid"] == instance_uuid for attachment in row["attachments"]):
+    bound = {"host": server.host} if row.host is None and row.backend in LOCAL_BACKENDS else {}
+    if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
         raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
     begin(connection, row, "attach", ("available",), "attaching", **bound)
     made = _insert(
         connection, server, row, device=device, tag=tag, delete_on_termination=delete_on_termination, readonly=readonly
     )
-    details = {instance_uuid: {"volume_id": volume_id, "device": made["device"]}}
+    details = {instance_uuid: {"volume_id": volume_id, "device": made.device}}
     asked = request_id or actions.new_request_id()
     actions.start(connection, ATTACH, details, asked, user_id=user_id, project_id=server.project_id)
     return made
@@ -73,21 +73,21 @@ def begin_attach(
 def finish_attach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
     """Record how it ended; without `error` the guest has it. A volume that nothing was made of has no host again."""
     found = attachments_by(connection, ids=[attachment_id])
-    if not found or found[0]["attached_at"] is not None:
+    if not found or found[0].attached_at is not None:
         return False
     one = found[0]
     now = int(time.time())
     message = None if error is None else actions.one_line(error) or "no reason was given"
     if error is None:
-        swap(connection, one["volume_id"], ("attaching", "error_attaching", "creating"), "in-use", made=True)
+        swap(connection, one.volume_id, ("attaching", "error_attaching", "creating"), "in-use", made=True)
         connection.execute(
             sa.update(volume_attachment).where(volume_attachment.c.id == attachment_id).values(attached_at=now)
         )
     else:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, one["volume_id"], ("attaching",), "available", error)
-        unbind(connection, [one["volume_id"]])
-    actions.finish(connection, ATTACH, [(one["instance_uuid"], one["host"], message)], now=now)
+        swap(connection, one.volume_id, ("attaching",), "available", error)
+        unbind(connection, [one.volume_id])
+    actions.finish(connection, ATTACH, [(one.instance_uuid, one.host, message)], now=now)
     return True
 
 
@@ -108,19 +108,19 @@ def begin_detach(
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
     row = one_volume(connection, volume_id, project_id)
-    theirs = [attachment for attachment in row["attachments"] if instance_uuid in (None, attachment["instance_uuid"])]
+    theirs = [attachment for attachment in row.attachments if instance_uuid in (None, attachment.instance_uuid)]
     if not theirs:
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
     one = theirs[0]
-    server = _instance(connection, one["instance_uuid"], None)
+    server = _instance(connection, one.instance_uuid, None)
     _refuse_wrong_state(server, DETACH, DETACHABLE, ignore_lock)
-    if one["boot_index"] == 0:
+    if one.boot_index == 0:
         raise ConflictError("Cannot detach a root device volume")
     allowed = {"in-use", "error_attaching", "error_detaching"}
     if force:
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
     begin(connection, row, "detach", allowed, "detaching")
-    details = {server.uuid: {"volume_id": volume_id, "device": one["device"]}}
+    details = {server.uuid: {"volume_id": volume_id, "device": one.device}}
     asked = request_id or actions.new_request_id()
     actions.start(connection, DETACH, details, asked, user_id=user_id, project_id=server.project_id)
     return one
@@ -135,10 +135,10 @@ def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str |
     message = None if error is None else actions.one_line(error) or "no reason was given"
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, one["volume_id"], ("detaching",), "available")
+        swap(connection, one.volume_id, ("detaching",), "available")
     else:
-        swap(connection, one["volume_id"], ("detaching",), "in-use", error)
-    actions.finish(connection, DETACH, [(one["instance_uuid"], one["host"], message)])
+        swap(connection, one.volume_id, ("detaching",), "in-use", error)
+    actions.finish(connection, DETACH, [(one.instance_uuid, one.host, message)])
     return True
 
 
@@ -165,8 +165,7 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
         ):
             if swap(connection, volume_id, (before,), after if attached else "available", reason):
                 ended = [
-                    (attachment["instance_uuid"], attachment["host"], actions.one_line(reason))
-                    for attachment in attached
+                    (attachment.instance_uuid, attachment.host, actions.one_line(reason)) for attachment in attached
                 ]
                 actions.finish(connection, action, ended)
                 changed.append(volume_id)
@@ -177,10 +176,10 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
     """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
     of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
-    doomed = {attachment["volume_id"]: attachment["host"] for attachment in gone if attachment["delete_on_termination"]}
+    doomed = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
     kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(doomed)))
     found = volumes_by(connection, ids=set(doomed) - set(connection.execute(kept).scalars()))
-    return [attachment for attachment in found if attachment["made_at"] is None or doomed[attachment["id"]] is not None]
+    return [attachment for attachment in found if attachment.made_at is None or doomed[attachment.id] is not None]
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -192,10 +191,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     gone = attachments_by(connection, instances=wanted)
     if not gone:
         return
-    doomed = {attachment["id"] for attachment in leaving_with(connection, wanted)}
+    doomed = {attachment.id for attachment in leaving_with(connection, wanted)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(wanted)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(doomed))))
-    for volume_id in sorted({attachment["volume_id"] for attachment in gone} - doomed):
+    for volume_id in sorted({attachment.volume_id for attachment in gone} - doomed):
         made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
         # one that was to be made of something by a build that never came to it has nothing to offer
         lost = made.made_at is None and made.image is not None
@@ -229,7 +228,7 @@ def attach_new(
 ) -> Attachment:
     """Give a volume (available, or just recorded) to an instance that is to be built. Its build attaches it."""
     server = _instance(connection, instance_uuid, None)
-    if row["status"] != "creating":
+    if row.status != "creating":
         begin(connection, row, "attach", ("available",), "attaching")
     return _insert(
         connection,
@@ -259,13 +258,13 @@ def _insert(
     name = next(iter(own)) if boot_index == 0 else choose_device(taken, device)
     made = {
         "id": str(uuid.uuid4()),
-        "volume_id": row["id"],
+        "volume_id": row.id,
         "instance_uuid": server.uuid,
         "device": f"/dev/{name}",
         "boot_index": boot_index,
         "tag": tag,
         "delete_on_termination": delete_on_termination,
-        "readonly": readonly or row["readonly"],
+        "readonly": readonly or row.readonly,
         "created_at": int(time.time()),
     }
     connection.execute(sa.insert(volume_attachment).values(**made))
@@ -295,13 +294,13 @@ def _refuse_wrong_state(server: t.Any, action: str, allowed: t.Collection[str], 
 
 
 def _refuse_elsewhere(row: Volume, host: str) -> None:
-    if row["host"] not in (None, host):
+    if row.host not in (None, host):
         raise ConflictError(
-            f"Invalid volume: volume {row['id']} is in the storage of the compute host {row['host']}, and the instance "
+            f"Invalid volume: volume {row.id} is in the storage of the compute host {row.host}, and the instance "
             f"is on {host}: attach it to an instance there, or use a volume type with shared storage."
         )
-    allowed = row["options"].get("hosts")
+    allowed = row.options.get("hosts")
     if allowed is not None and host not in allowed:
         raise ConflictError(
-            f"Invalid volume: volume type {row['type']} is on {', '.join(allowed)}, and the instance is on {host}."
+            f"Invalid volume: volume type {row.type} is on {', '.join(allowed)}, and the instance is on {host}."
         )

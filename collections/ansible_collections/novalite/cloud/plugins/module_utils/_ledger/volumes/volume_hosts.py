@@ -14,11 +14,13 @@ from ..catalog import volume_types
 from ..db.tables import compute_host
 from ..db.tables_volumes import volume
 from ..queries.lookups import check_compute_hosts
+from ..queries.volume_views import Options, Volume
 
 
 def choose(
     connection: sa.Connection,
-    of_type: t.Mapping[str, t.Any],
+    type_name: str,
+    options: Options,
     zone: str | None = None,
     host: str | None = None,
     limit_to: t.Collection[str] | None = None,
@@ -28,12 +30,12 @@ def choose(
 
     Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
     """
-    allowed = of_type["options"].get("hosts")
+    allowed = options.get("hosts")
     if host is not None:
         check_compute_hosts(connection, [host])
         if allowed is not None and host not in allowed:
             raise ConflictError(
-                f"volume type {of_type['name']} is not on the compute host {host}, only on {', '.join(allowed)}"
+                f"volume type {type_name} is not on the compute host {host}, only on {', '.join(allowed)}"
             )
         return host
     taken = (
@@ -55,27 +57,21 @@ def choose(
         if connection.execute(known).first() is None:
             raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
         query = query.where(compute_host.c.zone == zone)
-    found = connection.execute(query.limit(1)).scalar()
-    if found is None:
+    chosen = connection.execute(query.limit(1)).scalar()
+    if chosen is None:
         where = f" in zone {zone}" if zone is not None else ""
         where += f" among {', '.join(limit_to) or 'none'}" if limit_to is not None else ""
-        raise ConflictError(f"no compute host that is up has room for volumes of type {of_type['name']}{where}")
-    return str(found)
+        raise ConflictError(f"no compute host that is up has room for volumes of type {type_name}{where}")
+    return str(chosen)
 
 
-def worker(
-    connection: sa.Connection, one: t.Mapping[str, t.Any], limit_to: t.Collection[str] | None = None
-) -> str | None:
+def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | None = None) -> str | None:
     """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
     `limit_to`).
 
     None for one that nothing was made of: nothing is anywhere.
     """
-    if one["host"] is not None:
-        return str(one["host"])
-    attached = [str(each["host"]) for each in one.get("attachments") or [] if each["host"] is not None]
-    if attached:
-        return attached[0]
-    if one["backend"] in volume_types.LOCAL_BACKENDS:
-        return None
-    return choose(connection, {"name": one["type"], "options": one["options"]}, limit_to=limit_to)
+    host = of.host or next((attachment.host for attachment in of.attachments if attachment.host is not None), None)
+    if host is not None or of.backend in volume_types.LOCAL_BACKENDS:
+        return host
+    return choose(connection, of.type, of.options, limit_to=limit_to)

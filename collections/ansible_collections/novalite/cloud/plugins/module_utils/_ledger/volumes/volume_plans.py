@@ -14,12 +14,11 @@ import sqlalchemy as sa
 
 from ..._domain.guest import render_volume, volume_of
 from ..._host import STATE_DIR
+from ..._json import JsonObject as Plan
 from ..db.tables import compute_host, instance
 from ..queries.views import domain_name
-from ..queries.volume_views import Snapshot, Volume, attachments_by, snapshots_by, volumes_by
+from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
 from .volume_hosts import worker
-
-Plan = dict[str, t.Any]
 
 # status -> what is under way, as operations/volume_action.py knows it
 VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}
@@ -55,45 +54,46 @@ def plan(
         return found
 
     for volume in volumes:
-        does = VOLUME_WORK.get(volume["status"])
+        does = VOLUME_WORK.get(volume.status)
         if does is None:
             continue
-        nothing = does == "delete" and volume["made_at"] is None and volume["host"] is None
-        mine = at(None if nothing else worker(connection, volume, limit_to), does, volume["id"])
+        nothing = does == "delete" and volume.made_at is None and volume.host is None
+        mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id)
         if mine is None:
             continue
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
-            for snapshot in snapshots_by(connection, volumes=[volume["id"]]):
-                if snapshot["status"] == "deleting":
-                    mine["gone"].append({**data_of(snapshot), "kind": "snapshot"})
-                    mine["work"].insert(0, {"id": snapshot["id"], "does": "snapshot_delete"})
+            for snapshot in snapshots_by(connection, volumes=[volume.id]):
+                if snapshot.status == "deleting":
+                    mine["gone"].append(data_of(snapshot))
+                    mine["work"].insert(0, {"id": snapshot.id, "does": "snapshot_delete"})
             mine["gone"].append(data_of(volume))
         else:
             mine["images"] += images_for(volume)
             mine["volumes"].append(to_be_made(connection, volume))
     for snapshot in snapshots:
-        does = SNAPSHOT_WORK.get(snapshot["status"])
+        does = SNAPSHOT_WORK.get(snapshot.status)
         if does is None:
             continue
-        of = volumes_by(connection, ids=[snapshot["volume_id"]])[0]
-        mine = at(worker(connection, of, limit_to), does, snapshot["id"])
+        of = volumes_by(connection, ids=[snapshot.volume_id])[0]
+        mine = at(worker(connection, of, limit_to), does, snapshot.id)
         if mine is None:
             continue
-        data = {**data_of(snapshot), "kind": "snapshot"}
+        data = data_of(snapshot)
         if does == "snapshot_delete":
             mine["gone"].append(data)
             continue
-        if of["made_at"] is None:
+        if of.made_at is None:
             mine["volumes"].append(to_be_made(connection, of))
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
     wanted = sorted(set(attachments))
-    for volume in volumes_by(connection, ids=_volumes_of(connection, wanted)):
-        for attachment in volume["attachments"]:
-            does = ATTACHMENT_WORK.get(volume["status"])
-            if attachment["id"] not in wanted or does is None:
+    attached = [attachment.volume_id for attachment in attachments_by(connection, ids=wanted)]
+    for volume in volumes_by(connection, ids=attached):
+        for attachment in volume.attachments:
+            does = ATTACHMENT_WORK.get(volume.status)
+            if attachment.id not in wanted or does is None:
                 continue
-            mine = at(attachment["host"], does, attachment["id"])
+            mine = at(attachment.host, does, attachment.id)
             if mine is None:
                 continue
             mine[does].append(plug(connection, volume, attachment, state_dir))
@@ -102,68 +102,65 @@ def plan(
     return hosts, nowhere
 
 
-def data_of(one: t.Mapping[str, t.Any]) -> Plan:
+def data_of(stored: Stored) -> Plan:
     """What volume_disk has to know of any volume or snapshot."""
     return {
-        **{key: one[key] for key in ("id", "backend", "options", "format", "size_gb")},
-        "kind": "snapshot" if "volume_id" in one else "volume",
+        **{key: getattr(stored, key) for key in ("id", "backend", "options", "format", "size_gb")},
+        "kind": "snapshot" if isinstance(stored, Snapshot) else "volume",
     }
 
 
 def to_be_made(connection: sa.Connection, one: Volume) -> Plan:
     """The volume with its size; made, of what it is to be made of, if it was not before."""
-    found = {**data_of(one), "instance_uuid": holder_of(one), "create": one["made_at"] is None, "source": None}
-    found["size_gb"] = one["new_size_gb"] or one["size_gb"]
-    if one["made_at"] is not None or one["status"] != "creating":  # one that waited for its instance is blank
+    found = {**data_of(one), "instance_uuid": holder_of(one), "create": one.made_at is None, "source": None}
+    found["size_gb"] = one.new_size_gb or one.size_gb
+    if one.made_at is not None or one.status != "creating":  # one that waited for its instance is blank
         return found
-    if one["snapshot_id"] is not None:
-        of: t.Sequence[t.Mapping[str, t.Any]] = snapshots_by(connection, ids=[one["snapshot_id"]])
-        return {**found, "source": data_of(of[0]) if of else None}
-    if one["source_volume_id"] is not None:
-        of = [each for each in volumes_by(connection, ids=[one["source_volume_id"]]) if each["made_at"] is not None]
+    if one.snapshot_id is not None:
+        snapshots = snapshots_by(connection, ids=[one.snapshot_id])
+        return {**found, "source": data_of(snapshots[0]) if snapshots else None}
+    if one.source_volume_id is not None:
+        of = [each for each in volumes_by(connection, ids=[one.source_volume_id]) if each.made_at is not None]
         return {**found, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
-    if one["image"] is not None:
-        return {**found, "source": {"checksum": one["image"]["checksum"]}}
+    if one.image is not None:
+        return {**found, "source": {"checksum": one.image["checksum"]}}
     return found
 
 
 def images_for(one: Volume) -> list[Plan]:
     """What has to be in the host's cache before the volume can be made."""
-    image = one["image"]
-    copied = one["snapshot_id"] is not None or one["source_volume_id"] is not None
-    if image is None or copied or one["made_at"] is not None or one["status"] != "creating":
+    image = one.image
+    copied = one.snapshot_id is not None or one.source_volume_id is not None
+    if image is None or copied or one.made_at is not None or one.status != "creating":
         return []
     return [
         {
             **{key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")},
             "kind": "disk",
-            "max_virtual_size": one["size_gb"] << 30,
+            "max_virtual_size": one.size_gb << 30,
         }
     ]
 
 
-def holder_of(one: t.Mapping[str, t.Any]) -> str | None:
+def holder_of(one: Volume) -> str | None:
     """The instance whose guest may have the volume open."""
-    return next((each["instance_uuid"] for each in one["attachments"] if each["attached_at"] is not None), None)
+    return next((each.instance_uuid for each in one.attachments if each.attached_at is not None), None)
 
 
-def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.Any], state_dir: str) -> Plan:
+def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_dir: str) -> Plan:
     """What volume_attach has to know."""
     row = connection.execute(
         sa.select(instance.c.id, instance.c.adopted, compute_host.c.facts)
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)
-        .where(instance.c.uuid == attachment["instance_uuid"])
+        .where(instance.c.uuid == attachment.instance_uuid)
     ).one()
     facts = {"disk_cache": "none", **(row.facts or {})}
+    disk = {**data_of(one), "volume_id": one.id, "device": attachment.device, "readonly": attachment.readonly}
     return {
-        "id": attachment["id"],
-        "volume_id": one["id"],
-        "instance_uuid": attachment["instance_uuid"],
+        "id": attachment.id,
+        "volume_id": one.id,
+        "instance_uuid": attachment.instance_uuid,
         "name": domain_name(row.id, row.adopted),
-        "device": attachment["device"].rpartition("/")[2],
-        "xml": render_volume(volume_of({**one, **attachment}, state_dir), facts),
+        "device": attachment.device.rpartition("/")[2],
+        "xml": render_volume(volume_of(disk, state_dir), facts),
     }
-
-
-def _volumes_of(connection: sa.Connection, attachments: t.Sequence[str]) -> list[str]:
-    return [attachment["volume_id"] for attachment in attachments_by(connection, ids=attachments)]

@@ -15,7 +15,7 @@ from . import volume_attachments, volume_snapshots, volumes
 
 _MOVING = ("attaching", "detaching")
 
-Change = tuple[str, str, str, dict[str, t.Any], dict[str, t.Any]]  # kind, name, reason, before, after
+Change = tuple[str, str, str, dict[str, str], dict[str, str]]  # kind, name, reason, before, after
 
 
 def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Change]:
@@ -63,7 +63,7 @@ def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], si
     return [(row.name, row.status) for row in rows if volumes.swap(connection, row.id, (row.status,), "error", reason)]
 
 
-def _silent(table: sa.Table, then: int) -> sa.Select[t.Any]:
+def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:
     statuses = [*volumes.ERRORS, *(_MOVING if table is volume else ())]
     columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)

@@ -12,6 +12,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
+from ..._json import JsonMapping
 from ..._rules.records import check_text
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db.tables_volumes import volume, volume_snapshot
@@ -23,7 +24,7 @@ from .volumes import check_quota, checked_metadata, handle, one_volume, refuse_t
 ERRORS = {"creating": "error", "deleting": "error_deleting"}
 
 
-def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mapping[str, t.Any]) -> Snapshot:
+def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapping) -> Snapshot:
     """Record a new snapshot, `creating`; a job `volume_snapshot_create` is to take it.
 
     `params`: `volume_id`, `name` (what is shown), `handle` (what playbooks call it), `description`, `metadata`,
@@ -34,15 +35,15 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mappin
     lookups.lock_project(connection, project_id)
     row = one_volume(connection, params["volume_id"], project_id)
     allowed = ("available", "in-use") if params.get("force") else ("available",)
-    if row["status"] not in allowed:
+    if row.status not in allowed:
         raise ConflictError(
-            f"Invalid volume: Volume {row['id']} status must be {' or '.join(allowed)} to take a snapshot, but current "
-            f"status is: {row['status']}."
+            f"Invalid volume: Volume {row.id} status must be {' or '.join(allowed)} to take a snapshot, but current "
+            f"status is: {row.status}."
         )
-    if row["host"] is None and row["backend"] in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
-        of_type = {"name": row["type"], "options": row["options"]}
-        host = volume_hosts.choose(connection, of_type, row["availability_zone"], limit_to=params.get("limit_to"))
-        connection.execute(sa.update(volume).where(volume.c.id == row["id"]).values(host=host))
+    if row.host is None and row.backend in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
+        zone, limit_to = row.availability_zone, params.get("limit_to")
+        host = volume_hosts.choose(connection, row.type, row.options, zone, limit_to=limit_to)
+        connection.execute(sa.update(volume).where(volume.c.id == row.id).values(host=host))
     now = int(time.time())
     own_id, name = str(uuid.uuid4()), params.get("name") or None
     if name is not None:
@@ -52,20 +53,20 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mappin
     connection.execute(
         sa.insert(volume_snapshot).values(
             id=own_id,
-            volume_id=row["id"],
+            volume_id=row.id,
             project_id=project_id,
             user_id=params.get("user_id"),
             name=own,
             display_name=name,
             description=params.get("description"),
-            size_gb=row["size_gb"],
+            size_gb=row.size_gb,
             status="creating",
             metadata=checked_metadata(params.get("metadata") or {}),
             created_at=now,
             updated_at=now,
         )
     )
-    check_quota(connection, project_id, row["size_gb"], snapshot=True)
+    check_quota(connection, project_id, row.size_gb, snapshot=True)
     return one_snapshot(connection, own_id)
 
 
@@ -88,19 +89,19 @@ def begin_delete_snapshot(
     copying = sa.select(volume.c.id).where(volume.c.snapshot_id == snapshot_id, volume.c.status == "creating")
     if connection.execute(copying.limit(1)).first() is not None:
         raise ConflictError(f"Invalid snapshot: Snapshot {snapshot_id} is in use: a volume is being made of it.")
-    allowed = {"available", "error", "error_deleting"} | ({row["status"]} if force else set())
+    allowed = {"available", "error", "error_deleting"} | ({row.status} if force else set())
     swapped = connection.execute(
         sa.update(volume_snapshot)
         .where(
             volume_snapshot.c.id == snapshot_id,
-            volume_snapshot.c.status == row["status"],
+            volume_snapshot.c.status == row.status,
             volume_snapshot.c.status.in_(sorted(allowed)),
         )
         .values(status="deleting", fault=None, updated_at=int(time.time()))
     ).rowcount
     if not swapped:
         raise ConflictError(
-            f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row['status']}."
+            f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row.status}."
         )
     return one_snapshot(connection, snapshot_id)
 
@@ -110,9 +111,9 @@ def begin_delete_all(
 ) -> Volume:
     """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
     row = volumes.one_volume(connection, volume_id, project_id)
-    for snapshot in snapshots_by(connection, volumes=[row["id"]]):
-        if snapshot["status"] != "deleting":
-            begin_delete_snapshot(connection, snapshot["id"], force=force)
+    for snapshot in snapshots_by(connection, volumes=[row.id]):
+        if snapshot.status != "deleting":
+            begin_delete_snapshot(connection, snapshot.id, force=force)
     return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)
 
 
@@ -125,7 +126,7 @@ def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error
 
 
 def update_snapshot(
-    connection: sa.Connection, snapshot_id: str, changes: t.Mapping[str, t.Any], *, project_id: str | None = None
+    connection: sa.Connection, snapshot_id: str, changes: JsonMapping, *, project_id: str | None = None
 ) -> Snapshot:
     """Change what is only shown: `name`, `description`, `metadata`; and `status`, for an administrator."""
     row = one_snapshot(connection, snapshot_id, project_id)
@@ -136,7 +137,7 @@ def update_snapshot(
         values["metadata"] = checked_metadata(changes["metadata"])
     if values:
         values["updated_at"] = int(time.time())
-        connection.execute(sa.update(volume_snapshot).where(volume_snapshot.c.id == row["id"]).values(**values))
+        connection.execute(sa.update(volume_snapshot).where(volume_snapshot.c.id == row.id).values(**values))
     return one_snapshot(connection, snapshot_id)
 
 
@@ -151,10 +152,10 @@ def one_snapshot(connection: sa.Connection, snapshot_id: str, project_id: str | 
 def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str) -> list[str]:
     """Give an end to what is still under way on these snapshots, for its job is dead. Returns what it changed."""
     return [
-        snapshot["id"]
+        snapshot.id
         for snapshot in snapshots_by(connection, ids=snapshot_ids)
-        if snapshot["status"] in ERRORS
-        and _swap(connection, snapshot["id"], snapshot["status"], ERRORS[snapshot["status"]], reason)
+        if snapshot.status in ERRORS
+        and _swap(connection, snapshot.id, snapshot.status, ERRORS[snapshot.status], reason)
     ]
 
 

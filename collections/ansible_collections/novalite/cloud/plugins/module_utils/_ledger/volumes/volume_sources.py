@@ -5,34 +5,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
+from ..catalog.volume_types import VolumeType
 from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
 from ..queries.views import image_of
-from ..queries.volume_views import Volume, snapshots_by, volumes_by
+from ..queries.volume_views import Snapshot, Volume, snapshots_by, volumes_by
 from . import volume_access, volume_hosts
 
 GIB = 1024**3
 
-Params = t.Mapping[str, t.Any]
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a volume is made of, and what follows from it."""
+
+    kind: str | None = None  # image, snapshot_id or source_volume_id; None: it is blank
+    image: JsonObject | None = None
+    bootable: bool = False
+    least: int = 1  # GiB
+    of: Volume | None = None  # the volume that it, or its snapshot, is of
+    format: str | None = None
 
 
-def source_of(connection: sa.Connection, project_id: str, params: Params) -> dict[str, t.Any]:
-    """What a volume is made of: `kind`, and what follows from it."""
-    given = [key for key in ("image", "snapshot_id", "source_volume_id") if params.get(key)]
-    none = {"kind": None, "image": None, "bootable": False, "least": 1, "of": None, "format": None}
-    if not given:
-        return none
-    if len(given) > 1:
-        raise NovaliteError(f"a volume is made of one thing, not of {' and '.join(given)}: give one of them")
-    if given[0] == "image":
+def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -> Source:
+    """What a volume is made of."""
+    kinds = [key for key in ("image", "snapshot_id", "source_volume_id") if params.get(key)]
+    if not kinds:
+        return Source()
+    if len(kinds) > 1:
+        raise NovaliteError(f"a volume is made of one thing, not of {' and '.join(kinds)}: give one of them")
+    if kinds[0] == "image":
         image = params["image"]
         if not isinstance(image, t.Mapping):
             image = lookups.image_by_id(connection, str(image), project_id)
@@ -41,8 +53,8 @@ def source_of(connection: sa.Connection, project_id: str, params: Params) -> dic
                 f"Invalid image identifier or unable to access requested image: {image['id']} is {image['status']}"
             )
         least = max(1, image["min_disk_gb"], math.ceil(image["virtual_size"] / GIB))
-        return {**none, "kind": "image", "image": image_of(image), "bootable": True, "least": least}
-    if given[0] == "snapshot_id":
+        return Source("image", image_of(image), True, least)
+    if kinds[0] == "snapshot_id":
         query = sa.select(volume_snapshot).where(
             volume_snapshot.c.id == params["snapshot_id"], volume_snapshot.c.project_id == project_id
         )
@@ -56,68 +68,66 @@ def source_of(connection: sa.Connection, project_id: str, params: Params) -> dic
         of, least = volume_of(connection, snapshot.volume_id), snapshot.size_gb
     else:
         of = volume_of(connection, params["source_volume_id"], project_id)
-        least = of["size_gb"]
-        if of["status"] not in ("available", "in-use"):
+        least = of.size_gb
+        if of.status not in ("available", "in-use"):
             raise ConflictError(
-                f"Invalid volume: Source volume {of['id']} status must be available or in-use, not {of['status']}."
+                f"Invalid volume: Source volume {of.id} status must be available or in-use, not {of.status}."
             )
-        if of["made_at"] is None:  # blank so far, and so is the new one
-            return {**none, "least": least, "of": of, "format": of["format"]}
-    kept = {"image": of["image"], "bootable": of["bootable"], "format": of["format"]}
-    return {**none, **kept, "kind": given[0], "least": least, "of": of}
+        if of.made_at is None:  # blank so far, and so is the new one
+            return Source(least=least, of=of, format=of.format)
+    return Source(kinds[0], of.image, of.bootable, least, of, of.format)
 
 
-def type_of(connection: sa.Connection, project_id: str, params: Params, source: Params) -> dict[str, t.Any]:
-    of = source["of"]
-    asked = params.get("type")
-    if of is None:
-        found = volume_types.type_of(connection, asked)
-        if asked is not None:
-            volume_access.check(connection, asked, project_id, bool(params.get("private_types")))
-    else:
-        found = volume_types.type_of(connection, of["type_id"])
-        if asked is not None and asked not in (found["id"], found["name"]):
+def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, source: Source) -> VolumeType:
+    """The type of a new volume: what it is made of says which. Raises NotFoundError for one that the project may not
+    use, NovaliteError for another one than that of what it is made of."""
+    name = params.get("type")
+    if source.of is not None:
+        of_type = volume_types.type_of(connection, source.of.type_id)
+        if name not in (None, of_type.id, of_type.name):
             raise NovaliteError(
-                f"Invalid volume type: {asked} is another one than that of the volume that it is made of, "
-                f"{found['name']}: leave it out"
+                f"Invalid volume type: {name} is another one than that of the volume that it is made of, "
+                f"{of_type.name}: leave it out"
             )
-    if found["id"] == volume_types.DEFAULT_ID:
+    elif name is not None:
+        of_type = volume_access.usable(connection, name, project_id, bool(params.get("private_types")))
+    else:
+        of_type = volume_types.type_of(connection, None)
+    if of_type.id == volume_types.DEFAULT_ID:
         volume_types.ensure_default(connection)
-    return found
+    return of_type
 
 
-def size_of(params: Params, source: Params) -> int:
+def size_of(params: JsonMapping, source: Source) -> int:
+    """The size of a new volume in GiB. Raises NovaliteError for one that is too small."""
     size = params.get("size_gb")
     if size is None:
-        if source["kind"] is None and source["of"] is None:
+        if source.kind is None and source.of is None:
             raise NovaliteError("Invalid input received: give the volume's size in GiB")
-        return int(source["least"])
+        return source.least
     check_range("volume size", size, 1, LARGEST)
-    if size < source["least"]:
+    if size < source.least:
         raise NovaliteError(
             f"Invalid input received: Volume size {size}GB cannot be smaller than what it is made of needs: "
-            f"{source['least']}GB."
+            f"{source.least}GB."
         )
     return int(size)
 
 
-def host_of(connection: sa.Connection, of_type: Params, params: Params, source: Params) -> str | None:
+def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping, source: Source) -> str | None:
     """The compute host that a volume is made on now; None: any, or the one of its first instance."""
-    if of_type["backend"] not in volume_types.LOCAL_BACKENDS:
+    if of_type.backend not in volume_types.LOCAL_BACKENDS:
         return None
-    if source["of"] is not None and source["of"]["host"] is not None:
-        if params.get("host") not in (None, source["of"]["host"]):
+    zone, host = params.get("availability_zone"), params.get("host")
+    if source.of is not None and source.of.host is not None:
+        if host not in (None, source.of.host):
             raise ConflictError(
-                f"volume {source['of']['id']} is on the compute host {source['of']['host']}: what is made of it cannot "
-                f"be on {params['host']}"
+                f"volume {source.of.id} is on the compute host {source.of.host}: what is made of it cannot be on {host}"
             )
-        return str(source["of"]["host"])
-    if params.get("deferred"):
+        return source.of.host
+    if params.get("deferred") or not (host or source.kind is not None):
         return None
-    if params.get("host") or source["kind"] is not None:
-        zone, host = params.get("availability_zone"), params.get("host")
-        return volume_hosts.choose(connection, of_type, zone, host, params.get("limit_to"))
-    return None
+    return volume_hosts.choose(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
 
 
 def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
@@ -139,7 +149,7 @@ def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
     return found[0]
 
 
-def snapshot_named(connection: sa.Connection, owner: str, name: str) -> dict[str, t.Any]:
+def snapshot_named(connection: sa.Connection, owner: str, name: str) -> Snapshot:
     """The project's snapshot of this handle, or id. Raises NotFoundError, which tells what there is."""
     found = snapshots_by(connection, names=[name], project_id=owner) or snapshots_by(
         connection, ids=[name], project_id=owner

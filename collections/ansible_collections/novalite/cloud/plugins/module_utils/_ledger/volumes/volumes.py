@@ -17,8 +17,10 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError, VolumeQuotaError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_range, check_text
 from ..catalog import volume_types
+from ..catalog.volume_types import VolumeType
 from ..db.tables_volumes import volume, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
@@ -30,10 +32,8 @@ ERRORS = {"creating": "error", "downloading": "error", "deleting": "error_deleti
 MAX_METADATA = 128
 EXTEND = "extend_volume"  # Nova's name of the action
 
-Params = t.Mapping[str, t.Any]
 
-
-def create_volume(connection: sa.Connection, project_id: str, params: Params) -> Volume:
+def create_volume(connection: sa.Connection, project_id: str, params: JsonMapping) -> Volume:
     """Record a new volume. `creating` means that a job `volume_create` has to make it; else it is available.
 
     `params`: `size_gb` (GiB; may be left out where it is made of something), `name` (what is shown, any text, or
@@ -53,35 +53,36 @@ def create_volume(connection: sa.Connection, project_id: str, params: Params) ->
     of_type = volume_sources.type_of(connection, project_id, params, source)
     size = volume_sources.size_of(params, source)
     host = volume_sources.host_of(connection, of_type, params, source)
-    waits = source["kind"] is not None or host is not None or bool(params.get("deferred"))
+    waits = source.kind is not None or host is not None or bool(params.get("deferred"))
     volume_id = str(uuid.uuid4())
     name = params.get("name") or None
     if name is not None:
         check_text("volume name", name)
+    own = params.get("handle") or handle(connection, volume, project_id, name, "volume", volume_id)
+    refuse_twice(connection, volume, project_id, own, "volume")
     row = {
         "id": volume_id,
         "project_id": project_id,
         "user_id": params.get("user_id"),
-        "name": params.get("handle") or handle(connection, volume, project_id, name, "volume", volume_id),
+        "name": own,
         "display_name": name,
         "description": params.get("description"),
         "size_gb": size,
-        "type_id": of_type["id"],
-        "format": source["format"] or volume_types.format_of(of_type),
+        "type_id": of_type.id,
+        "format": source.format or volume_types.format_of(of_type),
         "host": host,
         "availability_zone": params.get("availability_zone"),
         "status": "creating" if waits else "available",
-        "bootable": bool(params.get("bootable")) or source["bootable"],
+        "bootable": bool(params.get("bootable")) or source.bootable,
         "readonly": bool(params.get("readonly")),
         "multiattach": False,
-        "image": source["image"],
+        "image": source.image,
         "source_volume_id": params.get("source_volume_id"),
         "snapshot_id": params.get("snapshot_id"),
         "metadata": checked_metadata(params.get("metadata") or {}),
         "created_at": now,
         "updated_at": now,
     }
-    refuse_twice(connection, volume, project_id, row["name"], "volume")
     connection.execute(sa.insert(volume).values(**row))
     check_quota(connection, project_id, size)
     return one_volume(connection, volume_id)
@@ -114,16 +115,16 @@ def begin_delete(
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
     row = one_volume(connection, volume_id, project_id)
-    if row["attachments"]:
+    if row.attachments:
         raise ConflictError(
-            f"Invalid volume: Volume {volume_id} is attached to the instance {row['attachments'][0]['instance_uuid']}: "
+            f"Invalid volume: Volume {volume_id} is attached to the instance {row.attachments[0].instance_uuid}: "
             "detach it first."
         )
     if not cascade and _has_snapshots(connection, volume_id):
         raise ConflictError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
     _refuse_copies_under_way(connection, volume_id)
     allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
-    begin(connection, row, "delete", tuple({*allowed, row["status"]}) if force else allowed, "deleting")
+    begin(connection, row, "delete", tuple({*allowed, row.status}) if force else allowed, "deleting")
     return one_volume(connection, volume_id)
 
 
@@ -159,35 +160,35 @@ def begin_extend(
     and NovaliteError for a size that is no larger.
     """
     row = one_volume(connection, volume_id, project_id)
-    lookups.lock_project(connection, row["project_id"])
+    lookups.lock_project(connection, row.project_id)
     check_range("volume size", size_gb, 1)
-    if size_gb <= row["size_gb"]:
+    if size_gb <= row.size_gb:
         raise NovaliteError(
             f"Invalid input received: New size for extend must be greater than current size. (current: "
-            f"{row['size_gb']}, extended: {size_gb})."
+            f"{row.size_gb}, extended: {size_gb})."
         )
     begin(connection, row, "extend", ("available", "in-use") if online else ("available",), "extending")
-    values: dict[str, t.Any] = {"new_size_gb": size_gb}
-    if row["made_at"] is None and not row["attachments"]:  # nothing is anywhere
+    values: JsonObject = {"new_size_gb": size_gb}
+    if row.made_at is None and not row.attachments:  # nothing is anywhere
         values = {"size_gb": size_gb, "status": "available"}
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
-    details = {holder["instance_uuid"]: {"volume_id": volume_id} for holder in row["attachments"]}
+    details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}
     asked = request_id or actions.new_request_id()
-    actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row["project_id"])
-    check_quota(connection, row["project_id"], size_gb)
+    actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row.project_id)
+    check_quota(connection, row.project_id, size_gb)
     return one_volume(connection, volume_id)
 
 
 def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
     """Record how it ended: in-use again where an instance has it."""
     found = volumes_by(connection, ids=[volume_id])
-    if not found or found[0]["status"] != "extending":
+    if not found or found[0].status != "extending":
         return False
     row = found[0]
-    rest = "in-use" if row["attachments"] else "available"
+    rest = "in-use" if row.attachments else "available"
     if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
         return False
-    size = row["size_gb"] if error is not None else row["new_size_gb"] or row["size_gb"]
+    size = row.size_gb if error is not None else row.new_size_gb or row.size_gb
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(size_gb=size, new_size_gb=None))
     _tell_instances(connection, row, error)
     return True
@@ -196,12 +197,12 @@ def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | Non
 def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
     """End the action of those that have a volume which was being extended."""
     message = None if error is None else actions.one_line(error) or "no reason was given"
-    told = [(holder["instance_uuid"], holder["host"], message) for holder in row["attachments"]]
-    actions.finish(connection, EXTEND, told)
+    ends = [(holder.instance_uuid, holder.host, message) for holder in row.attachments]
+    actions.finish(connection, EXTEND, ends)
 
 
 def update_volume(
-    connection: sa.Connection, volume_id: str, changes: Params, *, project_id: str | None = None
+    connection: sa.Connection, volume_id: str, changes: JsonMapping, *, project_id: str | None = None
 ) -> Volume:
     """Change what is only shown or meant: `name` (shown), `description`, `metadata`, `bootable`, `readonly`."""
     row = one_volume(connection, volume_id, project_id)
@@ -210,7 +211,7 @@ def update_volume(
         values["display_name"] = check_text("volume name", changes["name"] or "")
     if "metadata" in changes:
         values["metadata"] = checked_metadata(changes["metadata"])
-    if values.get("readonly") not in (None, row["readonly"]) and row["attachments"]:
+    if values.get("readonly") not in (None, row.readonly) and row.attachments:
         raise ConflictError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
     if values:
         connection.execute(
@@ -219,30 +220,28 @@ def update_volume(
     return one_volume(connection, volume_id)
 
 
-def retype(
-    connection: sa.Connection, volume_id: str, of_type: t.Mapping[str, t.Any], *, project_id: str | None = None
-) -> Volume:
+def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, project_id: str | None = None) -> Volume:
     """Let a volume be of another type that stores it where it is, or of any while it is nowhere yet.
 
     Raises ConflictError where its data would have to move, and for a volume that is of the type, or not at rest.
     """
     row = one_volume(connection, volume_id, project_id)
-    if row["type_id"] == of_type["id"]:
-        raise ConflictError(f"Invalid volume: Volume {volume_id} is of the type {of_type['name']} already.")
-    nowhere = row["made_at"] is None and row["host"] is None
-    if not nowhere and (row["backend"], row["options"]) != (of_type["backend"], of_type["options"]):
+    if row.type_id == of_type.id:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is of the type {of_type.name} already.")
+    nowhere = row.made_at is None and row.host is None
+    if not nowhere and (row.backend, row.options) != (of_type.backend, of_type.options):
         raise ConflictError(
             f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
-            f"{of_type['name']}."
+            f"{of_type.name}."
         )
-    if row["status"] not in ("available", "in-use"):
+    if row.status not in ("available", "in-use"):
         raise ConflictError(
             f"Invalid volume: Volume {volume_id} status must be available or in-use to retype it, but current status "
-            f"is: {row['status']}."
+            f"is: {row.status}."
         )
-    if of_type["id"] == volume_types.DEFAULT_ID:
+    if of_type.id == volume_types.DEFAULT_ID:
         volume_types.ensure_default(connection)
-    values: dict[str, t.Any] = {"type_id": of_type["id"], "updated_at": int(time.time())}
+    values: JsonObject = {"type_id": of_type.id, "updated_at": int(time.time())}
     if nowhere:
         values["format"] = volume_types.format_of(of_type)
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
@@ -254,7 +253,7 @@ def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volu
     row = one_volume(connection, volume_id)
     connection.execute(
         sa.update(volume)
-        .where(volume.c.id == row["id"])
+        .where(volume.c.id == row.id)
         .values(status=status, new_size_gb=None, updated_at=int(time.time()))
     )
     return one_volume(connection, volume_id)
@@ -270,7 +269,7 @@ def reserve(connection: sa.Connection, volume_id: str, *, project_id: str | None
 def unreserve(connection: sa.Connection, volume_id: str, *, project_id: str | None = None) -> Volume:
     """The way back from reserve(); a volume that an instance is really getting stays."""
     row = one_volume(connection, volume_id, project_id)
-    if not row["attachments"]:
+    if not row.attachments:
         swap(connection, volume_id, ("attaching",), "available")
     return one_volume(connection, volume_id)
 
@@ -279,12 +278,12 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     """Give an end to what is still under way on these volumes, for its job is dead. Returns those that this changed."""
     changed = []
     for record in volumes_by(connection, ids=volume_ids):
-        after = ERRORS.get(record["status"])
-        if after is not None and swap(connection, record["id"], (record["status"],), after, reason):
-            connection.execute(sa.update(volume).where(volume.c.id == record["id"]).values(new_size_gb=None))
-            if record["status"] == "extending":
+        after = ERRORS.get(record.status)
+        if after is not None and swap(connection, record.id, (record.status,), after, reason):
+            connection.execute(sa.update(volume).where(volume.c.id == record.id).values(new_size_gb=None))
+            if record.status == "extending":
                 _tell_instances(connection, record, reason)
-            changed.append(record["id"])
+            changed.append(record.id)
     return changed
 
 
@@ -297,18 +296,18 @@ def one_volume(connection: sa.Connection, volume_id: str, project_id: str | None
 
 
 def begin(
-    connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str, **values: t.Any
+    connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str, **values: str | None
 ) -> None:
     """Swap the status of the volume from one of `allowed` to `status`. Raises ConflictError in Cinder's words."""
     swapped = connection.execute(
         sa.update(volume)
-        .where(volume.c.id == row["id"], volume.c.status.in_(sorted(allowed)), volume.c.status == row["status"])
+        .where(volume.c.id == row.id, volume.c.status.in_(sorted(allowed)), volume.c.status == row.status)
         .values(status=status, fault=None, updated_at=int(time.time()), **values)
     ).rowcount
     if not swapped:
         raise ConflictError(
-            f"Invalid volume: Volume {row['id']} status must be {' or '.join(sorted(allowed))} to {what} it, but "
-            f"current status is: {row['status']}."
+            f"Invalid volume: Volume {row.id} status must be {' or '.join(sorted(allowed))} to {what} it, but "
+            f"current status is: {row.status}."
         )
 
 
@@ -322,7 +321,7 @@ def swap(
 ) -> bool:
     """The end of something: the status becomes `after`, if it is one of `before` still."""
     now = int(time.time())
-    values: dict[str, t.Any] = {"status": after, "updated_at": now}
+    values: JsonObject = {"status": after, "updated_at": now}
     values["fault"] = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
     if made:
         values["made_at"] = sa.func.coalesce(volume.c.made_at, now)
@@ -351,7 +350,7 @@ def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapsh
         )
 
 
-def checked_metadata(metadata: Params) -> dict[str, str]:
+def checked_metadata(metadata: JsonMapping) -> dict[str, str]:
     """Keys and values as texts. Raises NovaliteError for what cannot be stored."""
     if len(metadata) > MAX_METADATA:
         raise NovaliteError(f"{len(metadata)} metadata items, and {MAX_METADATA} is the limit")

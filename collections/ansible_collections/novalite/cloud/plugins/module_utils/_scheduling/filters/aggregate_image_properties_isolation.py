@@ -12,7 +12,6 @@ from ..rows import HostState, Request
 NAME = "aggregate_image_properties_isolation"
 NOVA = "AggregateImagePropertiesIsolation"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -13,7 +13,6 @@ from ..rows import HostState, Request
 NAME = "aggregate_instance_extra_specs"
 NOVA = "AggregateInstanceExtraSpecsFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -11,8 +11,6 @@ from ..rows import HostState, Request
 
 NAME = "aggregate_io_ops"
 NOVA = "AggregateIoOpsFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

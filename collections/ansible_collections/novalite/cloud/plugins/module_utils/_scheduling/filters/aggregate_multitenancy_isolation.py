@@ -12,7 +12,6 @@ from ..rows import HostState, Request
 NAME = "aggregate_multitenancy_isolation"
 NOVA = "AggregateMultiTenancyIsolation"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -11,8 +11,6 @@ from ..rows import HostState, Request
 
 NAME = "aggregate_num_instances"
 NOVA = "AggregateNumInstancesFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

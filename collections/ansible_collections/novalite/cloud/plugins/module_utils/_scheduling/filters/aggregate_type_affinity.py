@@ -12,7 +12,6 @@ from ..rows import HostState, Request
 NAME = "aggregate_type_affinity"
 NOVA = "AggregateTypeAffinityFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -13,7 +13,6 @@ from ..rows import HostState, Request
 NAME = "compute"
 NOVA = "ComputeFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:

@@ -13,7 +13,6 @@ from ..rows import HostState, Request
 NAME = "compute_capabilities"
 NOVA = "ComputeCapabilitiesFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -13,8 +13,6 @@ from ..rows import HostState, Request
 
 NAME = "disk"
 NOVA = "DiskFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..._json import JsonMapping
 from .. import versions
 from ..options import Options
 from ..rows import HostState, Request
@@ -14,7 +15,6 @@ from ..rows import HostState, Request
 NAME = "image_properties"
 NOVA = "ImagePropertiesFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 # What images said before, and say now; the present name wins (nova/objects/image_meta.py).
@@ -65,7 +65,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     return None
 
 
-def supported_instances(facts: t.Mapping[str, t.Any]) -> t.Sequence[t.Sequence[str]]:
+def supported_instances(facts: JsonMapping) -> t.Sequence[t.Sequence[str]]:
     """Which guests a host runs: [architecture, hypervisor type, mode]. From its kind when it does not list them."""
     listed: t.Sequence[t.Sequence[str]] = facts.get("supported_instances") or ()
     if listed:

@@ -10,8 +10,6 @@ from ..rows import HostState, Request
 
 NAME = "io_ops"
 NOVA = "IoOpsFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -11,7 +11,6 @@ from ..rows import HostState, Request
 NAME = "isolated_hosts"
 NOVA = "IsolatedHostsFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -11,17 +11,16 @@ import operator
 import typing as t
 
 from ..._errors import NovaliteError
+from ..._json import Json
 from ..attributes import look_up
 from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "json"
 NOVA = "JsonFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
-_COMPARE: dict[str, t.Callable[[t.Any, t.Any], bool]] = {
+_COMPARE: dict[str, t.Callable[[Json, Json], bool]] = {
     "=": operator.eq,
     "<": operator.lt,
     ">": operator.gt,
@@ -48,7 +47,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(query: str) -> t.Any:
+def _parsed(query: str) -> Json:
     try:
         parsed = json.loads(query)
         _check(parsed, query)
@@ -58,7 +57,7 @@ def _parsed(query: str) -> t.Any:
     return parsed
 
 
-def _check(query: t.Any, whole: str, depth: int = 0) -> None:
+def _check(query: Json, whole: str, depth: int = 0) -> None:
     if not isinstance(query, list) or depth > _MAX_DEPTH:
         raise ValueError(whole)
     if query and query[0] not in {*_COMPARE, "in", "not", "or", "and"}:
@@ -68,7 +67,7 @@ def _check(query: t.Any, whole: str, depth: int = 0) -> None:
             _check(argument, whole, depth + 1)
 
 
-def _evaluate(query: list[t.Any], host: HostState, whole: str) -> t.Any:
+def _evaluate(query: list[Json], host: HostState, whole: str) -> Json:
     """As Nova's: what a host does not know is left out of the arguments, and one argument alone compares to nothing."""
     if not query:
         return True
@@ -95,7 +94,7 @@ def _evaluate(query: list[t.Any], host: HostState, whole: str) -> t.Any:
         return False
 
 
-def _look_up(text: str, host: HostState) -> t.Any:
+def _look_up(text: str, host: HostState) -> Json:
     if not text.startswith("$"):
         return text or None
     return look_up(host, text[1:].split("."))

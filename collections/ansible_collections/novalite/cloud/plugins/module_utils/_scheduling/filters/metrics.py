@@ -11,7 +11,6 @@ from ..rows import HostState, Request
 NAME = "metrics"
 NOVA = "MetricsFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -10,7 +10,6 @@ from ..rows import HostState, Request
 
 NAME = "requested_host"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -10,8 +10,6 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "requirements"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -10,7 +10,6 @@ from ..rows import HostState, Request
 
 NAME = "server_group_affinity"
 NOVA = "ServerGroupAffinityFilter"
-RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = True
 
 

@@ -10,8 +10,6 @@ from ..rows import HostState, Request
 
 NAME = "server_group_anti_affinity"
 NOVA = "ServerGroupAntiAffinityFilter"
-RUN_ONCE_PER_REQUEST = False
-LOOKS_AT_OTHER_HOSTS = False
 
 
 def concerns(request: Request, options: Options) -> bool:

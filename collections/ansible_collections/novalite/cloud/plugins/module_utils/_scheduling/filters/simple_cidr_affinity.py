@@ -12,14 +12,16 @@ from ..._errors import NovaliteError
 from ..options import Options
 from ..rows import HostState, Request
 
+if t.TYPE_CHECKING:
+    import netaddr
+
 NAME = "simple_cidr_affinity"
 NOVA = "SimpleCIDRAffinityFilter"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 
 @functools.lru_cache(maxsize=64)
-def _network(address: str, cidr: str) -> t.Any:
+def _network(address: str, cidr: str) -> netaddr.IPNetwork:
     from ..._addressing.texts import parse_network  # netaddr: the scheduler needs nothing else that is not Python's own
 
     try:

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import typing as t
-
+from ..._json import JsonMapping
 from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "traits"
 RUN_ONCE_PER_REQUEST = True
-LOOKS_AT_OTHER_HOSTS = False
 
 PREFIX = "trait:"
 
 
-def _named(properties: t.Mapping[str, t.Any], kind: str) -> list[str]:
+def _named(properties: JsonMapping, kind: str) -> list[str]:
     return [key[len(PREFIX) :] for key, value in properties.items() if key.startswith(PREFIX) and value == kind]
 
 
