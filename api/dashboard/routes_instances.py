@@ -143,7 +143,7 @@ def _page(uuid: str) -> str:
         records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
         if not records:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
-        veil_faults(connection, caller.reach, records)
+        veil_faults(connection, caller.reach, t.cast("list[dict[str, t.Any]]", records))
         instance = named(connection, records[0])
         history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
         jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))

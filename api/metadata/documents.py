@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.metadata imp
     openstack_meta_data,
     openstack_network_data,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 LATEST = "latest"
 OPENSTACK = "openstack"
@@ -31,7 +32,7 @@ RANDOM_SEED_BYTES = 512  # Nova's
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    instance: dict[str, t.Any]
+    instance: Instance
     user_data: str | None = None  # base64
     files: list[dict[str, str]] = dataclasses.field(default_factory=list)  # path, content (base64)
     tokens_required: bool = False  # no answer without a session token

@@ -17,7 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
 from ..web import policy

@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 NAME = "scheduler.claims_10000x1000_s"
 HOSTS, INSTANCES, GOAL = 10_000, 1_000, 5.0  # seconds
@@ -66,7 +67,7 @@ def _hosts() -> t.Iterator[dict[str, t.Any]]:
         }
 
 
-def _recorded(engine: sa.Engine) -> list[dict[str, t.Any]]:
+def _recorded(engine: sa.Engine) -> list[Instance]:
     """The records of INSTANCES new instances, as `server` returns them."""
     flavor = {
         "name": "m1.small",

@@ -18,7 +18,7 @@ import typing as t
 import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._command import run as command
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments
 from tests.bench import firewall_packets
 
 FEW, MANY = 500, 5000
@@ -40,9 +40,9 @@ def run(wanted: str) -> t.Iterator[Figure]:
             for number in numbers
         ),
     ]
-    for names, bench, arguments in benches:
+    for names, bench, values in benches:
         if any(name.startswith(wanted) for name in names):
-            for figure in _in_child(bench, arguments):
+            for figure in _in_child(bench, values):
                 if figure["bench"].startswith(wanted):
                     yield figure
 
@@ -125,7 +125,9 @@ def groups(of: t.Iterable[Figure]) -> list[Figure]:
 
 def ensure(params: t.Sequence[Figure], backend: str, directory: str, **values: t.Any) -> apply.Outcome:
     """What the module `firewall` does behind its arguments."""
-    request = merge.Request(tuple(policy.parse_instances(params)), tuple(policy.parse_groups(groups(params))), **values)
+    request = arguments.Request(
+        tuple(arguments.parse_instances(params)), tuple(arguments.parse_groups(groups(params))), **values
+    )
     return apply.apply(request, backend=backend, directory=directory)
 
 

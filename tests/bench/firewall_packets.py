@@ -17,7 +17,7 @@ import tempfile
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments
 
 BURST = 3000
 ROUNDS = int(os.environ.get("NOVALITE_BENCH_ROUNDS", "25"))
@@ -196,7 +196,7 @@ def _our_rules(count: int, directory: str) -> None:
         for number in range(1, count + 1)
     ]
     groups = [{"id": number, "rules": _RULES} for number in sorted({number // 50 for number in range(1, count + 1)})]
-    request = merge.Request(tuple(policy.parse_instances(members)), tuple(policy.parse_groups(groups)))
+    request = arguments.Request(tuple(arguments.parse_instances(members)), tuple(arguments.parse_groups(groups)))
     apply.apply(request, backend="nft", directory=directory)
 
 

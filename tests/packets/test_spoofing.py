@@ -253,7 +253,7 @@ def planned(bed: Bed, wanted: dict[str, t.Any], *pairs: str, antispoof: str = "c
         "bridge": "br0",
     }
     network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
-    instances = []
+    instances: list[t.Any] = []
     for instance in wanted["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         nic = {"id": bed.tap(place.name)[3:], "mac": place.mac, "ip": place.ip, "ipv6": place.ip6, "dhcp_server": HOST}

@@ -53,7 +53,9 @@ def answer(case: cases.Case) -> list[tuple[list[int], str] | None]:
 def _ranking(decision: Decision) -> tuple[list[int], str]:
     names = [host.name for host in decision.weighed]
     order = [decision.host, *(name for name in names if name != decision.host)]
-    return [int(str(name)[2:]) for name in order], cases.of_weights(host.score for host in decision.weighed)
+    return [int(str(name)[2:]) for name in order], cases.of_weights(
+        t.cast(float, host.score) for host in decision.weighed
+    )
 
 
 def hosts_of(case: cases.Case) -> list[HostState]:

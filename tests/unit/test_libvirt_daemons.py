@@ -51,9 +51,8 @@ def test_without_a_socket_it_is_the_one_that_is_installed(
 
 
 def test_a_move_goes_to_the_daemon_that_its_destination_has() -> None:
-    move = {"to_host": "hv2"}
-    assert lifecycle_migrate._daemon({"hv2": "virtqemud"}, move).socket == "/run/libvirt/virtqemud-sock"
-    assert lifecycle_migrate._daemon({"hv2": "libvirtd"}, move).socket == "/run/libvirt/libvirt-sock"
+    assert lifecycle_migrate._daemon({"hv2": "virtqemud"}, "hv2").socket == "/run/libvirt/virtqemud-sock"
+    assert lifecycle_migrate._daemon({"hv2": "libvirtd"}, "hv2").socket == "/run/libvirt/libvirt-sock"
     for named in ({}, {"hv2": ""}, {"hv2": "/tmp/socket"}):
         with pytest.raises(NovaliteError, match="host hv2 has no libvirt daemon"):
-            lifecycle_migrate._daemon(named, move)
+            lifecycle_migrate._daemon(named, "hv2")

@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     attachments_by,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ...web import validation
 from ...web.bodies import Answer, Body
@@ -26,7 +27,7 @@ from .blueprint import compute
 from .microversions import Version, microversion
 from .paging import NOVA
 from .servers.schemas import BOOLEAN, DEVICE_TAG, TRUE
-from .tasks import Instance, enqueue
+from .tasks import enqueue
 
 DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
@@ -71,7 +72,7 @@ def _conflict(message: str) -> Exception:
     return BadRequestError(message) if message.startswith("Invalid volume") else ConflictError(message)
 
 
-def _attachment(connection: Connection, row: Instance, volume_id: str) -> Attachment:
+def _attachment(connection: Connection, row: InstanceRow, volume_id: str) -> Attachment:
     for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
         return attachment
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")

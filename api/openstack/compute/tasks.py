@@ -5,31 +5,15 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ...jobs import queue
 from ...web.bodies import Record
 from ...web.context import current, request_id
 
 
-class Instance(t.Protocol):
-    """A server's row in the ledger (queries.server_listing.one)."""
-
-    id: int
-    uuid: str
-    name: str
-    project_id: str
-    host: str | None
-    vm_state: str
-    task_state: str | None
-    locked: bool
-    metadata: dict[str, str]
-    tags: list[str]
-
-
-def enqueue(connection: Connection, kind: str, row: Instance, variables: Record | None = None) -> str:
+def enqueue(connection: Connection, kind: str, row: InstanceRow, variables: Record | None = None) -> str:
     """Have a job of `kind` carried out on the server, in the name of who asks. Returns the job's id."""
     job = queue.enqueue(
         connection,

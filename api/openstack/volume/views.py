@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
@@ -15,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     Volume,
 )
 
-from ...web.bodies import Body, Record, same
+from ...web.bodies import Body, same
 from ...web.context import current
 from ...web.times import precise
 from .blueprint import speaks
@@ -83,7 +84,7 @@ def volume(row: Volume) -> Body:
     return body
 
 
-def image_metadata(image: Record) -> Body:
+def image_metadata(image: JsonMapping) -> Body:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),

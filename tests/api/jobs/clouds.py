@@ -143,7 +143,7 @@ class JobCloud:
         with reading(self.engine) as connection:
             return queue.list_jobs(connection, limit=1000)
 
-    def instances(self, uuids: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+    def instances(self, uuids: t.Sequence[str]) -> dict[str, t.Any]:
         with reading(self.engine) as connection:
             return {instance["uuid"]: instance for instance in instances_by(connection, uuids=uuids, deleted=True)}
 

@@ -12,14 +12,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import overlay, snapshot, snapshot_file
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, overlay, snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import (
     Disk,
     create_disks,
     recorded_format,
-    remove_disks,
     replace_disks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from tests.unit._disk.state import MIB, needs_qemu_img, qcow2
 
@@ -120,7 +120,7 @@ def test_an_image_of_a_disk_that_is_off(state: str, base: str, tmp_path: pathlib
     (taken,) = snapshot.take(asked, state, lambda _uuid: False, backup)
     assert taken.error is None and taken.virtual_size == 8 * MIB
     assert read(taken.path, tmp_path) == b"data" and os.stat(taken.path).st_mode & 0o777 == 0o400
-    got = snapshot_file.received(IMAGE, str(tmp_path / "here"), lambda path: _copy(taken.path, path), taken.size)
+    got = controller_files.received(IMAGE, str(tmp_path / "here"), lambda path: _copy(taken.path, path), taken.size)
     assert got["source"] == str(tmp_path / "here" / IMAGE) and got["virtual_size"] == 8 * MIB
     assert snapshot.remove([IMAGE], state) == [IMAGE] and snapshot.remove([IMAGE], state) == []
 
@@ -168,7 +168,7 @@ def test_what_a_host_sends_is_judged(tmp_path: pathlib.Path, data: bytes | None,
     if data is not None:
         pathlib.Path(image.source).write_bytes(data)
     with pytest.raises(NovaliteError):
-        snapshot_file.received(IMAGE, str(tmp_path / "here"), lambda path: _copy(image.source, path), size)
+        controller_files.received(IMAGE, str(tmp_path / "here"), lambda path: _copy(image.source, path), size)
     assert os.listdir(tmp_path / "here") == []
 
 

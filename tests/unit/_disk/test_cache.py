@@ -20,7 +20,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import cache, download
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, Rules, ensure_images
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.downloads import downloaded
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.controller_files import downloaded
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ImageRefusedError, NovaliteError
 from tests.unit._disk.server import Behaviour, Server
 from tests.unit._disk.state import MIB, files, image_of, needs_qemu_img, push, qcow2

@@ -15,13 +15,9 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import inspect, overlay, sparse
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import (
-    Disk,
-    create_disks,
-    recorded_format,
-    remove_disks,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, recorded_format
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.qcow2 import write_overlay
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from tests.unit._disk.state import GIB, MIB, files, info, needs_qemu_img, push, qcow2
 

@@ -17,7 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk import evict 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from tests.unit._disk.state import MIB, files, needs_qemu_img, push, qcow2
 

@@ -15,7 +15,8 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._drift import host_scan
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
 from tests.unit._disk.state import MIB, info, needs_qemu_img
@@ -104,6 +105,7 @@ def test_a_disk_that_arrives_from_another_host_finds_its_image(state: str, base:
     layout.carry_over(state)
     for key in (base[7:], "swap_1"):
         os.unlink(layout.former_path(state, key))  # this host never had it under that name
-    assert transfer.receive([{"uuid": UUID}], {UUID: Disk(UUID, base, swap_mb=1)}, state) == [UUID]
+    move: channel.Move = {"id": "", "uuid": UUID, "to_host": "hv2", "to_address": ""}
+    assert transfer.receive([move], {UUID: Disk(UUID, base, swap_mb=1)}, state) == [UUID]
     assert os.path.realpath(info(str(disk))["full-backing-filename"]) == layout.cache_path(state, base)
     assert subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 1 0 1M", str(disk)], check=True)

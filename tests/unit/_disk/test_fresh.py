@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import export, fresh, partition
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import export, partition, records
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, replace_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec
@@ -42,17 +42,17 @@ def test_a_disk_is_fresh_until_its_domain_is_defined(
     state: str, base: str, root: bool, start: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = os.path.dirname(create_disks([Disk(UUID, base, root=root)], state)["disks"][0]["path"])
-    assert fresh.is_fresh(directory, "disk") and not fresh.is_fresh(directory, "disk.rescue")
+    assert records.is_fresh(directory, "disk") and not records.is_fresh(directory, "disk.rescue")
     defined(directory, monkeypatch, start)
-    assert not fresh.is_fresh(directory, "disk")
+    assert not records.is_fresh(directory, "disk")
     create_disks([Disk(UUID, base, root=root)], state)  # it is there
-    assert not fresh.is_fresh(directory, "disk")
+    assert not records.is_fresh(directory, "disk")
     replace_disks([Disk(UUID, base, rescue=True)], state)
-    assert fresh.is_fresh(directory, "disk.rescue") and not fresh.is_fresh(directory, "disk")
+    assert records.is_fresh(directory, "disk.rescue") and not records.is_fresh(directory, "disk")
     defined(directory, monkeypatch, start)
-    assert not fresh.is_fresh(directory, "disk.rescue")
+    assert not records.is_fresh(directory, "disk.rescue")
     replace_disks([Disk(UUID, base)], state)
-    assert fresh.is_fresh(directory, "disk")
+    assert records.is_fresh(directory, "disk")
 
 
 def test_nothing_is_attached_or_read_once_a_guest_had_the_disk(

@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import fresh, layout
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout, records
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._transfer import channel, transfer
@@ -25,7 +25,7 @@ def arrive(state: str, of: str) -> None:
     """The files of instance `of`, as its source would have sent them for UUID."""
     staging = channel.staging_of(state, UUID)
     os.makedirs(os.path.dirname(staging), exist_ok=True)
-    shutil.copytree(layout.instance_dir(state, of), staging, ignore=shutil.ignore_patterns(fresh.FRESH))
+    shutil.copytree(layout.instance_dir(state, of), staging, ignore=shutil.ignore_patterns(records.FRESH))
 
 
 def content(state: str) -> list[str]:
@@ -33,7 +33,7 @@ def content(state: str) -> list[str]:
 
 
 def receive(state: str, disk: Disk) -> list[str]:
-    return transfer.receive([{"uuid": UUID}], {UUID: disk}, state)
+    return transfer.receive([{"id": "", "uuid": UUID, "to_host": "hv2", "to_address": ""}], {UUID: disk}, state)
 
 
 @pytest.mark.parametrize("checksum", [True, False])

@@ -218,7 +218,7 @@ def test_a_device_that_was_added_is_named() -> None:
     (difference,) = compare.differences(compare.parse(render(EXAMPLE)), None, compare.parse(added))
     assert difference["field"] == "disks[vdb]"
     assert difference["desired"] is None
-    assert difference["actual"]["bus"] == "virtio"
+    assert isinstance(difference["actual"], dict) and difference["actual"]["bus"] == "virtio"
 
 
 def test_a_domain_from_before_ledgers_had_an_identity_is_as_desired() -> None:

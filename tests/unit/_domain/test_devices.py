@@ -28,7 +28,7 @@ def test_no_two_disks_of_a_guest_have_one_name(
     ephemeral: bool, swap: bool, drive: bool, wishes: list[str | None]
 ) -> None:
     flavor = {"ephemeral_gb": int(ephemeral), "swap_mb": int(swap)}
-    taken = list(own_devices({"flavor": flavor, "config_drive": drive}))
+    taken = list(own_devices(flavor, drive))
     assert taken[0] == "vda"
     for wish in wishes:
         name = (wish or "").rpartition("/")[2]
@@ -54,4 +54,4 @@ def test_what_is_no_device_name_is_refused(wish: str) -> None:
 def test_the_root_disk_is_never_given_away() -> None:
     assert next_device([]) == "vdb"
     with pytest.raises(ConflictError, match="in use"):
-        choose_device(own_devices({"flavor": FLAVOR}), "/dev/vda")
+        choose_device(own_devices(FLAVOR, False), "/dev/vda")

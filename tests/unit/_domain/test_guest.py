@@ -23,7 +23,7 @@ FACTS = {
     "emulator": "/usr/bin/qemu-system-x86_64",
     "disk_cache": "writethrough",
 }
-INSTANCE: dict[str, t.Any] = {
+INSTANCE: t.Any = {
     "uuid": UUID,
     "name": 'web <1> & "co"',
     "domain_name": "instance-00000007",
@@ -49,16 +49,16 @@ INSTANCE: dict[str, t.Any] = {
 }
 
 
-def instance(**changes: t.Any) -> dict[str, t.Any]:
+def instance(**changes: t.Any) -> t.Any:
     return {**copy.deepcopy(INSTANCE), **changes}
 
 
-def nic(**changes: t.Any) -> dict[str, t.Any]:
+def nic(**changes: t.Any) -> t.Any:
     network = {**INSTANCE["nics"][0]["network"], **changes.pop("network", {})}
     return {**INSTANCE["nics"][0], "network": network, **changes}
 
 
-def xml_of(of: t.Mapping[str, t.Any], **facts: t.Any) -> ElementTree.Element:
+def xml_of(of: t.Any, **facts: t.Any) -> ElementTree.Element:
     return ElementTree.fromstring(render(guest_of(of, {**FACTS, **facts})))
 
 

@@ -67,7 +67,7 @@ class Domain:
         return str(found.get("address"))
 
 
-class Connection:
+class Connection(t.Any):  # stands in for a virConnect
     def __init__(self, domain: Domain | None) -> None:
         self.domain = domain
 

@@ -8,12 +8,12 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
 
 SERIAL = "0b9c2f8a-6d1e-4e55-9b1e-0b8f0f6d3a01"
 LIVE, CONFIG = FakeLibvirt.VIR_DOMAIN_AFFECT_LIVE, FakeLibvirt.VIR_DOMAIN_AFFECT_CONFIG
-ONE = {
+ONE: volumes.Attachment = {
     "id": "a",
     "volume_id": SERIAL,
     "instance_uuid": "i",
@@ -63,7 +63,7 @@ class Domain:
         self.disks[flag] = ""
 
 
-class Connection:
+class Connection(t.Any):  # stands in for a virConnect
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
 
@@ -121,3 +121,16 @@ def test_serial_numbers_tell_the_volumes(monkeypatch: pytest.MonkeyPatch) -> Non
     xml = f"<domain><devices><disk><target dev='vda'/></disk>{ONE['xml']}</devices></domain>"
     found: dict[str, t.Any] = volumes.disks_of(xml)
     assert found == {SERIAL: "vdb"}
+
+
+def test_a_guest_that_ended_just_now_is_said_to_be_gone() -> None:
+    class Gone(t.Any):  # stands in for a virConnect
+        def lookupByUUIDString(self, uuid: str) -> None:
+            raise FakeError(FakeLibvirt.VIR_ERR_NO_DOMAIN, "no domain with matching uuid")
+
+    guests = volumes.LiveGuests(Gone)
+    assert not guests.running("i")
+    with pytest.raises(NotFoundError, match="has gone just now"):
+        guests.resize("i", SERIAL, 1)
+    with pytest.raises(NotFoundError, match="has gone just now"):
+        guests.copy("i", SERIAL, "/copy", "raw", False)

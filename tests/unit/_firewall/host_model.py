@@ -8,8 +8,8 @@ from __future__ import annotations
 import pathlib
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import cache, merge, policy, ruleset
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall.present import Present, of_ruleset
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import arguments, cache, merge, policy, ruleset
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall.present import Present, of_ruleset, roots
 
 BUILT_IN = {
     "raw": ("PREROUTING", "OUTPUT"),
@@ -92,10 +92,10 @@ class Host:
     def addresses(self) -> dict[str, dict[str, str]]:
         return self.present().inbound
 
-    def apply(self, request: merge.Request) -> merge.Changes:
+    def apply(self, request: arguments.Request) -> merge.Changes:
         known = self._known()
         changes = merge.merge(known, request, self.family)
-        if known.ruleset is None and (changes.roots != merge.roots(known) or changes.is_last):
+        if known.ruleset is None and (changes.roots != roots(known) or changes.is_last):
             known = self.present()
             changes = merge.merge(known, request, self.family)
         self.trusted += known.ruleset is None
@@ -115,7 +115,7 @@ class Host:
             update = cache.Update(str(self.directory))
             for family in FAMILIES:
                 update.family(family, known, changes)
-            update.commit(None, {})
+            update.commit({"namespace": [], "generation": None, "legacy": {}}, {})
         again = merge.merge(self.present(), request, self.family)
         assert (again.wanted, again.gone) == ({}, []), "a second run changes something"
         assert not ruleset.Ruleset(self.tables).misplaced_hooks(again.roots)
@@ -127,7 +127,7 @@ def request(
     groups: t.Sequence[dict[str, t.Any]],
     zones: t.Mapping[str, int] | None = None,
     **values: t.Any,
-) -> merge.Request:
-    return merge.Request(
-        tuple(policy.parse_instances(instances)), tuple(policy.parse_groups(groups)), zones=zones or {}, **values
+) -> arguments.Request:
+    return arguments.Request(
+        tuple(arguments.parse_instances(instances)), tuple(arguments.parse_groups(groups)), zones=zones or {}, **values
     )

@@ -18,7 +18,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, policy
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
 pytestmark = pytest.mark.root
@@ -55,13 +55,13 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def request_for(rules: list[dict[str, t.Any]], **values: t.Any) -> merge.Request:
+def request_for(rules: list[dict[str, t.Any]], **values: t.Any) -> arguments.Request:
     instance = {"id": 1, "addresses": ["10.99.0.5", "fd99::5"], "dhcp_servers": ["10.99.0.1"], "security_groups": [1]}
     members = values.pop("members", ["10.99.0.6", "fd99::6"])
     groups = [{"id": 1, "rules": rules}, {"id": 2, "members": members}]
-    return merge.Request(
-        tuple(policy.parse_instances([{**instance, **values.pop("instance", {})}])),
-        tuple(policy.parse_groups(groups)),
+    return arguments.Request(
+        tuple(arguments.parse_instances([{**instance, **values.pop("instance", {})}])),
+        tuple(arguments.parse_groups(groups)),
         zones={"br0": 9},
         **values,
     )
@@ -179,7 +179,7 @@ def test_a_change_of_members_touches_no_rule(lan: t.Any, backend: str, monkeypat
         with monkeypatch.context() as patch:
             patch.setattr(apply.Tables, "write", None)
             patch.setattr(apply.Tables, "text", None)
-            only = merge.Request(groups=tuple(policy.parse_groups(told)))
+            only = arguments.Request(groups=tuple(arguments.parse_groups(told)))
             assert apply.apply(only, backend=backend).changed
             assert in_set("nova-g-2-v4") == {"10.99.0.6", "10.99.0.8"}
             assert not apply.apply(only, backend=backend).changed
@@ -207,7 +207,7 @@ def test_without_sets_there_is_a_rule_for_each_member(lan: t.Any, backend: str) 
         apply.apply(request_for(rules, sets=False), backend=backend)
         assert "-A nova-sg-1 -s 10.99.0.6/32 -p tcp -m comment --comment nova-g-2 -j ACCEPT" in saved(backend)
         assert not apply.apply(request_for(rules, sets=False), backend=backend).changed
-        left = merge.Request(groups=(policy.Group(2, None, {"": ("10.99.0.7",)}),))
+        left = arguments.Request(groups=(policy.Group(2, None, {"": ("10.99.0.7",)}),))
         for changed in (True, False):
             assert apply.apply(left, backend=backend).changed == changed
             assert "10.99.0.6" not in saved(backend)
@@ -230,7 +230,7 @@ def test_nothing_is_read_until_somebody_else_writes(lan: t.Any, monkeypatch: pyt
         apply.apply(request_for([SSH]), backend="nft")
         del read[:]
         second = {"id": 2, "addresses": ["10.99.0.7"], "security_groups": [1]}
-        two = merge.Request(tuple(policy.parse_instances([second])))
+        two = arguments.Request(tuple(arguments.parse_instances([second])))
         assert apply.apply(two, backend="nft").restores == 1
         assert not apply.apply(two, backend="nft").changed
         assert read == []
@@ -266,12 +266,12 @@ def test_a_guest_more_or_less_is_one_transaction_for_each_family(
         }
         for number in range(1, 7)
     ]
-    groups = tuple(policy.parse_groups([{"id": 1, "rules": [SSH]}]))
+    groups = tuple(arguments.parse_groups([{"id": 1, "rules": [SSH]}]))
     with lan.enter(lan.hypervisor):
         for state in ("present", "absent"):
             for guest in guests:
                 del written[:]
-                alone = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
+                alone = arguments.Request(tuple(arguments.parse_instances([guest])), groups, state=state)
                 assert apply.apply(alone, backend=backend).changed
                 assert len(written) == 2
                 again = apply.apply(alone, backend=backend, check_mode=True)
@@ -379,13 +379,13 @@ def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.An
     script = (
         "import json, sys\n"
         "from ansible_collections.novalite.cloud.plugins.module_utils import _host\n"
-        "from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy\n"
+        "from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments\n"
         "directory, backend, rules = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])\n"
         "_host.locked.__wrapped__.__defaults__ = (60.0, directory)\n"
         "instances = [{'id': n, 'addresses': [f'10.99.1.{n}', f'fd99::{n}'], 'security_groups': [1]}\n"
         "             for n in range(1, 60)]\n"
-        "request = merge.Request(tuple(policy.parse_instances(instances)),\n"
-        "                        tuple(policy.parse_groups([{'id': 1, 'rules': rules}])), exclusive=True)\n"
+        "request = arguments.Request(tuple(arguments.parse_instances(instances)),\n"
+        "                        tuple(arguments.parse_groups([{'id': 1, 'rules': rules}])), exclusive=True)\n"
         "apply.apply(request, backend=backend, directory=directory + '/kept')\n"
     )
     words = ["ip", "netns", "exec", place, sys.executable, "-c", script, directory, backend, json.dumps(rules)]

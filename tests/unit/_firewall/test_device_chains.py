@@ -12,7 +12,7 @@ import uuid
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import devices, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import arguments, devices
 from tests.unit._firewall.host_model import Host, request
 
 
@@ -83,12 +83,12 @@ def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(
 @pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])
 def test_what_is_no_device_is_refused(name: str) -> None:
     with pytest.raises(NovaliteError, match=r"instance 7: .* no name of a network device"):
-        policy.parse_instances([{"id": 7, "devices": [name]}])
+        arguments.parse_instances([{"id": 7, "devices": [name]}])
 
 
 def test_a_device_is_one_instances() -> None:
     with pytest.raises(NovaliteError, match="tap0 is given for the instances 1 and 2"):
-        policy.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
+        arguments.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
 
 
 def test_without_xt_bpf_everything_else_is_judged() -> None:

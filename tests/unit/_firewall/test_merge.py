@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import dispatch, policy, ruleset
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import arguments, dispatch, policy, ruleset
 from tests.unit._firewall.host_model import Host, Tables, request
 
 FOREIGN = """\
@@ -251,8 +251,8 @@ def test_of_a_range_every_address_is_shared(host: Host) -> None:
 def test_a_range_that_cannot_be_judged_is_refused(cidr: str) -> None:
     values = [instance(7, allowed_pairs=[{"cidr": cidr}])]
     with pytest.raises(NovaliteError, match=f"instance 7: .*{cidr}"):
-        policy.parse_instances(values)
-    assert policy.parse_instances(values, leaving=True)[0].id == 7
+        arguments.parse_instances(values)
+    assert arguments.parse_instances(values, leaving=True)[0].id == 7
 
 
 def test_an_address_that_too_many_share_is_closed_and_the_others_get_their_chains(host: Host) -> None:

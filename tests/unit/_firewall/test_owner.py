@@ -12,7 +12,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, owner
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, owner
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 MINE, THEIRS = (Mark(f"{number}f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11") for number in "01")
@@ -58,9 +58,9 @@ def test_another_ledgers_chains_stay(rules: list[str], monkeypatch: pytest.Monke
     monkeypatch.setattr(apply, "_Run", lambda *call: touched.append(call))
     monkeypatch.setattr(apply, "locked", lambda name: contextlib.nullcontext(name))
     for exclusive in (False, True):
-        request = merge.Request(state="present", exclusive=exclusive)
+        request = arguments.Request(state="present", exclusive=exclusive)
         with pytest.raises(ConflictError, match="carries security groups of another ledger"):
             apply.apply(request, mark=THEIRS)
-    outcome = apply.apply(merge.Request(state="absent"), mark=THEIRS)
+    outcome = apply.apply(arguments.Request(state="absent"), mark=THEIRS)
     assert not outcome.changed and MINE.text in outcome.warnings[0]
     assert touched == []

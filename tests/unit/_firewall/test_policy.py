@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import arguments, policy
 
 HERE = {"": None}  # on networks that share one range of addresses
 
@@ -18,7 +18,7 @@ HERE = {"": None}  # on networks that share one range of addresses
 def group_rules(
     family: str, *rules: dict[str, t.Any], prefix: str = "nova-sg-", sources: t.Sequence[str] = ()
 ) -> list[str]:
-    (group,) = policy.parse_groups([{"id": 1, "rules": list(rules)}])
+    (group,) = arguments.parse_groups([{"id": 1, "rules": list(rules)}])
     return list(policy.group_chain(prefix, group, None, family, lambda _group: sources).rules)
 
 
@@ -67,7 +67,7 @@ def test_ipv6_source_is_spelled_as_iptables_does() -> None:
 @pytest.mark.parametrize("rule", [{"protocol": "0"}, {"protocol": "icmp", "port_min": 255}])
 def test_what_iptables_takes_for_any_stays_closed(rule: dict[str, t.Any]) -> None:
     assert group_rules("IPv4", rule) == []
-    assert len(policy.unsupported(policy.parse_groups([{"id": 1, "rules": [rule]}]))) == 1
+    assert len(policy.unsupported(arguments.parse_groups([{"id": 1, "rules": [rule]}]))) == 1
 
 
 EGRESS = [
@@ -159,7 +159,7 @@ def test_a_remote_group_is_a_set_or_its_members() -> None:
 )
 def test_an_impossible_rule_is_refused_by_its_value(rule: dict[str, t.Any], named: str) -> None:
     with pytest.raises(NovaliteError, match=named.replace("+", r"\+")):
-        policy.parse_groups([{"id": 1, "rules": [rule]}])
+        arguments.parse_groups([{"id": 1, "rules": [rule]}])
 
 
 def test_instance_chains_are_novas() -> None:
@@ -249,7 +249,7 @@ def test_neighbour_discovery_comes_before_invalid() -> None:
 @pytest.mark.parametrize("zone", [0, 65536])
 def test_a_conntrack_zone_has_16_bits(zone: int) -> None:
     with pytest.raises(NovaliteError, match=f"{zone} of bridge br7"):
-        policy.parse_zones([{"bridge": "br7", "zone": zone}])
+        arguments.parse_zones([{"bridge": "br7", "zone": zone}])
 
 
 @pytest.mark.parametrize(
@@ -273,11 +273,11 @@ def test_a_conntrack_zone_has_16_bits(zone: int) -> None:
 )
 def test_impossible_instances_are_refused(instances: list[dict[str, t.Any]], named: str) -> None:
     with pytest.raises(NovaliteError, match=named):
-        policy.parse_instances(instances)
+        arguments.parse_instances(instances)
 
 
 def test_isolated_networks_may_have_the_same_addresses() -> None:
-    first, second = policy.parse_instances(
+    first, second = arguments.parse_instances(
         [
             {"id": 1, "addresses": ["10.0.0.5"], "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5", "fd00::5"]}]},
             {"id": 2, "scoped": [{"bridge": "br8", "addresses": ["10.0.0.5"]}]},

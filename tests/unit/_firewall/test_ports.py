@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy, ports
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, arguments, ports
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 
 BOTH = {
@@ -73,7 +73,7 @@ def test_a_device_that_moved_leaves_its_old_line() -> None:
 
 
 def run(directory: pathlib.Path, *instances: dict[str, t.Any], **values: t.Any) -> apply.Outcome:
-    request = merge.Request(tuple(policy.parse_instances(instances)), **values)
+    request = arguments.Request(tuple(arguments.parse_instances(instances)), **values)
     return apply.apply(request, backend="nft", directory=str(directory))
 
 

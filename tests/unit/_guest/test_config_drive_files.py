@@ -38,7 +38,7 @@ NETWORK = {
 }
 
 
-def instance(**properties: str) -> dict[str, t.Any]:
+def instance(**properties: str) -> t.Any:
     return {
         "id": 7,
         "uuid": UUID,
@@ -74,7 +74,7 @@ def instance(**properties: str) -> dict[str, t.Any]:
     }
 
 
-def files(guest: dict[str, t.Any], **properties: str) -> dict[str, bytes]:
+def files(guest: t.Any, **properties: str) -> dict[str, bytes]:
     drive = config_drive(instance(**properties), guest)
     assert drive == config_drive(instance(**properties), guest) and drive["uuid"] == UUID
     assert drive["format"] == properties.get("os_config_drive_format", "config-2")

@@ -68,7 +68,7 @@ class Worker:
             else:
                 self.terminate(self.rng.sample(mine, self.rng.randint(1, min(BATCH, len(mine)))))
 
-    def mine(self) -> list[dict[str, t.Any]]:
+    def mine(self) -> list[t.Any]:
         with transaction(self.engine) as connection:
             found = instances_by(connection, project_id=self.project)
         return [instance for instance in found if instance["name"].startswith(f"w{self.number}-")]

@@ -108,7 +108,7 @@ class FakeLibvirt:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any) -> FakeLibvirt:
     fake = FakeLibvirt()
-    monkeypatch.setattr(nwfilter, "libvirt", fake)
+    monkeypatch.setattr(nwfilter, "libvirt", fake, raising=False)
     monkeypatch.setattr(nwfilter, "connect", fake.open)
     monkeypatch.setattr(nwfilter.time, "sleep", lambda _seconds: None)
     locked = nwfilter.locked

@@ -7,6 +7,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.host_plan import plan_by_host
 
 NETWORK = {
@@ -35,7 +36,7 @@ NETWORK = {
 RULE = {"id": "r", "direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22}
 
 
-def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
+def instance(number: int, host: str, **changes: t.Any) -> t.Any:
     base = {
         "id": number,
         "uuid": f"00000000-0000-4000-8000-{number:012d}",
@@ -310,7 +311,9 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 
     def network_of(*nics: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-        found = plan_by_host([{**server, "nics": list(nics)}], {}, lambda *_: "")["hv1"]["injections"][0]["network"]
+        found = plan_by_host([t.cast(Instance, {**server, "nics": list(nics)})], {}, lambda *_: "")["hv1"][
+            "injections"
+        ][0]["network"]
         assert isinstance(found, dict)
         return found["nics"]
 
@@ -344,7 +347,7 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     told = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
     image = instance(1, "hv1")["image"]
     whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
-    server = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
+    server: t.Any = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
     server["image"] = {
         **image,
         "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
@@ -353,7 +356,7 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     server["flavor"] = {**server["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
     server["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
     mounted = {**server["image"], "properties": {"os_host_mount": "yes"}}
-    both = {**server, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
+    both: t.Any = {**server, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
     plan = plan_by_host([server, both], {}, lambda *_: "")["hv1"]
     assert [drive["uuid"] for drive in plan["config_drives"]] == [server["uuid"], both["uuid"]]
     (injection,) = plan["injections"]
@@ -364,7 +367,7 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]
 
 
-def on_network(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
+def on_network(number: int, host: str, **changes: t.Any) -> t.Any:
     server = instance(number, host)
     server["nics"][0]["network"] |= changes
     return server

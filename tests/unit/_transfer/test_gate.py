@@ -215,4 +215,4 @@ def test_the_source_goes_through_the_login_where_it_is_not_root(
     with pytest.raises(NovaliteError, match="no user's name"):
         channel.ssh(MOVE, channel.Door("192.0.2.12", keys, "-oProxyCommand=x"))
     with pytest.raises(NovaliteError, match="has let nobody in"):
-        channel.doors([{"uuid": UUID, "to_host": "hv2", "to_address": "192.0.2.12"}], {}, {})
+        channel.doors([{"id": MOVE, "uuid": UUID, "to_host": "hv2", "to_address": "192.0.2.12"}], {}, {})

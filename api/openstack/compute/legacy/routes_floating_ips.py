@@ -9,6 +9,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, same, the_one
@@ -20,7 +21,6 @@ from ...network.blueprint import NeutronError
 from ...network.routes_floating import allocate, associate, release
 from ..blueprint import compute_legacy
 from ..microversions import microversion
-from ..tasks import Instance
 from .routes_networks import OLD
 
 LAST_ACTION = (2, 43)
@@ -67,7 +67,7 @@ def delete_floating_ip_here(number: str) -> Answer:
     return "", 202
 
 
-def add(connection: Connection, server: Instance, value: Record, caller: Caller) -> None:
+def add(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
     """The action addFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -86,7 +86,7 @@ def add(connection: Connection, server: Instance, value: Record, caller: Caller)
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
-def remove(connection: Connection, server: Instance, value: Record, caller: Caller) -> None:
+def remove(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+import typing as t
 
 from flask import request
 
@@ -56,7 +57,7 @@ def show_host(name: str) -> Answer:
     for server in servers:
         of_project = of_projects.setdefault(server["project"]["id"], [0, 0, 0])
         for place, key in enumerate(NUMBERS.values()):
-            of_project[place] += server["flavor"][key]
+            of_project[place] += t.cast("dict[str, int]", server["flavor"])[key]
     most = [sum(numbers[place] for numbers in of_projects.values()) for place in range(3)]
     resources.append(_resource(name, "(used_max)", *most))
     resources += [_resource(name, project, *numbers) for project, numbers in sorted(of_projects.items())]

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
@@ -27,7 +28,7 @@ from ....web.schemas import NAME, Schema, an_object, of, or_null
 from ..blueprint import compute
 from ..legacy import routes_floating_ips
 from ..microversions import Version, microversion
-from ..tasks import Instance, enqueue
+from ..tasks import enqueue
 from . import console
 from .routes_servers import delete
 
@@ -43,7 +44,7 @@ ACCEPTED = 202
 
 Reply = t.Union[Answer, tuple[Body, int, dict[str, str]], Response]
 # The value is {} where an action's is not an object: none that reads it allows that
-Do = t.Callable[[Connection, Instance, Record, Caller], t.Union[Body, Reply, None]]
+Do = t.Callable[[Connection, InstanceRow, Record, Caller], t.Union[Body, Reply, None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Action:
 def power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
-    def do(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+    def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
         begin(connection, name, row, caller)
 
     return do
@@ -73,7 +74,7 @@ def power(name: str) -> Do:
 def begin(
     connection: Connection,
     name: str,
-    row: Instance,
+    row: InstanceRow,
     caller: Caller,
     details: Record | None = None,
     variables: Record | None = None,
@@ -91,30 +92,30 @@ def begin(
     enqueue(connection, name, row, variables)
 
 
-def _reboot(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _reboot(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
     begin(connection, "reboot", row, caller, kind, kind)
 
 
-def _lock(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _lock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.lock(connection, row.uuid, reason, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, True, reason, request_id=request_id(), user_id=caller.user_id)
 
 
-def _unlock(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
-    server_actions.unlock(connection, row.uuid, request_id=request_id(), user_id=caller.user_id)
+def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+    server_actions.set_lock(connection, row.uuid, False, request_id=request_id(), user_id=caller.user_id)
 
 
-def _add_group(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _add_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     server_changes.join_group(connection, row, group.id)
     _tell_hosts(connection, row, {"join": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _remove_group(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _remove_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     if not server_changes.leave_group(connection, row, group.id):
@@ -122,23 +123,23 @@ def _remove_group(connection: Connection, row: Instance, value: Record, caller: 
     _tell_hosts(connection, row, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _tell_hosts(connection: Connection, row: Instance, variables: Record) -> None:
+def _tell_hosts(connection: Connection, row: InstanceRow, variables: Record) -> None:
     """The playbook finds the ledger as it wants it, and tells every host that has to know."""
     if row.host is not None or row.vm_state == "building":
         enqueue(connection, "security_groups", row, variables)
 
 
-def _reset_state(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _reset_state(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
     # whatever was under way: what comes of it is not recorded any more
     actions.abandon(connection, [row.uuid], "the state was reset")
 
 
-def _reset_network(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _reset_network(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
 
 
-def _restore(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     """What is deleted is gone: no server is ever in the state that this is for."""
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
 

@@ -9,21 +9,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.context import current
 from ....web.maps import Change, Map, Tags, Texts, Update
 from ..blueprint import compute
 from ..microversions import since
-from ..tasks import Instance
 from .schemas import MAX_TAGS, METADATA, TAG
 
 
-def _row(connection: Connection, server_id: str) -> Instance:
-    row: Instance = server_listing.one(connection, server_id, current().reach)
+def _row(connection: Connection, server_id: str) -> InstanceRow:
+    row: InstanceRow = server_listing.one(connection, server_id, current().reach)
     return row
 
 
-def _unlocked(connection: Connection, server_id: str) -> Instance:
+def _tags(connection: Connection, server_id: str) -> list[str]:
+    tags: list[str] = server_listing.one(connection, server_id, current().reach).tags
+    return tags
+
+
+def _unlocked(connection: Connection, server_id: str) -> InstanceRow:
     row = _row(connection, server_id)
     server_changes.refuse_locked(row, current().is_admin)
     return row
@@ -57,7 +62,7 @@ Tags(
     writes="compute:server-tags:write",
     schema=TAG,
     most=MAX_TAGS,
-    find=lambda connection, server_id: _row(connection, server_id).tags,
+    find=_tags,
     write=_change_tags,
     missing=lambda tag, server_id: NotFoundError(f"Server {server_id} has no tag '{tag}'"),
     full=f"The number of tags exceeded the per-server limit {MAX_TAGS}",

@@ -19,6 +19,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_listing,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Flavor
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
@@ -30,7 +32,7 @@ from ....web.times import precise
 from ..blueprint import compute
 from ..microversions import Version, microversion, since
 from ..paging import page
-from ..tasks import Instance, enqueue
+from ..tasks import enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
 from .routes_servers import refusals_as_bad_requests
@@ -54,10 +56,10 @@ FORCE_COMPLETE: Schema = {}
 def _begin(
     connection: Connection,
     action: str,
-    row: Instance,
+    row: InstanceRow,
     caller: Caller,
     *,
-    flavor: Record | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
 ) -> None:
     with refusals_as_bad_requests():
@@ -74,7 +76,7 @@ def _begin(
     enqueue(connection, action, row)
 
 
-def _resize(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _resize(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
         flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
     if "OS-DCF:diskConfig" in value:
@@ -83,7 +85,7 @@ def _resize(connection: Connection, row: Instance, value: Record, caller: Caller
 
 
 def _end(action: str) -> Do:
-    def begin(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+    def begin(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
         _begin(connection, action, row, caller)
 
     return begin
@@ -94,7 +96,7 @@ def _check_host(host: str | None) -> None:
         policy.check("compute:servers:migrate_to")
 
 
-def _migrate(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _migrate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     host = value.get("host")
     _check_host(host)
     if value and microversion() < (2, 56):
@@ -102,7 +104,7 @@ def _migrate(connection: Connection, row: Instance, value: Record, caller: Calle
     _begin(connection, "migrate", row, caller, host=host)
 
 
-def _live_migrate(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _live_migrate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     _check_host(value["host"])
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
@@ -113,7 +115,7 @@ def _live_migrate(connection: Connection, row: Instance, value: Record, caller: 
     _begin(connection, "live-migration", row, caller, host=value["host"])
 
 
-def _evacuate(connection: Connection, row: Instance, value: Record, caller: Caller) -> Body | None:
+def _evacuate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Body | None:
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
     _begin(connection, "evacuate", row, caller, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None

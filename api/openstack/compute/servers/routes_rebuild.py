@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
     server_details,
     server_listing,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from ....web import validation
@@ -33,7 +34,6 @@ from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
 from ..blueprint import compute
 from ..microversions import Version, microversion, since
-from ..tasks import Instance
 from . import requests as server_requests
 from . import views as views_servers
 from .routes_actions import ACTIONS, Action, begin, power
@@ -107,7 +107,9 @@ def _with_password(value: Record) -> Record:
     return {**asked, "adminPass": password, "password_hash": hashed, "password_optional": generated}
 
 
-def _rebuild(connection: Connection, row: Instance, value: Record, caller: Caller) -> tuple[Body, int, dict[str, str]]:
+def _rebuild(
+    connection: Connection, row: InstanceRow, value: Record, caller: Caller
+) -> tuple[Body, int, dict[str, str]]:
     if value.get("preserve_ephemeral") in TRUE:
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
@@ -119,7 +121,7 @@ def _rebuild(connection: Connection, row: Instance, value: Record, caller: Calle
     return {"server": server}, 202, {"Location": views_servers.lens().href("servers", row.uuid)}
 
 
-def _rebuild_request(connection: Connection, row: Instance, value: Record) -> Record:
+def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) -> Record:
     """The body in the words of rebuilds.ask()."""
     asked: Record = {
         **server_requests.said(value),
@@ -140,14 +142,14 @@ def _rebuild_request(connection: Connection, row: Instance, value: Record) -> Re
     return asked
 
 
-def _rescue(connection: Connection, row: Instance, value: Record, caller: Caller) -> Answer:
+def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
     with refusals_as_bad_requests():
         details = rescues.ask(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
     begin(connection, "rescue", row, caller, details)
     return {"adminPass": value["adminPass"]}, 200
 
 
-def _create_image(connection: Connection, row: Instance, value: Record, caller: Caller) -> Answer | Response:
+def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
         begin(connection, "createImage", row, caller, details)
@@ -157,7 +159,7 @@ def _create_image(connection: Connection, row: Instance, value: Record, caller: 
     return Response(status=202, headers={"Location": location})
 
 
-def _change_password(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _change_password(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     if row.vm_state != "active" or row.task_state is not None:
         what = f"task_state {row.task_state}" if row.task_state else f"vm_state {row.vm_state}"
         raise ConflictError(f"Cannot 'changePassword' instance {row.uuid} while it is in {what}")
@@ -165,13 +167,13 @@ def _change_password(connection: Connection, row: Instance, value: Record, calle
     raise ConflictError("QEMU guest agent is not enabled")
 
 
-def _console(connection: Connection, row: Instance, value: Record, caller: Caller) -> None:
+def _console(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     if microversion() > (2, 5):
         raise NotFound()
     raise _unavailable(row, value["type"])
 
 
-def _unavailable(row: Instance, kind: str) -> Exception:
+def _unavailable(row: InstanceRow, kind: str) -> Exception:
     """Nothing here leads a browser to a guest; playbooks/attach.yml tells who runs the hosts how to get there."""
     if row.host is None:
         return ConflictError("Instance not yet ready")

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....jobs import queue
 from ....web import policy, validation
@@ -30,7 +31,7 @@ from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
 from ..blueprint import compute
 from ..microversions import microversion
-from ..tasks import Instance, enqueue
+from ..tasks import enqueue
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
@@ -116,7 +117,10 @@ def show_server(server_id: str) -> Answer:
 
 
 def shown(
-    connection: Connection, row: Instance, caller: Caller, view: t.Callable[[Record, Lens], Body] = views_servers.detail
+    connection: Connection,
+    row: InstanceRow,
+    caller: Caller,
+    view: t.Callable[[Record, Lens], Body] = views_servers.detail,
 ) -> Body:
     """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
@@ -147,7 +151,7 @@ def delete_server(server_id: str) -> Response:
     return Response(status=204)
 
 
-def delete(connection: Connection, row: Instance, caller: Caller) -> None:
+def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
     """Mark the instance as going, and have it taken away, unless that is under way."""
     server_changes.refuse_locked(row, caller.is_admin)
     if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:

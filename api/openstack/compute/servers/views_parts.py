@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.bodies import Body, Record, same
 from ....web.host_names import host_id
 from ....web.times import precise
 from ..microversions import Version
-from ..tasks import Instance
 
 
 def security_group(group: Record) -> Body:
@@ -57,7 +57,7 @@ def interface(nic: Record, vm_state: str, version: Version) -> Body:
     return body
 
 
-def action(record: Record, row: Instance, version: Version) -> Body:
+def action(record: Record, row: InstanceRow, version: Version) -> Body:
     body: Body = {
         "action": record["action"],
         "instance_uuid": row.uuid,
@@ -71,7 +71,7 @@ def action(record: Record, row: Instance, version: Version) -> Body:
     return body
 
 
-def event(record: Record, row: Instance, version: Version, is_admin: bool) -> Body:
+def event(record: Record, row: InstanceRow, version: Version, is_admin: bool) -> Body:
     body: Body = {
         "event": record["event"],
         "start_time": precise(record["started_at"]),

@@ -32,7 +32,8 @@ import uuid
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, Rules, ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.config_drive import ConfigDrive, write_config_drives
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.removal import remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import File, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.session import inject_all
@@ -234,9 +235,7 @@ def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -
     return result
 
 
-def planned_instance(
-    number: str, checksum: str, source: str, size: int, properties: dict[str, str]
-) -> dict[str, t.Any]:
+def planned_instance(number: str, checksum: str, source: str, size: int, properties: dict[str, str]) -> t.Any:
     """An Instance dict, as the ledger has it, of an image with these properties."""
     image = {
         "id": "i1",

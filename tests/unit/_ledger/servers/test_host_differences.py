@@ -138,7 +138,7 @@ def test_a_guest_that_runs_after_its_action_was_killed_may_be_shut_down_by_its_o
 def waiting(cloud: t.Any, web: Result, was: str = "active", power_state: int = server_actions.NO_STATE) -> None:
     """A migration to hv2 that was killed after its commit: it waits for its owner's word."""
     (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == web["uuid"]))
-    larger = {**row.flavor, "name": "larger", "ephemeral_gb": 1, "swap_mb": 64}
+    larger: t.Any = {**row.flavor, "name": "larger", "ephemeral_gb": 1, "swap_mb": 64}
     with transaction(cloud.engine) as connection:
         moves.insert(connection, "resize", row, flavor=larger)
     cloud.write(

@@ -34,7 +34,7 @@ def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
         return t.cast("dict[str, t.Any]", server_plan(connection, given)["hosts"])
 
 
-def instances(cloud: t.Any, *names: str) -> list[dict[str, t.Any]]:
+def instances(cloud: t.Any, *names: str) -> list[t.Any]:
     with transaction(cloud.engine) as connection:
         return instances_by(connection, names=names)
 

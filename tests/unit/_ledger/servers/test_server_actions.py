@@ -16,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 STATES = ("building", "active", "stopped", "paused", "suspended", "rescued", "error")
@@ -53,7 +54,7 @@ def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:
     cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
 
 
-def begin(cloud: t.Any, action: str, *uuids: str, kind: str | None = None, **more: t.Any) -> list[dict[str, t.Any]]:
+def begin(cloud: t.Any, action: str, *uuids: str, kind: str | None = None, **more: t.Any) -> list[Instance]:
     details = None if kind is None else {"type": kind}
     with transaction(cloud.engine) as connection:
         return server_actions.begin(connection, action, uuids, request_id="req-1", details=details, **more)
@@ -226,12 +227,12 @@ def test_of_two_begins_at_once_one_wins(cloud: t.Any) -> None:
 def test_locked(cloud: t.Any) -> None:
     uuid = instance(cloud)
 
-    def set_lock(change: t.Callable[..., bool], *args: t.Any) -> bool:
+    def set_lock(locked: bool, reason: str | None = None) -> bool:
         with transaction(cloud.engine) as connection:
-            return change(connection, uuid, *args)
+            return server_actions.set_lock(connection, uuid, locked, reason)
 
-    assert set_lock(server_actions.lock, "mine")
-    assert not set_lock(server_actions.lock, "mine")
+    assert set_lock(True, "mine")
+    assert not set_lock(True, "mine")
     assert (newest(cloud)["action"], newest(cloud)["details"]) == ("lock", {"reason": "mine"})
     before = cloud.dump()
     with pytest.raises(ConflictError, match=f"^Instance {uuid} is locked$"):
@@ -239,13 +240,13 @@ def test_locked(cloud: t.Any) -> None:
     assert cloud.dump() == before
     begin(cloud, "stop", uuid, ignore_lock=True)
     assert finish(cloud, "stop", uuid) == [uuid]
-    assert set_lock(server_actions.lock, None)  # another reason
-    assert set_lock(server_actions.unlock)
-    assert not set_lock(server_actions.unlock)
+    assert set_lock(True, None)  # another reason
+    assert set_lock(False)
+    assert not set_lock(False)
     assert newest(cloud)["action"] == "unlock" and newest(cloud)["finished_at"]
     begin(cloud, "start", uuid)
     with transaction(cloud.engine) as connection, pytest.raises(NotFoundError):
-        server_actions.lock(connection, ABSENT)
+        server_actions.set_lock(connection, ABSENT, True)
 
 
 def test_unknown_names_are_refused(cloud: t.Any) -> None:

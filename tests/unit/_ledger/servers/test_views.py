@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 CONTRACT = {
     *("id", "uuid", "name", "hostname", "domain_name", "project", "host", "alternates", "vm_state", "task_state"),
@@ -35,7 +36,7 @@ def build(cloud: t.Any, name: str, **more: t.Any) -> list[dict[str, t.Any]]:
     return cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny", **more})["to_build"]
 
 
-def read(cloud: t.Any, **conditions: t.Any) -> tuple[list[dict[str, t.Any]], int]:
+def read(cloud: t.Any, **conditions: t.Any) -> tuple[list[Instance], int]:
     """The instances, and the number of statements that they took."""
     statements = []
 

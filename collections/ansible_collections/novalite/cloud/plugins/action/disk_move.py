@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import typing as t
-
+from ..module_utils._json import JsonObject
 from ..plugin_utils._trip import TripAction
 
 MODULE = "disk_move"
@@ -17,9 +16,9 @@ LETS_IN = ("accepted", "closed")
 class ActionModule(TripAction):
     """One module call; one question before it where Ansible becomes root."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         self._supports_check_mode = True
-        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        result: JsonObject = super().run(tmp, task_vars)
         arguments = dict(self._task.args)
         if self._connection.become is not None and arguments.get("state") in LETS_IN and arguments.get("moves"):
             arguments.setdefault("login", self._login())

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import os
-import typing as t
 
 from ansible.errors import AnsibleError
 
-from ..module_utils._disk.snapshot_file import received
+from ..module_utils._disk.controller_files import received
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonObject
 from ..plugin_utils import _home
 from ..plugin_utils._trip import TripAction
 
@@ -22,9 +22,9 @@ MODULE = "disk_snapshot"
 class ActionModule(TripAction):
     """One module call to copy, one file for each copy, one call to remove what was copied."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         self._supports_check_mode = True
-        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        result: JsonObject = super().run(tmp, task_vars)
         self._home = _home.home(None, task_vars or {}, self._templar)
         arguments = dict(self._task.args)
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
@@ -48,7 +48,7 @@ class ActionModule(TripAction):
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, one: dict[str, t.Any]) -> None:
+    def _fetch(self, one: JsonObject) -> None:
         """Bring one copy here; `one` gets its source and checksum, or an error."""
         try:
             one.update(

@@ -9,8 +9,7 @@ Not redirects in meta/runtime.yml, for the reason that ledger.py gives.
 
 from __future__ import annotations
 
-import typing as t
-
+from ..module_utils._json import JsonObject
 from ..plugin_utils._trip import TripAction
 
 
@@ -20,6 +19,6 @@ class ActionModule(TripAction):
     _supports_async = True
     module = __name__.rpartition(".")[2]
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         return self.run_on_host(self.module, self._task.args, task_vars)

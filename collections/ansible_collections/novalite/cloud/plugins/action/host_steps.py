@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import collections.abc as c
-import typing as t
 
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonMapping, JsonObject
 from ..modules import host_steps
 from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
@@ -20,7 +20,7 @@ from ..plugin_utils._trip import modules_of_hosts
 
 
 class ActionModule(ImageAction):
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         task_vars = task_vars or {}
         _validated, params = self.validate_argument_spec(argument_spec=host_steps.ARGUMENT_SPEC)
@@ -36,7 +36,7 @@ class ActionModule(ImageAction):
                     step["args"] = with_key(step["args"], task_vars, self._templar, self._task.check_mode)
         except NovaliteError as error:
             return {"failed": True, "msg": str(error), "steps": []}
-        done: list[dict[str, t.Any]] = []
+        done: list[JsonObject] = []
         while len(done) < len(steps):
             done += self.take(steps[len(done) :], task_vars)
             step, last = steps[len(done) - 1], done[-1]
@@ -47,10 +47,10 @@ class ActionModule(ImageAction):
         return _sum(done)
 
 
-def _sum(done: c.Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:
+def _sum(done: c.Sequence[JsonObject]) -> JsonObject:
     """The result of a task whose steps were `done`."""
     results = [step["result"] for step in done]
-    summed: dict[str, t.Any] = {"changed": any(result["changed"] for result in results), "steps": list(done)}
+    summed: JsonObject = {"changed": any(result["changed"] for result in results), "steps": list(done)}
     if warnings := [warning for result in results for warning in result.get("warnings", ())]:
         summed["warnings"] = warnings
     diffs = [result["diff"] for result in results if result.get("diff")]
@@ -59,7 +59,7 @@ def _sum(done: c.Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:
     return summed
 
 
-def _failure(step: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _failure(step: JsonMapping) -> JsonObject:
     """What is said of the step that failed; of the module's own words, `refused` (see image_cache) and a traceback."""
     result = step["result"]
     words = {key: result[key] for key in ("refused", "exception") if key in result}

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
+from ..module_utils._json import JsonObject
 from ..plugin_utils._image_push import MODULE, ImageAction
 
 
 class ActionModule(ImageAction):
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        result: dict[str, t.Any] = super().run(tmp, task_vars)
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        result: JsonObject = super().run(tmp, task_vars)
         args = dict(self._task.args)
         result.update(self.run_on_host(MODULE, args, task_vars))
         return self.bring(args, result, task_vars)

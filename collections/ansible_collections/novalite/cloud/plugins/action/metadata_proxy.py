@@ -6,15 +6,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonObject
 from ..plugin_utils._metadata_key import with_key
 from ..plugin_utils._trip import TripAction
 
 
 class ActionModule(TripAction):
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         args = self._task.args
         if not args.get("networks") and not args.get("bridges"):

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import os
-import typing as t
 
+from ..module_utils._json import JsonObject
 from ..module_utils._ssh.config import JUMP_VARIABLES
 from ..modules import server_access
 from ..plugin_utils._home import said
@@ -18,7 +18,7 @@ from ..plugin_utils._ledger_action import LedgerAction
 class ActionModule(LedgerAction):
     module = server_access
 
-    def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         group = params["group"] or said("novalite_compute_group", task_vars, self._templar) or "compute"
         hypervisors = {}
         for host in task_vars["groups"].get(group, []):

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import os
-import typing as t
 
 from ansible import context
 from ansible.template import trust_as_template
 
+from ..module_utils._json import Json, JsonObject
 from ..module_utils._ledger_module import plain
 from ..module_utils._stack import source
 from ..modules import site_plan
@@ -19,7 +19,7 @@ from ..plugin_utils._ledger_action import LedgerAction
 class ActionModule(LedgerAction):
     module = site_plan
 
-    def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         """Add the document of a file, its templates resolved, or the file that a document came from."""
         if params["document"] is not None:
             return {**params, "path": _extra_vars_file()}
@@ -28,7 +28,7 @@ class ActionModule(LedgerAction):
         return {**params, "path": path, "document": plain({"": document})[""]}
 
 
-def _trusted(value: t.Any) -> t.Any:
+def _trusted(value: Json) -> Json:
     """`value`, whose texts may be templates: whoever runs the playbook wrote the document."""
     if isinstance(value, dict):
         return {key: _trusted(item) for key, item in value.items()}

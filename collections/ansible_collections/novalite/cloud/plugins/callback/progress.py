@@ -50,6 +50,15 @@ from ansible.utils.color import stringc
 
 from ..plugin_utils._progress import Progress
 
+if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
+    from ansible.executor.stats import AggregateStats
+    from ansible.executor.task_result import CallbackTaskResult
+    from ansible.inventory.host import Host
+    from ansible.playbook import Playbook
+    from ansible.playbook.included_file import IncludedFile
+    from ansible.playbook.play import Play
+    from ansible.playbook.task import Task
+
 _COLOURS = {
     "head": C.COLOR_HIGHLIGHT,
     "running": C.COLOR_CHANGED,
@@ -166,12 +175,12 @@ class CallbackModule(Default):
             self.screen.close()
             self.screen = None
 
-    def _shown(self, method: str, *args: t.Any) -> None:
+    def _shown(self, method: str, *args: object) -> None:
         """Let the default callback write, beside the table."""
         with self.screen.aside() if self.screen is not None else contextlib.nullcontext():
             getattr(super(), method)(*args)
 
-    def v2_playbook_on_start(self, playbook: t.Any) -> None:
+    def v2_playbook_on_start(self, playbook: Playbook) -> None:
         super().v2_playbook_on_start(playbook)
         if self._display.verbosity:
             return
@@ -181,7 +190,7 @@ class CallbackModule(Default):
             if terminal and self.get_option("live"):
                 self.screen = _Screen(progress)
 
-    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+    def v2_playbook_on_play_start(self, play: Play) -> None:
         if self.progress is None:
             return super().v2_playbook_on_play_start(play)
         self._play = play
@@ -193,17 +202,17 @@ class CallbackModule(Default):
                 self.screen.draw()
         return None
 
-    def v2_playbook_on_task_start(self, task: t.Any, is_conditional: bool) -> None:
+    def v2_playbook_on_task_start(self, task: Task, is_conditional: bool) -> None:
         if self.progress is None:
             return super().v2_playbook_on_task_start(task, is_conditional)
         return self._task(task, "TASK")
 
-    def v2_playbook_on_handler_task_start(self, task: t.Any) -> None:
+    def v2_playbook_on_handler_task_start(self, task: Task) -> None:
         if self.progress is None:
             return super().v2_playbook_on_handler_task_start(task)
         return self._task(task, "RUNNING HANDLER")
 
-    def _task(self, task: t.Any, kind: str) -> None:
+    def _task(self, task: Task, kind: str) -> None:
         # what the default callback needs when it has something to say about the task
         self._task_type_cache[task._uuid] = kind
         self._last_task_name = task.get_name().strip()
@@ -211,7 +220,7 @@ class CallbackModule(Default):
         if self.screen is not None and _short(task) in ("pause", "vars_prompt"):
             self.held.enter_context(self.screen.aside())  # somebody is asked something
 
-    def v2_runner_on_start(self, host: t.Any, task: t.Any) -> None:
+    def v2_runner_on_start(self, host: Host, task: Task) -> None:
         super().v2_runner_on_start(host, task)
         if self.progress is not None:
             with self._noted() as progress:
@@ -219,7 +228,7 @@ class CallbackModule(Default):
                 if self.screen is not None:
                     self.screen.draw()
 
-    def _ended(self, result: t.Any, outcome: str) -> None:
+    def _ended(self, result: CallbackTaskResult, outcome: str) -> None:
         with self._noted() as progress:
             now, host, task = time.monotonic(), result.host.get_name(), result.task
             names = progress.names(host)
@@ -244,7 +253,7 @@ class CallbackModule(Default):
 
     # --- results ---
 
-    def v2_runner_on_ok(self, result: t.Any) -> None:
+    def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
         if self.progress is None:
             return super().v2_runner_on_ok(result)
         self._ended(result, "changed" if result.result.get("changed") else "ok")
@@ -254,39 +263,39 @@ class CallbackModule(Default):
             self._shown("_handle_warnings_and_exception", result)
         return None
 
-    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
+    def v2_runner_on_failed(self, result: CallbackTaskResult, ignore_errors: bool = False) -> None:
         if self.progress is not None:
             self._ended(result, "ignored" if ignore_errors else "failed")
         self._shown("v2_runner_on_failed", result, ignore_errors)
 
-    def v2_runner_on_unreachable(self, result: t.Any) -> None:
+    def v2_runner_on_unreachable(self, result: CallbackTaskResult) -> None:
         if self.progress is not None:
             self._ended(result, "failed")
         self._shown("v2_runner_on_unreachable", result)
 
-    def v2_runner_on_skipped(self, result: t.Any) -> None:
+    def v2_runner_on_skipped(self, result: CallbackTaskResult) -> None:
         if self.progress is None:
             return super().v2_runner_on_skipped(result)
         return self._ended(result, "skipped")
 
-    def v2_runner_item_on_ok(self, result: t.Any) -> None:
+    def v2_runner_item_on_ok(self, result: CallbackTaskResult) -> None:
         if self.progress is None or result.result.get("_ansible_verbose_always"):
             self._shown("v2_runner_item_on_ok", result)
 
-    def v2_runner_item_on_skipped(self, result: t.Any) -> None:
+    def v2_runner_item_on_skipped(self, result: CallbackTaskResult) -> None:
         if self.progress is None:
             super().v2_runner_item_on_skipped(result)
 
-    def v2_runner_item_on_failed(self, result: t.Any) -> None:
+    def v2_runner_item_on_failed(self, result: CallbackTaskResult) -> None:
         self._shown("v2_runner_item_on_failed", result)
 
-    def v2_runner_retry(self, result: t.Any) -> None:
+    def v2_runner_retry(self, result: CallbackTaskResult) -> None:
         self._shown("v2_runner_retry", result)
 
-    def v2_on_file_diff(self, result: t.Any) -> None:
+    def v2_on_file_diff(self, result: CallbackTaskResult) -> None:
         self._shown("v2_on_file_diff", result)
 
-    def v2_playbook_on_include(self, included_file: t.Any) -> None:
+    def v2_playbook_on_include(self, included_file: IncludedFile) -> None:
         if self.progress is None:
             super().v2_playbook_on_include(included_file)
 
@@ -297,11 +306,11 @@ class CallbackModule(Default):
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         self._shown("v2_playbook_on_no_hosts_remaining")
 
-    def v2_playbook_on_vars_prompt(self, *args: t.Any, **kwargs: t.Any) -> None:
+    def v2_playbook_on_vars_prompt(self, *args: object, **kwargs: object) -> None:
         if self.screen is not None:
             self.held.enter_context(self.screen.aside())
 
-    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+    def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         live = self.screen is not None
         self._stop()
         now = time.monotonic()
@@ -315,9 +324,9 @@ class CallbackModule(Default):
                 self._display.display("\n".join([*progress.summary(now), ""]))
 
 
-def _name(task: t.Any) -> str:
+def _name(task: Task) -> str:
     return str(task.get_name()).rpartition(" : ")[2].strip()
 
 
-def _short(task: t.Any) -> str:
+def _short(task: Task) -> str:
     return str(task.action).rpartition(".")[2]

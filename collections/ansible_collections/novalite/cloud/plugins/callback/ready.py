@@ -24,6 +24,12 @@ import typing as t
 
 from ansible.plugins.callback import CallbackBase
 
+from ..module_utils._json import JsonObject
+
+if t.TYPE_CHECKING:  # some of these are elsewhere in other releases of Ansible
+    from ansible.executor.stats import AggregateStats
+    from ansible.executor.task_result import CallbackTaskResult
+
 
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
@@ -31,16 +37,16 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "novalite.cloud.ready"
     CALLBACK_NEEDS_ENABLED = True
 
-    def __init__(self, *args: t.Any, **kwargs: t.Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        self.access: list[dict[str, t.Any]] = []
+        self.access: list[JsonObject] = []
 
-    def v2_runner_on_ok(self, result: t.Any) -> None:
+    def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
         task = result.task
         if task.action in ("novalite.cloud.server_access", "server_access") and not task.check_mode:
             self.access = result.result.get("access") or []
 
-    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+    def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         if stats.failures or stats.dark:
             return
         for instance in self.access:

@@ -44,19 +44,18 @@ _value:
 """
 
 import collections.abc as c
-import typing as t
+
+from ..module_utils._json import Json, JsonMapping, JsonObject
 
 
-def by_host(
-    hosts: c.Iterable[str], hostvars: c.Mapping[str, t.Any], path: str, default: t.Any = None
-) -> dict[str, t.Any]:
+def by_host(hosts: c.Iterable[str], hostvars: JsonMapping, path: str, default: Json = None) -> JsonObject:
     """`{host: value}` of what is at `path` in each host's variables; without a `default`, of hosts that have it."""
     values = {host: _value(hostvars[host], path) if host in hostvars else None for host in hosts}
     filled = {host: default if value is None else value for host, value in values.items()}
     return {host: value for host, value in filled.items() if value is not None}
 
 
-def _value(variables: t.Any, path: str) -> t.Any:
+def _value(variables: Json, path: str) -> Json:
     for name in path.split("."):
         if not isinstance(variables, c.Mapping) or name not in variables:
             return None
@@ -65,5 +64,5 @@ def _value(variables: t.Any, path: str) -> t.Any:
 
 
 class FilterModule:
-    def filters(self) -> dict[str, c.Callable[..., t.Any]]:
+    def filters(self) -> dict[str, c.Callable[..., JsonObject]]:
         return {"by_host": by_host}

@@ -47,17 +47,17 @@ _value:
 """
 
 import collections.abc as c
-import typing as t
 
+from ..module_utils._json import Json, JsonMapping
 from .by_host import by_host
 
 
-def from_hosts(hosts: c.Iterable[str], hostvars: c.Mapping[str, t.Any], path: str) -> list[t.Any]:
+def from_hosts(hosts: c.Iterable[str], hostvars: JsonMapping, path: str) -> list[Json]:
     """What is at `path` in the variables of each of `hosts` that has something there; the items of what are lists."""
     values = [value for value in by_host(hosts, hostvars, path).values() if value]
     return [item for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 class FilterModule:
-    def filters(self) -> dict[str, c.Callable[..., t.Any]]:
+    def filters(self) -> dict[str, c.Callable[..., list[Json]]]:
         return {"from_hosts": from_hosts}

@@ -143,20 +143,22 @@ import typing as t
 from ansible.errors import AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.module_utils.basic import missing_required_lib
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonObject
 from ..module_utils._ssh import inventory as guests
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "novalite.cloud.instances"
-    inventory: t.Any  # the base class's
+    inventory: InventoryData  # the base class's
 
     def verify_file(self, path: str) -> bool:
         return super().verify_file(path) and path.endswith(("novalite.yml", "novalite.yaml"))
 
-    def parse(self, inventory: t.Any, loader: t.Any, path: str, cache: bool = True) -> None:
+    def parse(self, inventory: InventoryData, loader: DataLoader, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         self.source = os.path.abspath(path)
@@ -176,7 +178,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _is_of_several_projects(self) -> bool:
         return bool(self.get_option("all_projects")) or len(self.get_option("projects")) > 1
 
-    def _groups_to_be(self, listed: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
+    def _groups_to_be(self, listed: t.Sequence[guests.Guest], connections: t.Sequence[JsonObject]) -> set[str]:
         """The groups that the guests will be in, and those that are asked for whoever is in them.
 
         A host that is called as a group is one for Ansible: whoever names an instance `web` would decide which groups
@@ -191,7 +193,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         finally:
             self.inventory = real
 
-    def _guests(self, cache: bool) -> dict[str, t.Any]:
+    def _guests(self, cache: bool) -> JsonObject:
         """What the ledger says, or said not long ago to somebody who had asked the same."""
         projects = (
             None if self.get_option("all_projects") else [str(project) for project in self.get_option("projects")]
@@ -203,7 +205,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if keeps and cache:
             kept = self._cache.get(key)
             if isinstance(kept, dict) and kept.get("asked") == asked:
-                return t.cast("dict[str, t.Any]", kept["found"])
+                return t.cast(JsonObject, kept["found"])
         try:
             from ..module_utils._ledger.placement.inventory import read_guests
         except ImportError as error:
@@ -228,7 +230,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             agent_uri=str(self.get_option("agent_uri")),
         )
 
-    def _add(self, name: str, guest: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
+    def _add(self, name: str, guest: guests.Guest, connection: JsonObject, strict: bool) -> None:
         variables = {**guests.variables(guest), **connection}
         self.inventory.add_host(name)
         for key, value in variables.items():

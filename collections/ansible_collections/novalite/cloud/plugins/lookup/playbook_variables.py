@@ -36,13 +36,14 @@ _raw:
 """
 
 import os
-import typing as t
 
 from ansible import context
 from ansible.errors import AnsibleError
+from ansible.inventory.manager import InventoryManager
 from ansible.plugins.lookup import LookupBase
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonMapping, JsonObject
 from ..plugin_utils import _playbook_variables as rules
 from ..plugin_utils._playbooks import PLAYBOOKS
 
@@ -61,7 +62,7 @@ class LookupModule(LookupBase):
     tests/unit/playbooks hold that on the oldest and the newest ansible-core.
     """
 
-    def run(self, terms: list[str], variables: dict[str, t.Any] | None = None, **_options: t.Any) -> list[str]:
+    def run(self, terms: list[str], variables: JsonObject | None = None, **_options: object) -> list[str]:
         (name,) = terms
         variables = variables or {}
         if any(context.CLIARGS.get(mode) for mode in ("syntax", "listhosts", "listtasks", "listtags")):
@@ -73,7 +74,7 @@ class LookupModule(LookupBase):
             raise AnsibleError(str(error)) from error
         return [CONTROLLER]
 
-    def _check(self, name: str, variables: dict[str, t.Any], extra: dict[str, t.Any], inventory: t.Any) -> None:
+    def _check(self, name: str, variables: JsonObject, extra: JsonObject, inventory: InventoryManager) -> None:
         if name not in PLAYBOOKS:
             raise NovaliteError(f"{name}.yml: plugins/plugin_utils/_playbooks.py does not say what it can be told")
         entries, foreign = _entries(variables["playbook_dir"])
@@ -92,7 +93,7 @@ class LookupModule(LookupBase):
             rules.misspelt(said, [*own, *_own(said)], host)
 
 
-def _own(variables: t.Mapping[str, t.Any]) -> list[str]:
+def _own(variables: JsonMapping) -> list[str]:
     """The names that the operator uses for other things, as these variables say."""
     names = variables.get("novalite_extra_variables") or []
     return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
@@ -116,7 +117,7 @@ def _is_beside(path: str, directory: str) -> bool:
     return os.path.realpath(os.path.join(os.path.dirname(path), "parts")) == os.path.realpath(directory)
 
 
-def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> list[str]:
+def _limit(name: str, extra: JsonObject, inventory: InventoryManager) -> list[str]:
     """Keep the controller in reach of `--limit`, and remember the hosts that are; return those that the playbook works
     on."""
     own_group = PLAYBOOKS[name].group

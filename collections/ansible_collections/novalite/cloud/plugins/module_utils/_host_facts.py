@@ -19,6 +19,7 @@ from ._domain import lifecycle
 from ._domain.capabilities import Capabilities, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
 from ._errors import NovaliteError
 from ._host import write_atomically
+from ._json import JsonObject
 from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
 
@@ -44,7 +45,7 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-logi
 
 def gather(
     name: str, state_dir: str, uri: str = DEFAULT_URI, domain_type: str = "auto", check_mode: bool = False
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """The ComputeHost facts of this host, `name`d as in the inventory.
 
     A libvirt that does not answer is no error: `up` is false then and `down_reason` says why. `domain_type` is
@@ -52,7 +53,7 @@ def gather(
     """
     arch = os.uname().machine
     cpuinfo = _read("/proc/cpuinfo")
-    facts: dict[str, t.Any] = {
+    facts: JsonObject = {
         "name": name,
         "up": True,
         "down_reason": None,

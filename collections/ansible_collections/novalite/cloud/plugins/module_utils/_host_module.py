@@ -13,8 +13,9 @@ import dataclasses
 import typing as t
 
 from ._errors import NovaliteError
+from ._json import Json, JsonMapping, JsonObject
 
-Result = dict[str, t.Any]
+Result = JsonObject
 Run = t.Callable[["HostCall"], Result]
 
 
@@ -22,7 +23,7 @@ Run = t.Callable[["HostCall"], Result]
 class HostCall:
     """What a module is run with: its validated options by name, and what Ansible asks of every module."""
 
-    params: t.Mapping[str, t.Any]
+    params: JsonMapping
     check_mode: bool = False
     diff: bool = False
     log: t.Callable[[str], None] = lambda line: None
@@ -35,7 +36,7 @@ class HostCall:
 class HostModuleError(NovaliteError):
     """A failure that has more to say than its message: `result` is returned beside it."""
 
-    def __init__(self, message: str, **result: t.Any) -> None:
+    def __init__(self, message: str, **result: Json) -> None:
         super().__init__(message)
         self.result = result
 
@@ -55,7 +56,7 @@ def call_module(run: Run, call: HostCall) -> Result:
     return result
 
 
-def run_host_module(argument_spec: t.Mapping[str, t.Any], run: Run, **rules: t.Any) -> None:
+def run_host_module(argument_spec: JsonMapping, run: Run, **rules: Json) -> None:
     """`main()` of a module. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
     from ansible.module_utils.basic import AnsibleModule
 

@@ -23,6 +23,7 @@ from ._errors import NovaliteError, UndoneError
 from ._json import Json, JsonMapping, JsonObject
 
 Params = JsonMapping
+Judge = t.Callable[[JsonMapping], None]  # raises NovaliteError where a result must not be
 Operation = t.Callable[[t.Any, Params], JsonObject]  # of SQLAlchemy's connection, which is not known here
 
 # How often a transaction is tried that the database takes back in favour of another one's (deadlocks on PostgreSQL)
@@ -50,9 +51,7 @@ def plain(value: JsonMapping) -> JsonObject:
     return t.cast(JsonObject, json.loads(json.dumps(value)))
 
 
-def run_operation(
-    operation: Operation, params: Params, check_mode: bool, judge: t.Callable[[JsonMapping], None] | None = None
-) -> JsonObject:
+def run_operation(operation: Operation, params: Params, check_mode: bool, judge: Judge | None = None) -> JsonObject:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
 
     `judge` is shown the result before it is committed; what it raises takes everything back. What the database takes

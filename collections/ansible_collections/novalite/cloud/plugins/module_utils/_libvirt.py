@@ -9,7 +9,6 @@ import dataclasses
 import os
 import shutil
 import threading
-import typing as t
 
 from ._errors import NovaliteError
 
@@ -56,7 +55,7 @@ def local_daemon() -> Daemon:
     return VIRTQEMUD if shutil.which(VIRTQEMUD.name, path=f"/usr/sbin:/sbin:{os.defpath}") else LIBVIRTD
 
 
-def connect(uri: str = DEFAULT_URI) -> t.Any:
+def connect(uri: str = DEFAULT_URI) -> libvirt.virConnect:
     """A virConnect to `uri`. Raises NovaliteError, with what to do, when the binding or the daemon is missing."""
     if IMPORT_ERROR is not None:
         raise NovaliteError(
@@ -65,7 +64,7 @@ def connect(uri: str = DEFAULT_URI) -> t.Any:
         )
     # Without a handler libvirt prints every error to stderr, where Ansible takes it for a module's traceback.
     libvirt.registerErrorHandler(lambda context, error: None, None)
-    answers: list[t.Any] = []
+    answers: list[libvirt.virConnect | Exception] = []
 
     def open_connection() -> None:
         try:
@@ -84,10 +83,10 @@ def connect(uri: str = DEFAULT_URI) -> t.Any:
             f"{name} on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it "
             f"(systemctl restart {name}) and run again"
         )
-    if isinstance(answers[0], Exception):
+    answer = answers[0]
+    if isinstance(answer, Exception):
         name = local_daemon().name
         raise NovaliteError(
-            f"{name} on this host does not answer at {uri}: {answers[0]}; start it "
-            f"(systemctl start {name}) and run again"
+            f"{name} on this host does not answer at {uri}: {answer}; start it (systemctl start {name}) and run again"
         ) from None
-    return answers[0]
+    return answer

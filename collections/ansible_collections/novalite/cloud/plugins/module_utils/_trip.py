@@ -18,14 +18,15 @@ import time
 import typing as t
 
 from ._host_module import HostCall, Result, call_module
+from ._json import JsonMapping, JsonObject
 
 MODULES = f"{__package__.rpartition('.')[0]}.modules"
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 
-Step = t.Mapping[str, t.Any]  # name, module, args, paths (the options that are paths on this host)
+Step = JsonMapping  # name, module, args, paths (the options that are paths on this host)
 
 
-def take(request: t.Mapping[str, t.Any]) -> list[Result]:
+def take(request: JsonMapping) -> list[Result]:
     """Run `request["steps"]` until one fails; return `name`, `module`, `seconds` and `result` of each that was run.
 
     A result is what the module returns. One that says what is `missing` ends the trip: the controller has to bring it.
@@ -39,7 +40,7 @@ def take(request: t.Mapping[str, t.Any]) -> list[Result]:
     return steps
 
 
-def _run(step: Step, request: t.Mapping[str, t.Any]) -> Result:
+def _run(step: Step, request: JsonMapping) -> Result:
     began = time.monotonic()
     call = HostCall(_on_this_host(step["args"], step["paths"]), request["check_mode"], request["diff"])
     try:
@@ -54,7 +55,7 @@ def _run(step: Step, request: t.Mapping[str, t.Any]) -> Result:
     return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
 
 
-def _on_this_host(args: t.Mapping[str, t.Any], paths: t.Sequence[str]) -> dict[str, t.Any]:
+def _on_this_host(args: JsonMapping, paths: t.Sequence[str]) -> JsonObject:
     """`args` with `~` and variables in its `paths` replaced by what they mean here, as Ansible's type `path` has it."""
     return {
         name: os.path.expanduser(os.path.expandvars(value)) if name in paths and isinstance(value, str) else value

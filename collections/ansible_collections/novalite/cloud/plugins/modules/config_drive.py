@@ -90,12 +90,12 @@ config_drives:
 
 import base64
 import binascii
-import typing as t
 
 from ..module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._json import JsonObject
 
 ARGUMENT_SPEC = {
     "config_drives": {
@@ -113,7 +113,7 @@ ARGUMENT_SPEC = {
 }
 
 
-def _drive(uuid: str, format: str, files: dict[str, t.Any], rescue: bool) -> ConfigDrive:
+def _drive(uuid: str, format: str, files: JsonObject, rescue: bool) -> ConfigDrive:
     try:
         contents = {path: base64.b64decode(str(content), validate=True) for path, content in files.items()}
     except binascii.Error:

@@ -148,7 +148,8 @@ disks:
       returned: when O(state=absent)
 """
 
-from ..module_utils._disk.overlay import Disk, create_disks, remove_disks, replace_disks
+from ..module_utils._disk.overlay import Disk, create_disks, replace_disks
+from ..module_utils._disk.removal import remove_disks
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import write_records

@@ -156,13 +156,13 @@ done:
   elements: str
 """
 
-import typing as t
 
 from ..module_utils._disk.overlay import Disk
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._json import JsonMapping
 from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
 from ..module_utils._records import write_records
 from ..module_utils._transfer import channel, transfer
@@ -207,7 +207,7 @@ def run(call: HostCall) -> Result:
         raise NovaliteError(f"{error.filename or 'a file'}: {error.strerror}") from error
 
 
-def _do(params: t.Mapping[str, t.Any]) -> Result:
+def _do(params: JsonMapping) -> Result:
     state, moves, state_dir = params["state"], params["moves"], params["state_dir"]
     uuids = [move["uuid"] for move in moves]
     records = {disk["uuid"]: disk["record"] for disk in params["disks"] if disk.get("record")}

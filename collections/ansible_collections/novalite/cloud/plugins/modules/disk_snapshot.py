@@ -117,7 +117,7 @@ snapshots:
 import dataclasses
 
 from ..module_utils._disk import snapshot
-from ..module_utils._domain import lifecycle_backup
+from ..module_utils._domain import lifecycle, lifecycle_backup
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
@@ -171,7 +171,7 @@ def _take(call: HostCall) -> list[snapshot.Taken]:
     return snapshot.take(
         [snapshot.Snapshot(**entry) for entry in params["snapshots"]],
         params["state_dir"],
-        lambda uuid: lifecycle_backup.is_active(connection, uuid),
+        lambda uuid: lifecycle.is_active(connection, uuid),
         lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, timeout),
         call.check_mode,
         params["owner"],

@@ -96,6 +96,8 @@ domain:
       type: str
 """
 
+import dataclasses
+
 from ..module_utils._domain import adopt
 from ..module_utils._errors import NotFoundError
 from ..module_utils._host import STATE_DIR
@@ -124,7 +126,7 @@ def run(call: HostCall) -> Result:
         raise
     if params["state"] == "described":
         description = adopt.describe(connection, domain, existing(params["state_dir"]))
-        return {"changed": False, "domain": adopt.as_dict(description)}
+        return {"changed": False, "domain": dataclasses.asdict(description)}
     if params["state"] == "marked":
         adopt.check_element(params["mark"])
         changed, before, after = adopt.mark(domain, params["mark"], call.check_mode)

@@ -329,78 +329,13 @@ repaired:
   sample: {IPv4: [FORWARD, nova-local]}
 """
 
-from ..module_utils._firewall import answers, apply, boot, host, merge, policy, sets
+from ..module_utils._firewall import answers, apply, arguments, boot, host, policy, sets
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import ownership
 
-RULE_SPEC = {
-    "id": {"type": "str"},
-    "direction": {"type": "str", "choices": ["ingress", "egress"], "default": "ingress"},
-    "ethertype": {"type": "str", "choices": ["IPv4", "IPv6"], "default": "IPv4"},
-    "protocol": {"type": "str"},
-    "port_min": {"type": "int"},
-    "port_max": {"type": "int"},
-    "cidr": {"type": "str"},
-    "remote_group_id": {"type": "int"},
-}
-GROUP_SPEC = {
-    "id": {"type": "int", "required": True},
-    "name": {"type": "str"},
-    "uuid": {"type": "str"},
-    "members": {"type": "list", "elements": "str"},
-    "scoped_members": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "bridge": {"type": "str", "required": True},
-            "addresses": {"type": "list", "elements": "str", "default": []},
-        },
-    },
-    "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
-}
-INSTANCE_SPEC = {
-    "id": {"type": "int", "required": True},
-    "addresses": {"type": "list", "elements": "str", "default": []},
-    "scoped": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "bridge": {"type": "str", "required": True},
-            "addresses": {"type": "list", "elements": "str", "default": []},
-        },
-    },
-    "allowed_pairs": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {"bridge": {"type": "str"}, "cidr": {"type": "str", "required": True}},
-    },
-    "ports": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "device": {"type": "str", "required": True},
-            "mac": {"type": "str", "required": True},
-            "addresses": {"type": "list", "elements": "str", "default": []},
-            "allowed_pairs": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {"mac": {"type": "str", "required": True}, "cidr": {"type": "str", "required": True}},
-            },
-        },
-    },
-    "devices": {"type": "list", "elements": "str", "default": []},
-    "dhcp_servers": {"type": "list", "elements": "str", "default": []},
-    "ra_servers": {"type": "list", "elements": "str", "default": []},
-    "security_groups": {"type": "list", "elements": "int", "default": []},
-}
 ARGUMENT_SPEC = {
-    "instances": {"type": "list", "elements": "dict", "default": [], "options": INSTANCE_SPEC},
-    "security_groups": {"type": "list", "elements": "dict", "default": [], "options": GROUP_SPEC},
+    "instances": {"type": "list", "elements": "dict", "default": [], "options": arguments.INSTANCE_SPEC},
+    "security_groups": {"type": "list", "elements": "dict", "default": [], "options": arguments.GROUP_SPEC},
     "zones": {
         "type": "list",
         "elements": "dict",
@@ -419,17 +354,16 @@ ARGUMENT_SPEC = {
 
 def run(call: HostCall) -> Result:
     params = call.params
-    groups = policy.parse_groups(params["security_groups"])
-    request = merge.Request(
-        instances=tuple(
-            answers.with_sources(policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))
-        ),
+    groups = arguments.parse_groups(params["security_groups"])
+    instances = arguments.parse_instances(params["instances"], leaving=params["state"] == "absent")
+    request = arguments.Request(
+        instances=tuple(answers.with_sources(instances)),
         groups=tuple(groups),
         state=params["state"],
         exclusive=params["exclusive"],
-        zones=policy.parse_zones(params["zones"]),
-        bridges=policy.parse_bridges(params["bridges"]),
-        serving=policy.parse_bridges(params["serving"]),
+        zones=arguments.parse_zones(params["zones"]),
+        bridges=arguments.parse_bridges(params["bridges"]),
+        serving=arguments.parse_bridges(params["serving"]),
         opened=host.parse(params["open_to_guests"]),
         sets=sets.usable() if any(group.remotes for group in groups) else True,
     )

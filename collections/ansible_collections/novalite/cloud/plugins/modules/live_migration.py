@@ -135,11 +135,11 @@ def run(call: HostCall) -> Result:
     params = call.params
     if call.check_mode:
         return {"changed": bool(params["moves"]), "moves": [], "done": [], "here": []}
-    xml = {domain["uuid"]: domain["xml"] for domain in params["domains"]}
     try:
         moved = lifecycle_migrate.migrate(
             connect(params["uri"]),
-            [{**move, "xml": xml[move["uuid"]]} for move in params["moves"]],
+            params["moves"],
+            {domain["uuid"]: domain["xml"] for domain in params["domains"]},
             doors(params["moves"], params["host_keys"], params["logins"]),
             daemons=params["daemons"],
             bandwidth=params["bandwidth"],

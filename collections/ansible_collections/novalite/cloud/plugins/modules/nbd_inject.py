@@ -199,7 +199,6 @@ instances:
 
 import base64
 import binascii
-import typing as t
 
 from ..module_utils._disk.partition import INSPECT
 from ..module_utils._errors import NovaliteError
@@ -208,6 +207,7 @@ from ..module_utils._guest.inject import File, Request
 from ..module_utils._guest.session import inject_all
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, Result, run_host_module
+from ..module_utils._json import JsonObject
 
 ADDRESS = {
     "address": {"type": "str", "required": True},
@@ -277,7 +277,7 @@ def _partition(text: str) -> int | str:
     return int(text)
 
 
-def _request(instance: dict[str, t.Any]) -> Request:
+def _request(instance: JsonObject) -> Request:
     files = tuple(_file(**file) for file in instance["files"])
     network = instance["network"]
     return Request(

@@ -136,7 +136,7 @@ def run(call: HostCall) -> Result:
     except NovaliteError as error:
         raise HostModuleError(str(error), attachments=[]) from error
 
-    def work(attachment: dict) -> dict:
+    def work(attachment: volumes.Attachment) -> dict[str, str | None]:
         try:
             if present:
                 action = volumes.attach(connection, attachment, call.check_mode)

@@ -14,11 +14,13 @@ import contextlib
 import socket
 import typing as t
 
+from ..module_utils._json import JsonMapping
+
 SOCKET = "/dev/log"
 PRIORITY = "<30>"  # facility daemon, severity info (RFC 3164)
 LONGEST = 1000  # bytes; syslog promises 1024 a line
 
-Result = t.Mapping[str, t.Any]
+Result = JsonMapping
 
 
 def decisions(operation: str, result: Result) -> list[str]:

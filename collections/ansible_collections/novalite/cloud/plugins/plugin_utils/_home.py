@@ -14,20 +14,20 @@ A task with a `home` and no `ledger_url` means the SQLite file in that home. Eve
 
 from __future__ import annotations
 
-import collections.abc as c
 import os
 import typing as t
 
 from ..module_utils._host import STATE_DIR
+from ..module_utils._json import Json, JsonMapping, JsonObject
 
 CONTROLLER = "localhost"
 
 
 class Templar(t.Protocol):
-    def template(self, variable: t.Any) -> t.Any: ...
+    def template(self, variable: Json) -> Json: ...
 
 
-def said(name: str, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str | None:
+def said(name: str, task_vars: JsonMapping, templar: Templar) -> str | None:
     """The text of variable `name`: of the task's host, or else of the controller, whose business it is."""
     if name in task_vars:
         value = templar.template(task_vars[name])
@@ -38,13 +38,13 @@ def said(name: str, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str |
     return str(value) if value else None  # a vaulted one is a text only when it is asked for
 
 
-def home(option: str | None, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str:
+def home(option: str | None, task_vars: JsonMapping, templar: Templar) -> str:
     """The home's absolute path. `option` is what the task says."""
     path = option or said("novalite_home", task_vars, templar) or os.environ.get("NOVALITE_HOME") or STATE_DIR
     return os.path.abspath(os.path.expanduser(path))
 
 
-def ledger(params: c.Mapping[str, t.Any], task_vars: c.Mapping[str, t.Any], templar: Templar) -> dict[str, t.Any]:
+def ledger(params: JsonMapping, task_vars: JsonMapping, templar: Templar) -> JsonObject:
     """`home` and `ledger_url` (None: the file in the home) for a task with these `params`."""
     url = params.get("ledger_url")
     if not url and not params.get("home"):

@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
-import collections.abc as c
 import os
 import typing as t
 
 from ansible.utils.display import Display
 
 from ..module_utils._disk.cache import Image, Rules
-from ..module_utils._disk.downloads import downloaded
+from ..module_utils._disk.controller_files import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
+from ..module_utils._json import JsonMapping, JsonObject
 from . import _home
 from ._trip import TripAction
 
@@ -25,9 +25,7 @@ GIB = 1 << 30
 class ImageAction(TripAction):
     """The base of action plug-ins that have module image_cache run."""
 
-    def bring(
-        self, args: c.Mapping[str, t.Any], result: dict[str, t.Any], task_vars: dict[str, t.Any] | None
-    ) -> dict[str, t.Any]:
+    def bring(self, args: JsonMapping, result: JsonObject, task_vars: JsonObject | None) -> JsonObject:
         """Give the host what is missing after image_cache with `args` had `result`; return the result of both."""
         self._args = args
         self._home = _home.home(None, task_vars or {}, self._templar)
@@ -45,7 +43,7 @@ class ImageAction(TripAction):
             self._push(result, staged, paths, task_vars)
         return result
 
-    def _on_controller(self, missing: t.Sequence[dict[str, t.Any]]) -> dict[str, str]:
+    def _on_controller(self, missing: t.Sequence[JsonObject]) -> dict[str, str]:
         """checksum -> path on the controller of what is to be pushed; what URLs name is downloaded, once for all hosts.
 
         Raises ImageRefusedError, which names every path that is not as it was registered; NovaliteError.
@@ -72,11 +70,7 @@ class ImageAction(TripAction):
         return Rules(int(args.get("max_image_gb", 64)) * GIB, float(args.get("timeout", 3600)), report=report)
 
     def _push(
-        self,
-        result: dict[str, t.Any],
-        staged: dict[str, str],
-        paths: dict[str, str],
-        task_vars: dict[str, t.Any] | None,
+        self, result: JsonObject, staged: dict[str, str], paths: dict[str, str], task_vars: JsonObject | None
     ) -> None:
         images = {image["checksum"]: image for image in self._args["images"] if image["checksum"] in staged}
         # Another user than root cannot write to the staging files: such a push goes through Ansible's own directory.
@@ -107,7 +101,7 @@ def _is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def _complaint(image: dict[str, t.Any]) -> str | None:
+def _complaint(image: JsonObject) -> str | None:
     source = image["source"]
     if _is_url(source):
         return None
@@ -119,7 +113,7 @@ def _complaint(image: dict[str, t.Any]) -> str | None:
     return None
 
 
-def _merge(result: dict[str, t.Any], second: dict[str, t.Any]) -> None:
+def _merge(result: JsonObject, second: JsonObject) -> None:
     if second.get("failed"):
         for detail in ("images", "missing", "diff"):  # they hide the one line that says what is wrong
             result.pop(detail, None)

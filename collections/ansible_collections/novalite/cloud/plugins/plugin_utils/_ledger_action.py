@@ -16,7 +16,8 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._ledger_module import LEDGER_ARGUMENTS, operation_of, plain, run_operation
+from ..module_utils._json import JsonMapping, JsonObject
+from ..module_utils._ledger_module import LEDGER_ARGUMENTS, Judge, operation_of, plain, run_operation
 from . import _decision_log, _home, _reach
 
 
@@ -27,36 +28,48 @@ class LedgerAction(ActionBase):
     in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
     ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC and SPEC_RULES.
 
-    The operation is found by the module's name; a subclass may set `operation` itself.
+    The operation is found by the module's name.
     """
 
     module: types.ModuleType
-    operation: t.ClassVar[t.Any] = None  # an Operation, as a staticmethod
-    missing: t.ClassVar[str | None] = None
+    missing: t.ClassVar[str | None] = None  # what the controller lacks for the operation
 
     _requires_connection = False
     _supports_check_mode = True
     _supports_async = False
 
-    def __init_subclass__(cls, **kwargs: t.Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.operation is None and hasattr(cls, "module"):  # not in a base
+        if hasattr(cls, "module"):  # not in a base
             try:
-                cls.operation = staticmethod(operation_of(cls.module.__name__.rpartition(".")[2]))
+                operation_of(cls.name())
             except ImportError as error:
                 cls.missing = missing_required_lib(error.name or "SQLAlchemy")
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    @classmethod
+    def name(cls) -> str:
+        """The name of the module, and of its operation."""
+        return cls.module.__name__.rpartition(".")[2]
+
+    def operate(self, params: JsonMapping, judge: Judge | None = None) -> JsonObject:
+        """Run the operation on the ledger that `params` name, as run_operation() does. Raises NovaliteError."""
+        return run_operation(operation_of(self.name()), params, self._task.check_mode, judge)
+
+    def where(self, params: JsonMapping, task_vars: JsonMapping) -> JsonObject:
+        """The ledger of a task with these `params`: `home`, `ledger_url`. AnsibleActionFail without SQLAlchemy."""
+        if self.missing is not None:
+            raise AnsibleActionFail(self.missing)
+        return _home.ledger(params, task_vars, self._templar)
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
         validated = ArgumentSpecValidator(spec, **self.module.SPEC_RULES).validate(plain(self._task.args))
         if validated.error_messages:
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
-        if self.operation is None:
-            raise AnsibleActionFail(self.missing)
         task_vars = task_vars or {}
         params = {**validated.validated_parameters}
-        params.update(_home.ledger(params, task_vars, self._templar))
+        params.update(self.where(params, task_vars))
         try:
             params = self.complete(params, task_vars)
             result = self._within_limit(params, task_vars)
@@ -70,26 +83,21 @@ class LedgerAction(ActionBase):
         # occurrence of it, as modules do, would garble each name that a weak password happens to be.
         result = remove_values(result, {params["ledger_url"]} if params["ledger_url"] else set())
         if not self._task.check_mode:
-            _decision_log.write(_decision_log.decisions(self.operation.__name__, result))
+            _decision_log.write(_decision_log.decisions(self.name(), result))
         return result
 
-    def _within_limit(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def _within_limit(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         """The operation's result, which chooses and needs no host that `--limit` leaves out. Raises NovaliteError."""
         reach = task_vars.get("novalite_limit")  # set by the lookup plug-in playbook_variables
         if reach is None:
-            return run_operation(self.operation, params, self._task.check_mode)
+            return self.operate(params)
         if "limit_to" in self.module.ARGUMENT_SPEC:
             chosen = params["limit_to"]
             params["limit_to"] = [host for host in reach if chosen is None or host in chosen]
-        name, warnings = self.operation.__name__, []
-        result = run_operation(
-            self.operation,
-            params,
-            self._task.check_mode,
-            lambda result: warnings.extend(_reach.warnings(name, result, reach)),
-        )
+        warnings: list[str] = []
+        result = self.operate(params, lambda result: warnings.extend(_reach.warnings(self.name(), result, reach)))
         return {**result, "warnings": warnings} if warnings else result
 
-    def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
         """`params` with what only the controller's process knows; a subclass may add some."""
         return params

@@ -6,17 +6,13 @@
 
 from __future__ import annotations
 
-import collections.abc as c
-import typing as t
-
 from ..module_utils._guest.signature import host_key
+from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
 from . import _home
 
 
-def with_key(
-    args: c.Mapping[str, t.Any], task_vars: c.Mapping[str, t.Any], templar: _home.Templar, check_mode: bool
-) -> dict[str, t.Any]:
+def with_key(args: JsonMapping, task_vars: JsonMapping, templar: _home.Templar, check_mode: bool) -> JsonObject:
     """Return `args` of metadata_proxy with `host` and `key`, and without `home`: where the secret lies is no business
     of the hypervisor. Raises NovaliteError."""
     host = args.get("host") or task_vars["inventory_hostname"]

@@ -10,7 +10,6 @@ import collections.abc as c
 import difflib
 import fnmatch
 import json
-import typing as t
 
 from ansible.module_utils.common.validation import (
     check_type_bool,
@@ -21,6 +20,7 @@ from ansible.module_utils.common.validation import (
 )
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import Json, JsonMapping, JsonObject
 from ._playbooks import JOBS, PLAYBOOKS, Playbook
 from ._settings import INVENTORY, Variable
 
@@ -29,7 +29,7 @@ CLOSE = 0.6  # difflib's own measure of "close"
 # What a playbook of somebody else's was told may be meant for itself: `hosts` there is no misspelt `host`
 CLOSER = 0.8
 
-CONVERTERS: dict[str, tuple[c.Callable[[t.Any], t.Any], str]] = {
+CONVERTERS: dict[str, tuple[c.Callable[[Json], Json], str]] = {
     "bool": (check_type_bool, "true or false"),
     "int": (check_type_int, "a whole number"),
     "float": (check_type_float, "a number"),
@@ -37,9 +37,7 @@ CONVERTERS: dict[str, tuple[c.Callable[[t.Any], t.Any], str]] = {
 }
 
 
-def meant(
-    name: str, extra: c.Mapping[str, t.Any], entries: c.Collection[str], foreign: bool, own: c.Iterable[str]
-) -> dict[str, t.Any]:
+def meant(name: str, extra: JsonMapping, entries: c.Collection[str], foreign: bool, own: c.Iterable[str]) -> JsonObject:
     """Return what of `extra` is to be replaced: values in their types, under the names that playbook `name` reads.
 
     `extra` are the extra variables as Ansible read them. `entries` are those of our playbooks that the command names,
@@ -47,7 +45,7 @@ def meant(
     the operator uses for other things. Raises NovaliteError, which says all that is wrong.
     """
     problems = _unknown(name, extra, entries, foreign, own)
-    values: dict[str, t.Any] = {}
+    values: JsonObject = {}
     for canonical, variable in {**INVENTORY, **PLAYBOOKS[name].variables}.items():
         words = [word for word in (canonical, *variable.aliases) if word in extra]
         if len(words) > 1:
@@ -118,7 +116,7 @@ def _matches(word: str, patterns: c.Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(word, pattern) for pattern in patterns)
 
 
-def _converted(word: str, value: t.Any, variable: Variable) -> t.Any:
+def _converted(word: str, value: Json, variable: Variable) -> Json:
     """`value` in the variable's type. A template is left to Ansible: what it stands for is known to hosts alone."""
     if variable.kind == "raw" or value is None or (isinstance(value, str) and ("{{" in value or "{%" in value)):
         return value
@@ -140,7 +138,7 @@ def _converted(word: str, value: t.Any, variable: Variable) -> t.Any:
         raise NovaliteError(f"{shown} is not {description}: {variable.help}") from error
 
 
-def _list(shown: str, word: str, value: t.Any, variable: Variable) -> list[t.Any]:
+def _list(shown: str, word: str, value: Json, variable: Variable) -> list[Json]:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)

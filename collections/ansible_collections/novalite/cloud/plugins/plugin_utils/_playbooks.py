@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..module_utils._json import JsonObject
 from ..modules import server
 from ._settings import WAIT_FOR, Variable
 
@@ -28,7 +29,7 @@ class Playbook:
 
 def _server_options() -> dict[str, Variable]:
     """What can be said of one server, as the module takes it in a list."""
-    options: dict[str, t.Any] = dict(server.ARGUMENT_SPEC["servers"]["options"])  # type: ignore[index]
+    options: JsonObject = dict(server.ARGUMENT_SPEC["servers"]["options"])  # type: ignore[index]
     del options["name"], options["count"]  # with all playbooks that name servers
     return {
         name: Variable(

@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..module_utils._json import JsonMapping
+
 # what the controller's modules return, and under which keys the instances that the run is about are in it
 _LISTS = ("to_build", "to_delete", "instances")
 _TELL = ("server", "scheduler", "fixed_ip", "server_state", "server_action")
@@ -86,7 +88,7 @@ class Progress:
             part.hosts[host] = part.hosts.get(host, 0.0) + seconds
             began += seconds
 
-    def learned(self, action: str, result: t.Mapping[str, t.Any], now: float) -> None:
+    def learned(self, action: str, result: JsonMapping, now: float) -> None:
         """What a task returned may tell which instances there are, where they are, and what became of them."""
         name = action.rpartition(".")[2]
         if name not in _TELL:
@@ -102,7 +104,7 @@ class Progress:
                 for uuid, called in zip(plan.get("uuids", ()), plan.get("names", ())):
                     self._instance({"uuid": uuid, "name": called, "host": host}, now, final=False)
 
-    def _instance(self, instance: t.Mapping[str, t.Any], now: float, final: bool) -> None:
+    def _instance(self, instance: JsonMapping, now: float, final: bool) -> None:
         row = self.instances.setdefault(
             str(instance["uuid"]), Row(str(instance["name"]), None, now, "waits for a host", now)
         )

@@ -11,11 +11,11 @@ have to do is refused before anything is recorded, and what it would only have t
 from __future__ import annotations
 
 import collections.abc as c
-import typing as t
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonMapping
 
-Result = c.Mapping[str, t.Any]
+Result = JsonMapping
 # Parts of a host's plan, and whether the host has to do them now. `keep` is a look at what runs already.
 PLAN = {"build": True, "remove": True, "vacate": False, "peers": False, "groups": False, "network": False}
 # A dead host, too: that it is dead is known from a look at it

@@ -33,9 +33,10 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._host import STATE_DIR
+from ..module_utils._json import JsonMapping, JsonObject
 from ..module_utils._trip import MARK
 
-Result = dict[str, t.Any]
+Result = JsonObject
 PLUGINS = pathlib.Path(__file__).parents[1]
 NAME = __package__.rpartition(".")[0]  # of the plugins' package
 COLLECTION = "novalite.cloud"
@@ -134,7 +135,7 @@ class TripAction(ActionBase):
 
     _supports_check_mode = True
 
-    def take(self, steps: c.Sequence[c.Mapping[str, t.Any]], task_vars: dict[str, t.Any] | None) -> list[Result]:
+    def take(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject | None) -> list[Result]:
         """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.
 
         That is `name`, `module`, `seconds` and the module's `result`. Raises AnsibleActionFail for arguments that a
@@ -148,12 +149,10 @@ class TripAction(ActionBase):
         secrets = set().union(*(step["secrets"] for step in checked))
         return [remove_values(result, secrets) for result in results]
 
-    def run_on_host(
-        self, module: str, args: c.Mapping[str, t.Any], task_vars: dict[str, t.Any] | None
-    ) -> dict[str, t.Any]:
+    def run_on_host(self, module: str, args: JsonMapping, task_vars: JsonObject | None) -> JsonObject:
         """Run one `module` of the collection with `args` on the host; return its result."""
         step = {"name": self._task.name or module, "module": module, "args": args}
-        return t.cast("dict[str, t.Any]", self.take([step], task_vars)[0]["result"])
+        return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
 
     def _can_trip(self) -> bool:
         return bool(
@@ -163,7 +162,7 @@ class TripAction(ActionBase):
             and not getattr(self._connection._shell, "_IS_WINDOWS", False)
         )
 
-    def _trip(self, steps: list[dict[str, t.Any]], task_vars: dict[str, t.Any]) -> list[Result] | None:
+    def _trip(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result] | None:
         """One process on the host; None if it cannot be had."""
         asked = ("name", "module", "args", "paths", "may_fail")
         request = json.dumps(
@@ -178,7 +177,7 @@ class TripAction(ActionBase):
             said = self._send(zlib.compress(archive()[0]), request, task_vars)
         return None if said is None else t.cast("list[Result]", json.loads(said))
 
-    def _send(self, code: bytes, request: bytes, task_vars: c.Mapping[str, t.Any]) -> str | None:
+    def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
         """What the host answers, or None if there is no Python, or it could not use the code."""
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         directory = str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
@@ -202,7 +201,7 @@ class TripAction(ActionBase):
         self._display.vvv(f"no trip to the host, which said: {done['stderr']}")
         return None
 
-    def _by_modules(self, steps: list[dict[str, t.Any]], task_vars: dict[str, t.Any]) -> list[Result]:
+    def _by_modules(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result]:
         results: list[Result] = []
         for step in steps:
             results.append(self._module(step, task_vars))
@@ -211,7 +210,7 @@ class TripAction(ActionBase):
                 break
         return results
 
-    def _module(self, step: dict[str, t.Any], task_vars: dict[str, t.Any]) -> Result:
+    def _module(self, step: JsonObject, task_vars: JsonObject) -> Result:
         began = time.monotonic()
         wrap = bool(self._task.async_val) and not self._connection.has_native_async
         result = self._execute_module(
@@ -224,7 +223,7 @@ class TripAction(ActionBase):
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
 
 
-def _checked(step: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _checked(step: JsonMapping) -> JsonObject:
     """`step` with its arguments validated as the module's own, and what among them is `secrets`."""
     module = importlib.import_module(f"{NAME}.modules.{step['module']}")
     spec = module.ARGUMENT_SPEC
@@ -246,7 +245,7 @@ def _checked(step: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     }
 
 
-def _as_text(spec: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _as_text(spec: JsonMapping) -> JsonObject:
     """`spec` whose paths are texts: what `~` means is the host's business."""
     return {
         name: {**option, "type": "str"} if option.get("type") == "path" else option for name, option in spec.items()

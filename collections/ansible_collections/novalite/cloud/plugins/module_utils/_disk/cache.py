@@ -24,6 +24,7 @@ from .._command import CommandError
 from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked
+from .._json import JsonObject
 from . import layout
 from .download import Report, Source, Transfer, download, remove_part
 from .inspect import DEFAULT_LIMIT, inspect_image
@@ -99,7 +100,7 @@ class _Outcome(t.NamedTuple):
 
 def ensure_images(
     images: t.Sequence[Image], state_dir: str, check_mode: bool = False, rules: Rules = Rules()
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Bring every image of `images` into the cache of this host.
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
@@ -146,8 +147,8 @@ def ensure_images(
     }
 
 
-def _entry(image: Image, outcome: _Outcome, state_dir: str) -> dict[str, t.Any]:
-    entry: dict[str, t.Any] = {
+def _entry(image: Image, outcome: _Outcome, state_dir: str) -> JsonObject:
+    entry: JsonObject = {
         "checksum": image.checksum,
         "path": layout.cache_path(state_dir, image.checksum),
         "status": outcome.status,
@@ -307,7 +308,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
     _check_virtual_size(image, inspect_image(converted, "raw", limit=virtual_size, name=str(image)).virtual_size)
 
 
-def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
+def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> JsonObject:
     """What `qemu-img info` or `check` says of a file, within narrow limits of time and memory."""
     try:
         # 3: clusters are leaked, which harms nobody
@@ -318,7 +319,7 @@ def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
         raise _damaged(image, error) from error
     except ValueError as error:
         raise ImageRefusedError(f"{image}: qemu-img {arguments[0]} cannot describe it") from error
-    return t.cast("dict[str, t.Any]", answer)
+    return t.cast(JsonObject, answer)
 
 
 def _damaged(image: Image, error: CommandError) -> ImageRefusedError:

@@ -14,6 +14,7 @@ import typing as t
 from .._command import run
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked, write_atomically
+from .._json import JsonObject
 from . import layout
 
 LABELS = {"config-2": "config-2", "nocloud": "cidata"}
@@ -74,7 +75,7 @@ class ConfigDrive:
         return digest.hexdigest()
 
 
-def write_config_drives(drives: t.Sequence[ConfigDrive], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def write_config_drives(drives: t.Sequence[ConfigDrive], state_dir: str, check_mode: bool = False) -> JsonObject:
     """Make each instance's directory hold its config drive. Returns `changed`, `config_drives` (uuid, path, changed)
     and `diff`, which names files and sizes only. Raises NovaliteError; what stood there is there still then."""
     stale = [drive for drive in drives if _recorded(drive, state_dir) != drive.digest]

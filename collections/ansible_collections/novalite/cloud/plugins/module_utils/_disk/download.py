@@ -137,7 +137,15 @@ class _State:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     max_redirections = MAX_REDIRECTS
 
-    def redirect_request(self, req: t.Any, fp: t.Any, code: int, msg: str, headers: t.Any, newurl: str) -> t.Any:
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: t.IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
         # urllib itself would follow to ftp as well
         if urllib.parse.urlsplit(newurl).scheme not in ("http", "https"):
             raise urllib.error.HTTPError(req.full_url, code, "redirect to neither http nor https", headers, fp)
@@ -170,7 +178,7 @@ def _attempt(source: Source, state: _State, started: float, report: Report) -> N
         _receive(source, state, response, total, started, report)
 
 
-def _open(source: Source, state: _State) -> t.Any:
+def _open(source: Source, state: _State) -> http.client.HTTPResponse | None:
     """The server's answer, None when there is nothing left to come."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "novalite"}
     if state.size:
@@ -179,7 +187,7 @@ def _open(source: Source, state: _State) -> t.Any:
             headers["If-Range"] = state.validator
     try:
         request = urllib.request.Request(source.url, headers=headers)
-        return _opener().open(request, timeout=STALL_TIMEOUT)
+        return t.cast(http.client.HTTPResponse, _opener().open(request, timeout=STALL_TIMEOUT))
     except urllib.error.HTTPError as error:
         with error:  # it is the answer as well
             if error.code == 416 and state.size:
@@ -197,7 +205,7 @@ def _open(source: Source, state: _State) -> t.Any:
         raise NovaliteError(f"{source.name} cannot be downloaded: {error}") from error
 
 
-def _place(source: Source, state: _State, response: t.Any) -> int | None:
+def _place(source: Source, state: _State, response: http.client.HTTPResponse) -> int | None:
     """Get ready to append what comes; returns the size of the whole file if the server says so."""
     length = response.headers.get("Content-Length", "")
     left = int(length) if NUMBER.fullmatch(length) else None
@@ -244,14 +252,16 @@ def _check_room(source: Source, state: _State, total: int | None) -> None:
         )
 
 
-def _read(response: t.Any) -> bytes:
+def _read(response: http.client.HTTPResponse) -> bytes:
     try:
-        return t.cast(bytes, response.read1(CHUNK))
+        return response.read1(CHUNK)
     except (OSError, http.client.HTTPException) as error:
         raise _PassingError(str(error) or type(error).__name__) from error
 
 
-def _receive(source: Source, state: _State, response: t.Any, total: int | None, started: float, report: Report) -> None:
+def _receive(
+    source: Source, state: _State, response: http.client.HTTPResponse, total: int | None, started: float, report: Report
+) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     reported = time.monotonic()
     with open(os.open(state.part, flags, 0o600), "ab", buffering=0) as target:

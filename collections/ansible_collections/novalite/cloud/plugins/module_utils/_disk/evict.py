@@ -17,6 +17,7 @@ import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._host import locked
+from .._json import JsonObject
 from . import layout
 from .cache import STAGING_PREFIX
 from .download import remove_part
@@ -34,7 +35,7 @@ class _Cached(t.NamedTuple):
     used: float  # seconds since the epoch
 
 
-def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False) -> dict[str, t.Any]:
+def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False) -> JsonObject:
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
     limit) are left. What a disk's record names stays, whatever its age.
 
@@ -64,7 +65,7 @@ def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mod
     return _result(going, [image for image in cached if image.key not in gone], now)
 
 
-def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -> dict[str, t.Any]:
+def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -> JsonObject:
     gone = [image.key for image in going]
     return {
         "changed": bool(going),

@@ -17,6 +17,7 @@ import typing as t
 
 from .._command import run
 from .._errors import NovaliteError
+from .._json import JsonObject
 from . import layout
 
 IMAGES = "virt_image_t"  # libvirt gives these to guests, and takes them back
@@ -56,7 +57,7 @@ def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
     ]
 
 
-def ensure_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def ensure_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
     """Have the labels of labels() in SELinux's local policy and on the files. Returns `changed` and `diff`.
 
     Files of guests that run keep theirs: restorecon leaves svirt_image_t alone (a customizable type) unless it is
@@ -83,7 +84,7 @@ def present(own: t.Iterable[Label], listing: str) -> list[Label]:
     return [label for label in own if label not in lacking]
 
 
-def remove_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def remove_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
     """Take what ensure_labels() said out of SELinux's local policy; files keep their labels. Returns `changed` and
     `diff`. Raises NovaliteError."""
     gone = present(labels(state_dir), run(["semanage", "fcontext", "-l", "-C", "-n"], timeout=120).stdout)

@@ -136,3 +136,14 @@ def link_former(state_dir: str, key: str) -> None:
     aside = os.path.join(base_dir(state_dir), LINK_PREFIX + str(uuids.uuid4()))  # a link is not made over another file
     os.symlink(key + RAW, aside)
     os.rename(aside, former_path(state_dir, key))
+
+
+def is_directory(directory: str) -> bool:
+    """Whether the instance's `directory` is there. Raises NovaliteError for what is there and none of ours."""
+    try:
+        mode = os.lstat(directory).st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISDIR(mode):
+        raise NovaliteError(f"{directory} is not a directory; novalite did not make it: remove it by hand")
+    return True

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import shutil
-import stat
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked, write_atomically
-from . import config_drive, fresh, layout
+from .._json import JsonObject
+from . import config_drive, layout, records
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
 from .qcow2 import write_overlay
 from .records import Record, read_records, recorded_format, write_records
-from .sparse import WIPES, allocate, copy_file, wipe_file
+from .sparse import allocate, check_wipe, copy_file, wipe_files
 
 GIB = 1 << 30
 LOCK = "instances"
@@ -38,13 +37,13 @@ OWN_FILES = (
     layout.CONFIG_DRIVE,
     config_drive.RECORD,
     layout.DISK_INFO,
-    fresh.FRESH,
+    records.FRESH,
 )
 RESCUE_FILES = (
     *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK)),
     config_drive.RESCUE_DRIVE,
     config_drive.RESCUE_RECORD,
-    fresh.FRESH_RESCUE,
+    records.FRESH_RESCUE,
 )
 
 
@@ -98,7 +97,7 @@ class _Plan(t.NamedTuple):
     missing: list[_File]
 
 
-def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> JsonObject:
     """Make every instance directory hold what it needs; files that are there are left alone.
 
     Returns `changed`, `disks` (uuid, path, created) and `diff`. Everything is checked before anything is made, and
@@ -115,18 +114,16 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     return _made(plans, state_dir)
 
 
-def replace_disks(
-    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
-) -> dict[str, t.Any]:
+def replace_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:
     """Make all that every instance directory needs anew, whatever is there: of a rescue, the rescue's files alone.
 
     Returns what create_disks() does. If one disk fails, the old ones of all are back in their places; else what was in
     their files is treated as `wipe` says, and they are gone. No guest may have them open. Raises NovaliteError.
     """
-    _check_wipe(wipe)
+    check_wipe(wipe)
     for disk in disks:
         _check(disk)
-        _is_directory(layout.instance_dir(state_dir, disk.uuid))
+        layout.is_directory(layout.instance_dir(state_dir, disk.uuid))
     sizes: dict[str, int] = {}
     plans = [_Plan(disk, list(_files(disk))) for disk in disks]
     for plan in plans:
@@ -162,11 +159,11 @@ def _set_aside(disk: Disk, directory: str, undo: contextlib.ExitStack) -> None:
 def _drop(aside: str, wipe: str) -> None:
     if os.path.isdir(aside):
         if wipe != "none":
-            _wipe(wipe, aside)
+            wipe_files(wipe, aside)
         shutil.rmtree(aside)
 
 
-def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
+def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
     """What the module returns."""
     changing = [plan for plan in plans if plan.missing]
     return {
@@ -184,88 +181,6 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
             "after": {plan.disk.uuid: {file.name: file.shown for file in plan.missing} for plan in changing},
         },
     }
-
-
-def remove_disks(
-    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
-) -> dict[str, t.Any]:
-    """Remove the directories of these instances, and nothing else; of a rescue, its files alone.
-
-    Returns `changed`, `disks`, `diff`. `wipe` is what happens to the content of their files first: "none", "discard" or
-    "zero" (see wipe_file). What cannot be wiped is not removed. Raises NovaliteError.
-    """
-    _check_wipe(wipe)
-    if any(disk.rescue for disk in disks):
-        return _remove_rescues(disks, state_dir, check_mode, wipe)
-    directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
-    present = {
-        uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items() if _is_directory(directory)
-    }
-    if present and not check_mode:
-        going = [directories[uuid] for uuid in present]
-        if wipe != "none":
-            in_threads(functools.partial(_wipe, wipe), going, workers=4)
-        with locked(LOCK, timeout=LOCK_TIMEOUT):
-            for directory in going:
-                _touch_bases(directory, state_dir)
-                with contextlib.suppress(FileNotFoundError):
-                    shutil.rmtree(directory)
-    return {
-        "changed": bool(present),
-        "disks": [{"uuid": uuid, "removed": present.get(uuid, [])} for uuid in directories],
-        "diff": {"before": present, "after": dict.fromkeys(present)},
-    }
-
-
-def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, wipe: str) -> dict[str, t.Any]:
-    present: dict[str, list[str]] = {}
-    for disk in disks:
-        directory = layout.instance_dir(state_dir, disk.uuid)
-        rescues = [name for name in RESCUE_FILES if os.path.lexists(os.path.join(directory, name))]
-        if rescues:
-            present[disk.uuid] = rescues
-    for uuid, names in () if check_mode else present.items():
-        directory = layout.instance_dir(state_dir, uuid)
-        with locked(LOCK, timeout=LOCK_TIMEOUT):
-            for name in names:
-                if wipe != "none":
-                    wipe_file(os.path.join(directory, name), wipe)
-                os.unlink(os.path.join(directory, name))
-            records = read_records(directory)
-            write_records(directory, {name: record for name, record in records.items() if name not in RESCUE_FILES})
-    return {
-        "changed": bool(present),
-        "disks": [{"uuid": disk.uuid, "removed": present.get(disk.uuid, [])} for disk in disks],
-        "diff": {"before": present, "after": dict.fromkeys(present)},
-    }
-
-
-def _check_wipe(wipe: str) -> None:
-    if wipe not in WIPES:
-        raise NovaliteError(f"wipe '{wipe}' is none of {', '.join(WIPES)}")
-
-
-def _wipe(how: str, directory: str) -> None:
-    for name in os.listdir(directory):
-        wipe_file(os.path.join(directory, name), how)
-
-
-def _touch_bases(directory: str, state_dir: str) -> None:
-    """The time of a file in the cache is that of its last use, which is now."""
-    with contextlib.suppress(NovaliteError, OSError):
-        for record in read_records(directory).values():
-            if record.base:
-                os.utime(layout.base_path(state_dir, os.path.basename(record.base)))
-
-
-def _is_directory(directory: str) -> bool:
-    try:
-        mode = os.lstat(directory).st_mode
-    except FileNotFoundError:
-        return False
-    if not stat.S_ISDIR(mode):
-        raise NovaliteError(f"{directory} is not a directory; novalite did not make it: remove it by hand")
-    return True
 
 
 def _files(disk: Disk) -> t.Iterator[_File]:
@@ -297,7 +212,7 @@ def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool) -> list[_Pl
     for disk in disks:
         _check(disk)
         directory = layout.instance_dir(state_dir, disk.uuid)
-        _is_directory(directory)
+        layout.is_directory(directory)
         missing = []
         for file in _files(disk):
             if not os.path.lexists(os.path.join(directory, file.name)):
@@ -384,8 +299,8 @@ def _build(plan: _Plan, state_dir: str, sizes: t.Mapping[str, int], undo: contex
         for file in plan.missing:
             _make_file(plan.disk, file, directory, state_dir, sizes[file.source], undo)
             if file.name in (plan.disk.name, NOTE):
-                undo.callback(_remove, os.path.join(directory, fresh.beside(file.name)))
-                fresh.note_fresh(directory, file.name)
+                undo.callback(_remove, os.path.join(directory, records.beside(file.name)))
+                records.note_fresh(directory, file.name)
     except OSError as error:
         raise NovaliteError(
             f"instance {plan.disk.uuid}: its disks cannot be created in {directory}: {error.strerror}"

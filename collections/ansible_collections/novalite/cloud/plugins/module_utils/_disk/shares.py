@@ -11,6 +11,7 @@ import typing as t
 from .._command import run
 from .._errors import ConflictError, NovaliteError
 from .._host import write_atomically
+from .._json import JsonObject
 from . import layout
 from .volume_paths import SHARES
 
@@ -22,7 +23,7 @@ _ESCAPES = {" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"}
 Share = t.Mapping[str, str]  # name, source, fstype, options
 
 
-def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool = False) -> JsonObject:
     """Each share is mounted at <state_dir>/shares/<name>, now and after the next boot (fstab).
 
     Returns `changed` and `diff`. Raises NovaliteError for what cannot be mounted, ConflictError where another file

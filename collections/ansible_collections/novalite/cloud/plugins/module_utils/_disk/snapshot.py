@@ -18,6 +18,7 @@ from .._command import run
 from .._confined import ANY_SIZE, Limits, confined, lent, new_user
 from .._errors import NovaliteError
 from .._host import in_threads, locked
+from .._json import JsonObject
 from . import layout
 from .inspect import inspect_image
 from .records import read_records, recorded_format
@@ -130,7 +131,7 @@ def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: fl
     user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
     with contextlib.ExitStack() as stack:
         handles = [stack.enter_context(lent(disk, user)), stack.enter_context(lent(path, user, write=True))]
-        source: dict[str, t.Any] = {"driver": disk_format, "file": _file(handles[0])}
+        source: JsonObject = {"driver": disk_format, "file": _file(handles[0])}
         if disk_format == "qcow2" and base:
             # everybody may read what is in the cache, so that it is not lent
             below = layout.base_path(os.path.abspath(state_dir), os.path.basename(base))

@@ -128,3 +128,15 @@ def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:
     if _libc.fallocate(fd, mode, ctypes.c_int64(offset), ctypes.c_int64(length)):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def check_wipe(wipe: str) -> None:
+    """Raise NovaliteError for what is none of WIPES."""
+    if wipe not in WIPES:
+        raise NovaliteError(f"wipe '{wipe}' is none of {', '.join(WIPES)}")
+
+
+def wipe_files(how: str, directory: str) -> None:
+    """wipe_file() for all files in `directory`."""
+    for name in os.listdir(directory):
+        wipe_file(os.path.join(directory, name), how)

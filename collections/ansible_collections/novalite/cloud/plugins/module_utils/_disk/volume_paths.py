@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import typing as t
 import uuid as uuids
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 
 VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}\Z")
 
 
-def volume_path(volume: t.Mapping[str, t.Any], state_dir: str) -> str:
+def volume_path(volume: JsonMapping, state_dir: str) -> str:
     """The path of `volume`: its `id`, `backend` (file, lvm, nfs), `options` of its type, and `kind` (volume, snapshot).
 
     Raises NovaliteError for what could lead anywhere else.
@@ -38,12 +38,12 @@ def volume_path(volume: t.Mapping[str, t.Any], state_dir: str) -> str:
     raise NovaliteError(f"volume {volume['id']}: its back end '{volume['backend']}' is none of file, lvm, nfs")
 
 
-def lv_name(volume: t.Mapping[str, t.Any]) -> str:
+def lv_name(volume: JsonMapping) -> str:
     """The name of its logical volume: Cinder's for a volume; LVM keeps "snapshot" for its own."""
     return f"{'volume' if (volume.get('kind') or 'volume') == 'volume' else 'copy'}-{volume['id']}"
 
 
-def _safe(volume: t.Mapping[str, t.Any], option: str) -> str:
+def _safe(volume: JsonMapping, option: str) -> str:
     value = str((volume.get("options") or {}).get(option) or "")
     if not _SAFE_NAME.match(value):
         raise NovaliteError(f"volume {volume['id']}: {option} '{value[:70]}' is no name")

@@ -17,6 +17,7 @@ import typing as t
 from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked
+from .._json import JsonMapping
 from . import layout, lvm
 from .inspect import inspect_image
 from .volume_paths import lv_name, volume_path
@@ -25,7 +26,7 @@ GIB = 1 << 30
 COPY_TIMEOUT = 6 * 3600.0  # seconds
 LOCK_TIMEOUT = 600.0
 
-Spec = t.Mapping[str, t.Any]  # an entry of the module's `volumes`, see its documentation
+Spec = JsonMapping  # an entry of the module's `volumes`, see its documentation
 
 
 class Guests(t.Protocol):

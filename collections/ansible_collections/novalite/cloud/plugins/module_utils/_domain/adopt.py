@@ -31,6 +31,7 @@ _INACTIVE = 2  # VIR_DOMAIN_XML_INACTIVE
 _LEASE, _AGENT, _ARP = 0, 1, 2  # VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_*
 _IPV4 = 0  # VIR_IP_ADDR_TYPE_IPV4
 _EMPTY = "  <metadata/>\n"  # what libvirt leaves where the last metadata were taken away
+_Node = tuple[str, list[tuple[str, str]], str, list["_Node"]]  # tag, attributes, text, children
 BARE = "bare"  # our attribute: the domain had no metadata at all before
 
 
@@ -72,7 +73,7 @@ class Description:
     adopted_by: str | None  # the identity of the ledger whose mark says that it was adopted
 
 
-def find(connection: t.Any, named: str) -> t.Any:
+def find(connection: libvirt.virConnect, named: str) -> libvirt.virDomain:
     """The domain of this name or UUID. Raises NotFoundError with the names that there are, and ConflictError for one
     that libvirt forgets when it ends."""
     with clear(f"domain {named} cannot be looked up"):
@@ -93,7 +94,7 @@ def find(connection: t.Any, named: str) -> t.Any:
     return domain
 
 
-def describe(connection: t.Any, domain: t.Any, directory: str) -> Description:
+def describe(connection: libvirt.virConnect, domain: libvirt.virDomain, directory: str) -> Description:
     """What the domain is. Reads only; a guest's agent is asked where libvirt says that it is connected."""
     with clear(f"domain {domain.name()} cannot be read"):
         xml = domain.XMLDesc(_INACTIVE)
@@ -121,7 +122,7 @@ def describe(connection: t.Any, domain: t.Any, directory: str) -> Description:
         )
 
 
-def mark(domain: t.Any, element: str, check_mode: bool = False) -> tuple[bool, str | None, str]:
+def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> tuple[bool, str | None, str]:
     """Put novalite's `element` (XML in no namespace) into the domain's metadata; returns whether that changed it, and
     the mark before and after.
 
@@ -141,7 +142,7 @@ def mark(domain: t.Any, element: str, check_mode: bool = False) -> tuple[bool, s
         return bool(todo), before, wanted
 
 
-def unmark(connection: t.Any, domain: t.Any, check_mode: bool = False) -> str | None:
+def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode: bool = False) -> str | None:
     """Take novalite's mark away; returns what it was, None where there was none.
 
     libvirt leaves an empty <metadata/> where there was none before. In what the domain starts with the next time that
@@ -161,7 +162,7 @@ def unmark(connection: t.Any, domain: t.Any, check_mode: bool = False) -> str | 
         return before
 
 
-def _mark_of(domain: t.Any, flag: int) -> str | None:
+def _mark_of(domain: libvirt.virDomain, flag: int) -> str | None:
     try:
         return str(domain.metadata(_ELEMENT, METADATA_NAMESPACE, flag))
     except libvirt.libvirtError as error:
@@ -176,17 +177,19 @@ def _adopter(mark: str | None) -> str | None:
     return texts.get("ledger") if texts.get("adopted") == "true" else None
 
 
-def _meaning(xml: str | None) -> t.Any:
+def _meaning(xml: str | None) -> _Node | None:
     """A mark as data, without namespaces and indents: libvirt writes its own."""
 
-    def node(element: ElementTree.Element) -> t.Any:
+    def node(element: ElementTree.Element) -> _Node:
         tag = element.tag.rpartition("}")[2]
         return tag, sorted(element.attrib.items()), (element.text or "").strip(), [node(child) for child in element]
 
     return None if xml is None else node(ElementTree.fromstring(xml))
 
 
-def _nic(connection: t.Any, element: ElementTree.Element, addresses: t.Mapping[str, tuple[str, ...]]) -> Nic:
+def _nic(
+    connection: libvirt.virConnect, element: ElementTree.Element, addresses: t.Mapping[str, tuple[str, ...]]
+) -> Nic:
     mac, source, target = (element.find(name) for name in ("mac", "source", "target"))
     address = ("" if mac is None else mac.get("address", "")).lower()
     network = None if source is None else source.get("network")
@@ -198,7 +201,7 @@ def _nic(connection: t.Any, element: ElementTree.Element, addresses: t.Mapping[s
     return Nic(address, bridge, network, device, addresses.get(address, ()))
 
 
-def _addresses(domain: t.Any, live: ElementTree.Element) -> dict[str, tuple[str, ...]]:
+def _addresses(domain: libvirt.virDomain, live: ElementTree.Element) -> dict[str, tuple[str, ...]]:
     """MAC -> IPv4 addresses: what the guest's agent says, else libvirt's DHCP leases, else this host's ARP table."""
     agent = live.find("devices/channel/target[@name='org.qemu.guest_agent.0'][@state='connected']") is not None
     by_mac: dict[str, tuple[str, ...]] = {}
@@ -217,11 +220,6 @@ def is_uuid(text: str) -> bool:
         return str(uuids.UUID(text)) == text.lower()
     except ValueError:
         return False
-
-
-def as_dict(description: Description) -> dict[str, t.Any]:
-    """`description` as plain data."""
-    return dataclasses.asdict(description)
 
 
 def check_element(element: str) -> None:

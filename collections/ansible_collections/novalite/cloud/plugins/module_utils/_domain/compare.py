@@ -15,6 +15,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._json import JsonObject
 
 METADATA_NAMESPACE = "urn:novalite:instance:1"
 LEDGER = "ledger"  # the element with the identity of the ledger that made the domain
@@ -48,12 +49,19 @@ _MACHINE_VERSION = re.compile(r"-(?:[a-z]+)?\d+(?:\.\d+)+$")
 _MACHINE_ALIASES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 
 
+# What a field, a device or an attribute of one is: `parameters` are a filter's variables, and None says "not there"
+Value = t.Union[str, int, None]
+Device = dict[str, t.Union[Value, dict[str, str]]]
+Modelled = t.Union[Value, dict[str, str], Device]
+_Unlike = tuple[str, Modelled, Modelled]
+
+
 class Difference(t.TypedDict):
     """`field` should be `desired` and is `actual` in the `where` ("persistent" or "live") XML."""
 
     field: str
-    desired: t.Any
-    actual: t.Any
+    desired: Modelled
+    actual: Modelled
     where: str
     effect: str
 
@@ -152,7 +160,7 @@ def differences(desired: DomainModel, persistent: DomainModel | None, live: Doma
     return unlike
 
 
-def as_dict(model: DomainModel) -> dict[str, t.Any]:
+def as_dict(model: DomainModel) -> JsonObject:
     """`model` as plain data, for Ansible's diff."""
     plain = dataclasses.asdict(model)
     plain["interfaces"] = [{**nic, "parameters": _by_name(nic["parameters"])} for nic in plain["interfaces"]]
@@ -180,7 +188,7 @@ def _effect(field: str, where: str) -> str:
     return LIVE_NOW if where == LIVE else AT_NEXT_BOOT
 
 
-def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
     if not same_machine(desired.machine, actual.machine):
         yield "machine", desired.machine, actual.machine
     for field in (
@@ -201,50 +209,46 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[tuple[str,
         wanted, got = getattr(desired, field), getattr(actual, field)
         if wanted != got:
             yield field, wanted, got
-    yield from _compare_devices(
-        "disks", {disk.dev: _plain(disk) for disk in desired.disks}, {disk.dev: _plain(disk) for disk in actual.disks}
-    )
-    yield from _compare_devices(
-        "interfaces",
-        {nic.mac: _plain(nic) for nic in desired.interfaces},
-        {nic.mac: _plain(nic) for nic in actual.interfaces},
-    )
-    yield from _compare_devices(
-        "serials",
-        {str(port): {"type": kind, "path": path} for port, kind, path in desired.serials},
-        {str(port): {"type": kind, "path": path} for port, kind, path in actual.serials},
-    )
-    wanted, got = dict(desired.metadata), dict(actual.metadata)
-    if LEDGER not in got:
-        wanted.pop(LEDGER, None)  # defined before ledgers had an identity; it comes with the next definition
-    yield from _compare_keys("metadata", wanted, got)
+    for kind, devices in _devices(desired).items():
+        yield from _compare_devices(kind, devices, _devices(actual)[kind])
+    metadata, there = dict(desired.metadata), dict(actual.metadata)
+    if LEDGER not in there:
+        metadata.pop(LEDGER, None)  # defined before ledgers had an identity; it comes with the next definition
+    yield from _compare_keys("metadata", metadata, there)
+
+
+def _devices(model: DomainModel) -> dict[str, dict[str, Device]]:
+    """The devices of a domain by their kinds and by what they are known by: device name, MAC, port."""
+    return {
+        "disks": {disk.dev: _plain(disk) for disk in model.disks},
+        "interfaces": {nic.mac: _plain(nic) for nic in model.interfaces},
+        "serials": {str(port): {"type": kind, "path": path} for port, kind, path in model.serials},
+    }
 
 
 def _compare_devices(
-    field: str, desired: t.Mapping[str, dict[str, t.Any]], actual: t.Mapping[str, dict[str, t.Any]]
-) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+    field: str, desired: t.Mapping[str, Device], actual: t.Mapping[str, Device]
+) -> t.Iterator[_Unlike]:
     for key in [*desired, *(key for key in actual if key not in desired)]:
         if key not in desired or key not in actual:
             yield f"{field}[{key}]", desired.get(key), actual.get(key)
             continue
         for attribute, expected in desired[key].items():
             got = actual[key][attribute]
-            if attribute == "parameters":
+            if isinstance(expected, dict) and isinstance(got, dict):
                 yield from _compare_keys(f"{field}[{key}].parameters", expected, got)
             # None: as the host likes
             elif expected != got and not (expected is None and attribute in ("cache", "mtu")):
                 yield f"{field}[{key}].{attribute}", expected, got
 
 
-def _compare_keys(
-    field: str, desired: t.Mapping[str, str], actual: t.Mapping[str, str]
-) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+def _compare_keys(field: str, desired: t.Mapping[str, str], actual: t.Mapping[str, str]) -> t.Iterator[_Unlike]:
     for key in sorted({*desired, *actual}):
         if desired.get(key) != actual.get(key):
             yield f"{field}.{key}", desired.get(key), actual.get(key)
 
 
-def _plain(device: Disk | Nic) -> dict[str, t.Any]:
+def _plain(device: Disk | Nic) -> Device:
     plain = dataclasses.asdict(device)
     if "parameters" in plain:
         plain["parameters"] = _by_name(plain["parameters"])

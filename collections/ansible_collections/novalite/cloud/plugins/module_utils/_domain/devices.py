@@ -11,6 +11,7 @@ import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES
+from .._json import JsonMapping
 
 PREFIX = "vd"  # virtio's
 ROOT = "vda"
@@ -18,15 +19,14 @@ NAMES = tuple(PREFIX + letter for letter in string.ascii_lowercase)  # a guest h
 _NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
 
 
-def own_devices(instance: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """The names that the disks of the instance itself have, as its flavor and its image say: name -> what it is."""
-    flavor = instance["flavor"]
+def own_devices(flavor: JsonMapping, config_drive: bool) -> dict[str, str]:
+    """The names of the disks that an instance itself has, with this flavor: name -> what it is."""
     devices = {ROOT: "root disk"}
     for size, name in (("ephemeral_gb", "ephemeral disk"), ("swap_mb", "swap disk")):
         if flavor.get(size):
             devices[NAMES[len(devices)]] = name
     # whatever bus it is on: which of them depends on the host's machine type, and the guest may move
-    if instance.get("config_drive"):
+    if config_drive:
         devices[LAST_DEVICES["virtio"]] = "config drive"
     return devices
 

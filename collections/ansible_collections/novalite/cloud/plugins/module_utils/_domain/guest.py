@@ -19,6 +19,8 @@ from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
+from .._json import JsonMapping
+from .._model.instance import AttachedVolume, Flavor, Instance, Nic
 from .compare import METADATA_NAMESPACE
 from .devices import ROOT
 
@@ -102,9 +104,7 @@ class Guest:
     ledger: str = ""  # the identity of the ledger that knows it
 
 
-def guest_of(
-    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], state_dir: str = STATE_DIR, ledger: str = ""
-) -> Guest:
+def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
@@ -155,7 +155,7 @@ def guest_of(
     return guest
 
 
-def plugged(instance: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
+def plugged(instance: Instance) -> list[AttachedVolume]:
     """The volumes that the instance's guest has, or is to have from its start: of one that is being built, all.
 
     What is being attached to a guest that is there comes by itself.
@@ -164,7 +164,7 @@ def plugged(instance: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
     return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
 
-def volume_of(attachment: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
+def volume_of(attachment: JsonMapping, state_dir: str = STATE_DIR) -> Volume:
     """The disk that an attachment (of an Instance dict's `volumes`) is to the guest."""
     return Volume(
         file=volume_path({**attachment, "id": attachment["volume_id"]}, state_dir),
@@ -178,13 +178,13 @@ def volume_of(attachment: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> 
     )
 
 
-def render_volume(volume: Volume, facts: t.Mapping[str, t.Any]) -> str:
+def render_volume(volume: Volume, facts: JsonMapping) -> str:
     """The XML of this disk alone, for a guest on the compute host that `facts` describe."""
     template = _template().environment.get_template("volume.xml.j2")
     return template.render(volume=volume, guest={"disk_cache": facts["disk_cache"]})
 
 
-def disk_backend(flavor: t.Mapping[str, t.Any]) -> str:
+def disk_backend(flavor: JsonMapping) -> str:
     """Return "qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy,
     and not the host's to say: a guest must find its disks in the same format for as long as it lives. Raises
     NovaliteError.
@@ -215,14 +215,14 @@ def _template() -> jinja2.Template:
     return environment.get_template("domain.xml.j2")
 
 
-def _volumes(flavor: t.Mapping[str, t.Any], directory: str) -> t.Iterator[Volume]:
+def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
     """Nova's further disks in Nova's order: each takes the next name after the root disk's vda."""
     wanted = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
     for file, target in zip(wanted, ("vdb", "vdc")):
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
-def _config_drive(instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], directory: str) -> ConfigDrive | None:
+def _config_drive(instance: Instance, facts: JsonMapping, directory: str) -> ConfigDrive | None:
     """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name.
 
     The image's property hw_cdrom_bus chooses the bus: a kernel for virtual machines may know virtio only, on which the
@@ -244,7 +244,7 @@ def tap_device(vif_id: str) -> str:
     return f"tap{vif_id[:11]}"
 
 
-def _interfaces(instance: t.Mapping[str, t.Any], own_chains: bool) -> tuple[Interface, ...]:
+def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
     """`own_chains`: the host's firewall holds the guest to its addresses, so libvirt is to filter nothing."""
     # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
     with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"])
@@ -261,7 +261,7 @@ def _interfaces(instance: t.Mapping[str, t.Any], own_chains: bool) -> tuple[Inte
     )
 
 
-def _filter_parameters(nic: t.Mapping[str, t.Any], with_ipv6: bool) -> t.Iterator[tuple[str, str]]:
+def _filter_parameters(nic: Nic, with_ipv6: bool) -> t.Iterator[tuple[str, str]]:
     """The variables that nova-base's filters read (nova/virt/libvirt/designer.py), those that have a value only:
     libvirt refuses an empty one. IPV6 is for nova-ipv6, once for each address that the guest may send under."""
     network = nic["network"]
@@ -271,16 +271,16 @@ def _filter_parameters(nic: t.Mapping[str, t.Any], with_ipv6: bool) -> t.Iterato
         for address in (nic.get("ipv6"), eui64(LINK_LOCAL, nic["mac"])):
             if address:
                 yield "IPV6", address
-    if nic.get("dhcp_server"):
-        yield "DHCPSERVER", nic["dhcp_server"]
-    if network.get("gateway_v6"):
-        yield "RASERVER", network["gateway_v6"]
-    if network.get("cidr"):
-        v4 = netaddr.IPNetwork(network["cidr"])
+    if server := nic["dhcp_server"]:
+        yield "DHCPSERVER", server
+    if router := network["gateway_v6"]:
+        yield "RASERVER", router
+    if cidr := network["cidr"]:
+        v4 = netaddr.IPNetwork(cidr)
         yield "PROJNET", str(v4.network)
         yield "PROJMASK", str(v4.netmask)
-    if network.get("cidr_v6"):
-        v6 = netaddr.IPNetwork(network["cidr_v6"])
+    if cidr_v6 := network["cidr_v6"]:
+        v6 = netaddr.IPNetwork(cidr_v6)
         yield "PROJNETV6", str(v6.network)
         yield "PROJMASKV6", str(v6.prefixlen)
 

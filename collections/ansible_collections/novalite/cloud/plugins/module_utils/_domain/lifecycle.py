@@ -10,9 +10,10 @@ import threading
 import time
 import typing as t
 
-from .._disk.fresh import forget_fresh
-from .._errors import ConflictError, NovaliteError
+from .._disk.records import forget_fresh
+from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
+from .._json import JsonObject
 from . import compare, profiles
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
@@ -37,7 +38,7 @@ def clear(what: str) -> t.Iterator[None]:
         raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
 
 
-def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
+def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObject]:
     """All domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and GiB
     that their disks may come to take of the file system of `directory`."""
     domains = []
@@ -51,7 +52,7 @@ def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
     return sorted(domains, key=lambda domain: str(domain["name"]))
 
 
-def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
+def inspect(connection: libvirt.virConnect, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
     """What each domain is and where it differs from its `xml` (when there is one). Changes nothing."""
     outcomes = []
     for spec in domains:
@@ -74,7 +75,10 @@ def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]
 
 
 def ensure_running(
-    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False, timeout: float = START_TIMEOUT
+    connection: libvirt.virConnect,
+    domains: t.Sequence[DomainSpec],
+    check_mode: bool = False,
+    timeout: float = START_TIMEOUT,
 ) -> list[Outcome]:
     """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first
     when its persistent XML differs), one that is active is left alone and its differences are reported.
@@ -115,7 +119,9 @@ def ensure_running(
     return outcomes
 
 
-def ensure_defined(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False) -> list[Outcome]:
+def ensure_defined(
+    connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
+) -> list[Outcome]:
     """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
 
     Raises NovaliteError, and ConflictError when another domain holds a name.
@@ -131,11 +137,13 @@ def ensure_defined(connection: t.Any, domains: t.Sequence[DomainSpec], check_mod
             if outcome.changed:
                 forget_fresh(str(spec["xml"]))
                 with clear(f"domain {spec['name']} cannot be defined"):
-                    connection.defineXML(spec["xml"])
+                    connection.defineXML(str(spec["xml"]))
     return outcomes
 
 
-def ensure_absent(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False) -> list[Outcome]:
+def ensure_absent(
+    connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
+) -> list[Outcome]:
     """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine.
 
     What libvirt leaves of one goes, too, also where the guest ended elsewhere: it was migrated there.
@@ -164,7 +172,7 @@ def ensure_absent(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode
     return outcomes
 
 
-def start(connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float = START_TIMEOUT) -> None:
+def start(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, timeout: float = START_TIMEOUT) -> None:
     """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either).
 
     When it does not start, what this call defined is as before. Raises NovaliteError.
@@ -191,14 +199,14 @@ def differs_when_off(outcome: Outcome) -> bool:
 
 
 def _bring_up(
-    connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
+    connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
 ) -> None:
     uuid, before = spec["uuid"], outcome.before
     if spec.get("xml"):
         forget_fresh(str(spec["xml"]))
     with clear(f"domain {spec['name']} does not start"):
         if "define" in outcome.action:
-            domain = connection.defineXML(spec["xml"])
+            domain = connection.defineXML(str(spec["xml"]))
             if before is None:
                 undo.append(lambda: _remove(connection, uuid))
             else:
@@ -214,7 +222,7 @@ def _bring_up(
         wait_until_running(domain, spec["name"], timeout)
 
 
-def wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
+def wait_until_running(domain: libvirt.virDomain, name: str, timeout: float) -> None:
     """Return when the guest's CPUs run. Raises NovaliteError when it ended, or after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
@@ -228,7 +236,7 @@ def wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
         time.sleep(0.05)
 
 
-def destroy(connection: t.Any, uuid: str) -> None:
+def destroy(connection: libvirt.virConnect, uuid: str) -> None:
     """Cut off the power of a domain; one that is off, or gone, is fine. Raises libvirt's errors."""
     domain = lookup(connection, uuid)
     if domain is None:
@@ -241,7 +249,7 @@ def destroy(connection: t.Any, uuid: str) -> None:
             raise
 
 
-def _remove(connection: t.Any, uuid: str) -> None:
+def _remove(connection: libvirt.virConnect, uuid: str) -> None:
     destroy(connection, uuid)
     domain = lookup(connection, uuid)  # a transient domain is gone by now
     if domain is None:
@@ -258,7 +266,7 @@ def _remove(connection: t.Any, uuid: str) -> None:
             raise
 
 
-def _restore(connection: t.Any, uuid: str, xml: str) -> None:
+def _restore(connection: libvirt.virConnect, uuid: str, xml: str) -> None:
     destroy(connection, uuid)
     connection.defineXML(xml)
 
@@ -272,12 +280,27 @@ def _undone(step: t.Callable[[], None]) -> str | None:
     return None
 
 
-def lookup(connection: t.Any, uuid: str) -> t.Any:
+def lookup(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain | None:
     """The domain, or None. By UUID: community.libvirt's find_vm reads every domain of the host, and its name only."""
     return _found(lambda: connection.lookupByUUIDString(uuid), uuid)
 
 
-def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
+def present(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain:
+    """The domain that was there a moment ago. Raises NotFoundError when it has gone since."""
+    domain = lookup(connection, uuid)
+    if domain is None:
+        raise NotFoundError(f"domain {uuid} has gone just now")
+    return domain
+
+
+def is_active(connection: libvirt.virConnect, uuid: str) -> bool:
+    """Whether a QEMU process has the domain's disks open, be it paused or not."""
+    domain = lookup(connection, uuid)
+    with clear(f"domain {uuid} cannot be read"):
+        return domain is not None and bool(domain.isActive())
+
+
+def _found(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
     with clear(f"domain {what} cannot be looked up"):
         try:
             return lookup()
@@ -287,7 +310,7 @@ def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
             return None
 
 
-def refuse_conflict(connection: t.Any, spec: DomainSpec, outcome: Outcome) -> None:
+def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome) -> None:
     """Raise ConflictError when the UUID, or the name, of a domain is another one's on this host."""
     if outcome.name != spec["name"]:
         raise ConflictError(
@@ -314,7 +337,7 @@ def _desired(spec: DomainSpec) -> compare.DomainModel:
     return model
 
 
-def _descriptions(domain: t.Any) -> tuple[str | None, str | None]:
+def _descriptions(domain: libvirt.virDomain) -> tuple[str | None, str | None]:
     """The persistent and the live XML; None for the one that this domain has not."""
     # SECURE: without it libvirt leaves secrets out, and what is defined again from the answer would lose them.
     inactive = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
@@ -322,6 +345,6 @@ def _descriptions(domain: t.Any) -> tuple[str | None, str | None]:
     return persistent, domain.XMLDesc(0) if domain.isActive() else None
 
 
-def state_of(domain: t.Any) -> str:
+def state_of(domain: libvirt.virDomain) -> str:
     """The state of a domain, in the words of _STATES."""
     return _STATES.get(domain.state()[0], "unknown")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
@@ -21,24 +20,13 @@ POLL = 0.1  # seconds
 ABORT_TIMEOUT = 60.0  # seconds
 
 
-def is_active(connection: t.Any, uuid: str) -> bool:
-    """Whether a QEMU process has the domain's disks open, be it paused or not."""
-    domain = lifecycle.lookup(connection, uuid)
-    if domain is None:
-        return False
-    with lifecycle.clear(f"domain {uuid} cannot be read"):
-        return bool(domain.isActive())
-
-
-def backup(connection: t.Any, uuid: str, disk: str, path: str, timeout: float) -> None:
+def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float) -> None:
     """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own.
 
     Raises NovaliteError when the domain has no such disk, or the copy does not come to its end within `timeout`
     seconds; no job is left then.
     """
-    domain = lifecycle.lookup(connection, uuid)
-    if domain is None:
-        raise NovaliteError(f"domain {uuid} has gone just now")
+    domain = lifecycle.present(connection, uuid)
     with lifecycle.clear(f"domain {uuid} cannot be copied"):
         device = _device(domain.XMLDesc(0), disk)
         _end_job(domain)  # of a run that was killed: whoever calls this has the instance for itself
@@ -66,7 +54,7 @@ def _xml(device: str, path: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _wait(domain: t.Any, deadline: float) -> None:
+def _wait(domain: libvirt.virDomain, deadline: float) -> None:
     while domain.jobStats(0).get("type", libvirt.VIR_DOMAIN_JOB_NONE) != libvirt.VIR_DOMAIN_JOB_NONE:
         if time.monotonic() >= deadline:
             raise NovaliteError("the copy of its disk did not come to an end in time")
@@ -76,7 +64,7 @@ def _wait(domain: t.Any, deadline: float) -> None:
         raise NovaliteError(f"the copy of its disk failed: {done.get('errmsg') or 'QEMU does not say why'}")
 
 
-def _end_job(domain: t.Any) -> None:
+def _end_job(domain: libvirt.virDomain) -> None:
     """Abort a backup job, if there is one. Raises NovaliteError if it does not end."""
     deadline = time.monotonic() + ABORT_TIMEOUT
     while True:

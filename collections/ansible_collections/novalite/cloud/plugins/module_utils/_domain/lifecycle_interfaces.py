@@ -58,7 +58,10 @@ def interfaces_in(xml: str) -> dict[str, str]:
 
 
 def ensure(
-    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False, timeout: float = DETACH_TIMEOUT
+    connection: libvirt.virConnect,
+    domains: t.Sequence[DomainSpec],
+    check_mode: bool = False,
+    timeout: float = DETACH_TIMEOUT,
 ) -> list[Plugged]:
     """Every domain has the interfaces of its `xml` and no others, or its outcome has an `error`.
 
@@ -89,7 +92,9 @@ def diff_of(done: t.Sequence[Plugged]) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def _carry_out(connection: t.Any, spec: DomainSpec, done: Plugged, check_mode: bool, timeout: float) -> None:
+def _carry_out(
+    connection: libvirt.virConnect, spec: DomainSpec, done: Plugged, check_mode: bool, timeout: float
+) -> None:
     wanted = interfaces_in(str(spec["xml"]))
     domain = lifecycle.lookup(connection, spec["uuid"])
     if domain is None:
@@ -124,12 +129,12 @@ def _carry_out(connection: t.Any, spec: DomainSpec, done: Plugged, check_mode: b
     done.detached = detached
 
 
-def _there(domain: t.Any, scope: int) -> dict[str, str]:
+def _there(domain: libvirt.virDomain, scope: int) -> dict[str, str]:
     flags = libvirt.VIR_DOMAIN_XML_INACTIVE if scope == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0
     return interfaces_in(domain.XMLDesc(flags))
 
 
-def _pull_out(domain: t.Any, scope: int, mac: str, name: str, timeout: float) -> None:
+def _pull_out(domain: libvirt.virDomain, scope: int, mac: str, name: str, timeout: float) -> None:
     """Return when the interface is gone. A guest is asked, again and again, for it may not listen yet."""
     begun = asked = time.monotonic()
     xml = _there(domain, scope).get(mac)
@@ -146,7 +151,7 @@ def _pull_out(domain: t.Any, scope: int, mac: str, name: str, timeout: float) ->
         time.sleep(POLL)
 
 
-def _ask(domain: t.Any, xml: str, scope: int) -> None:
+def _ask(domain: libvirt.virDomain, xml: str, scope: int) -> None:
     try:
         domain.detachDeviceFlags(xml, scope)
     except libvirt.libvirtError as error:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._libvirt import DAEMONS, Daemon
-from .._transfer.channel import Door
+from .._transfer import channel
 from .._transfer.tunnel import tunnel
 from . import lifecycle
 
@@ -26,39 +26,58 @@ with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
 LIBVIRT, MEMORY, DISKS = "libvirt.sock", "ram", "nbd"
+_Parameters = dict[str, t.Union[str, int, list[str]]]
 UNCACHED = ("none", "directsync")  # https://libvirt.org/formatdomain.html, `cache`: the host's page cache is bypassed
 
-Move = t.Mapping[str, t.Any]
+
+class Move(channel.Move):
+    """A move, and what the domain is called on both hosts."""
+
+    domain_name: str
+
+
+class Moved(t.TypedDict):
+    """How the move of a domain went; `error` is None when it runs on its destination. `here`: whether it still runs on
+    this host, None when nobody can say."""
+
+    uuid: str
+    error: t.Optional[str]
+    here: t.Optional[bool]
+    seconds: float
 
 
 def migrate(
-    connection: t.Any,
+    connection: libvirt.virConnect,
     moves: t.Sequence[Move],
-    doors: t.Mapping[str, Door],
+    wanted: t.Mapping[str, str],
+    doors: t.Mapping[str, channel.Door],
     *,
     daemons: t.Mapping[str, str],
     bandwidth: int = 0,
     auto_converge: bool = True,
     state_dir: str,
-) -> list[dict[str, t.Any]]:
+) -> list[Moved]:
     """Move each domain; one after the other, as Nova does, since they share the wire.
 
-    Returns for each `uuid`, `seconds`, `error` (null when it runs on its destination) and `here`: whether it still runs
-    on this host, null when nobody can say. `daemons` are the names of the destinations' daemons, by the names of the
-    hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
+    `wanted` is how the domains are to be defined there: UUID -> XML. `daemons` are the names of the destinations'
+    daemons, by the names of the hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
     """
-    return [_one(connection, move, doors, daemons, bandwidth, auto_converge, state_dir) for move in moves]
+    return [
+        _one(connection, move, wanted[move["uuid"]], doors, daemons, bandwidth, auto_converge, state_dir)
+        for move in moves
+    ]
 
 
 def _one(
-    connection: t.Any,
+    connection: libvirt.virConnect,
     move: Move,
-    doors: t.Mapping[str, Door],
+    wanted: str,
+    doors: t.Mapping[str, channel.Door],
     daemons: t.Mapping[str, str],
     bandwidth: int,
     auto_converge: bool,
     state_dir: str,
-) -> dict[str, t.Any]:
+) -> Moved:
     began = time.monotonic()
     error = None
     try:
@@ -66,14 +85,14 @@ def _one(
         if domain is None or not domain.isActive():
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
-        door, there = doors[move["to_host"]], _daemon(daemons, move)
+        door, there = doors[move["to_host"]], _daemon(daemons, move["to_host"])
         names = sockets(move["domain_name"])
         with lifecycle.clear(what), tunnel(move, door, {LIBVIRT: there.socket}, names) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)
             memory, disks = (os.path.join(directory, name) for name in names)
-            params = _parameters(xml, move, memory, disks, bandwidth, copied)
+            params = _parameters(xml, wanted, memory, disks, bandwidth, copied)
             domain.migrateToURI3(
                 uri, params, _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
             )
@@ -91,11 +110,11 @@ def _one(
     return {"uuid": move["uuid"], "error": error, "here": here, "seconds": round(time.monotonic() - began, 3)}
 
 
-def _daemon(daemons: t.Mapping[str, str], move: Move) -> Daemon:
+def _daemon(daemons: t.Mapping[str, str], host: str) -> Daemon:
     """The destination's daemon, which it names itself."""
-    name = daemons.get(move["to_host"])
+    name = daemons.get(host)
     if name not in DAEMONS:
-        raise NovaliteError(f"host {move['to_host']} has no libvirt daemon '{name}'; it is one of {', '.join(DAEMONS)}")
+        raise NovaliteError(f"host {host} has no libvirt daemon '{name}'; it is one of {', '.join(DAEMONS)}")
     return DAEMONS[name]
 
 
@@ -119,11 +138,11 @@ def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:
     return int(flags)
 
 
-def _parameters(xml: str, move: Move, memory: str, disks: str, bandwidth: int, copied: list[str]) -> dict[str, t.Any]:
-    params: dict[str, t.Any] = {
+def _parameters(xml: str, wanted: str, memory: str, disks: str, bandwidth: int, copied: list[str]) -> _Parameters:
+    params: _Parameters = {
         libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{memory}",
-        libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),
-        libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: move["xml"],
+        libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, wanted),
+        libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: wanted,
     }
     if copied:
         params[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{disks}"

@@ -50,7 +50,7 @@ ACTIONS = sorted({action for actions in _TODO.values() for action in actions.val
 
 
 def ensure(
-    connection: t.Any,
+    connection: libvirt.virConnect,
     domains: t.Sequence[PowerSpec],
     state: str,
     check_mode: bool = False,
@@ -95,7 +95,7 @@ def diff_of(outcomes: t.Sequence[Outcome]) -> dict[str, dict[str, str]]:
     }
 
 
-def _look(connection: t.Any, spec: PowerSpec, state: str, missing_ok: bool) -> Outcome:
+def _look(connection: libvirt.virConnect, spec: PowerSpec, state: str, missing_ok: bool) -> Outcome:
     """What there is of a domain, and in `action` what is to be done to it."""
     try:
         (outcome,) = lifecycle.inspect(connection, [_plain(spec)])
@@ -122,19 +122,21 @@ def _look(connection: t.Any, spec: PowerSpec, state: str, missing_ok: bool) -> O
     return outcome
 
 
-def _ask_to_shut_down(connection: t.Any, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float) -> None:
+def _ask_to_shut_down(
+    connection: libvirt.virConnect, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float
+) -> None:
     """Ask all guests that are to shut down, and return when each has, or its time is over.
 
     What goes wrong here is no matter: what still runs afterwards is powered off.
     """
     begun = time.monotonic()
-    waiting: dict[str, tuple[t.Any, float]] = {}  # UUID -> domain, end of its time
+    waiting: dict[str, tuple[libvirt.virDomain, float]] = {}  # UUID -> domain, end of its time
     for spec, outcome in todo:
         own = spec.get("shutdown_timeout")
         timeout = default_timeout if own is None else own
         if outcome.action.startswith("shut down") and timeout > 0:
             with contextlib.suppress(NovaliteError):
-                waiting[spec["uuid"]] = (_there(connection, spec["uuid"]), begun + timeout)
+                waiting[spec["uuid"]] = (lifecycle.present(connection, spec["uuid"]), begun + timeout)
     ask = begun
     while waiting:
         now = time.monotonic()
@@ -154,22 +156,22 @@ def _ask_to_shut_down(connection: t.Any, todo: t.Sequence[tuple[PowerSpec, Outco
             time.sleep(POLL)
 
 
-def _carry_out(connection: t.Any, spec: PowerSpec, outcome: Outcome, state: str) -> None:
+def _carry_out(connection: libvirt.virConnect, spec: PowerSpec, outcome: Outcome, state: str) -> None:
     """Do `outcome.action`; guests that were to shut down have had their time."""
     uuid, name, action = spec["uuid"], spec["name"], outcome.action
     if action == "resume":
-        _there(connection, uuid).resume()
+        lifecycle.present(connection, uuid).resume()
     elif action == "wake up":
-        _there(connection, uuid).pMWakeup(0)
+        lifecycle.present(connection, uuid).pMWakeup(0)
     elif action == "restore":
-        domain = _there(connection, uuid)
+        domain = lifecycle.present(connection, uuid)
         domain.create()
         lifecycle.wait_until_running(domain, name, lifecycle.START_TIMEOUT)
     elif action == "pause":
-        _there(connection, uuid).suspend()
+        lifecycle.present(connection, uuid).suspend()
     elif action == "save":
         # RUNNING: restored, it goes on, also if it was paused
-        _there(connection, uuid).managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
+        lifecycle.present(connection, uuid).managedSave(libvirt.VIR_DOMAIN_SAVE_RUNNING)
     else:
         if state in (STOPPED, REBOOTED):
             _power_off(connection, uuid)
@@ -177,7 +179,7 @@ def _carry_out(connection: t.Any, spec: PowerSpec, outcome: Outcome, state: str)
             lifecycle.start(connection, _plain(spec), outcome)
 
 
-def _power_off(connection: t.Any, uuid: str) -> None:
+def _power_off(connection: libvirt.virConnect, uuid: str) -> None:
     lifecycle.destroy(connection, uuid)
     domain = lifecycle.lookup(connection, uuid)
     # create() would go on with the saved memory
@@ -185,14 +187,7 @@ def _power_off(connection: t.Any, uuid: str) -> None:
         domain.managedSaveRemove(0)
 
 
-def _there(connection: t.Any, uuid: str) -> t.Any:
-    domain = lifecycle.lookup(connection, uuid)
-    if domain is None:
-        raise NovaliteError(f"domain {uuid} has gone just now")
-    return domain
-
-
-def state_now(connection: t.Any, uuid: str) -> str:
+def state_now(connection: libvirt.virConnect, uuid: str) -> str:
     """The state of a domain: `saved`, when it is off with its memory on disk; `unknown` where libvirt does not say."""
     with contextlib.suppress(NovaliteError), lifecycle.clear("its state cannot be read"):
         domain = lifecycle.lookup(connection, uuid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._json import JsonObject
 from . import compare
 
 MISSING = "missing"
@@ -54,7 +55,7 @@ class Outcome:
     def changed(self) -> bool:
         return self.action != "none"
 
-    def as_dict(self) -> dict[str, t.Any]:
+    def as_dict(self) -> JsonObject:
         """The module's row of this domain."""
         return {
             "uuid": self.uuid,
@@ -65,11 +66,11 @@ class Outcome:
         }
 
 
-def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> list[dict[str, t.Any]]:
+def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> list[JsonObject]:
     """Ansible's diff of what changed: the modelled fields of all domains, then the XML of each new one as text."""
     desired = {spec["uuid"]: spec.get("xml") for spec in specs}
-    before: dict[str, t.Any] = {}
-    after: dict[str, t.Any] = {}
+    before: dict[str, JsonObject | None] = {}
+    after: dict[str, JsonObject | None] = {}
     texts = []
     for outcome in outcomes:
         if not outcome.changed:
@@ -84,5 +85,5 @@ def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> lis
     return [{"before": {"domains": before}, "after": {"domains": after}}, *texts]
 
 
-def _fields(xml: str | None, state: str) -> dict[str, t.Any] | None:
+def _fields(xml: str | None, state: str) -> JsonObject | None:
     return None if xml is None else {"state": state, **compare.as_dict(compare.parse(xml))}

@@ -9,6 +9,7 @@ Without a running guest its definition is changed, and that is all.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 import typing as t
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .lifecycle import clear, lookup
+from .lifecycle import clear, is_active, lookup, present
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -26,7 +27,16 @@ DETACH_ATTEMPTS = 8  # Nova's device_detach_attempts: a guest that is still boot
 COPY_TIMEOUT = 6 * 3600.0  # seconds
 POLL = 0.2  # seconds
 
-Attachment = t.Mapping[str, t.Any]  # id, volume_id, instance_uuid, name (of the domain), device, xml
+
+class Attachment(t.TypedDict):
+    """A volume, and the domain `name` that is to have it as `device`; `xml` is the disk's, where it is plugged in."""
+
+    id: str
+    volume_id: str
+    instance_uuid: str
+    name: str
+    device: str
+    xml: t.Optional[str]
 
 
 def disks_of(xml: str) -> dict[str, str]:
@@ -34,7 +44,7 @@ def disks_of(xml: str) -> dict[str, str]:
     return {serial: dev for dev, serial in _disks(xml) if serial}
 
 
-def attach(connection: t.Any, attachment: Attachment, check_mode: bool = False) -> str:
+def attach(connection: libvirt.virConnect, attachment: Attachment, check_mode: bool = False) -> str:
     """The guest has the volume, now and after its next start. Returns what was done. Raises NovaliteError.
 
     When the running guest does not take it, its definition is as before.
@@ -51,18 +61,18 @@ def attach(connection: t.Any, attachment: Attachment, check_mode: bool = False) 
         done: list[int] = []
         try:
             for flag in todo:
-                domain.attachDeviceFlags(attachment["xml"], flag)
+                domain.attachDeviceFlags(str(attachment["xml"]), flag)
                 done.append(flag)
         except libvirt.libvirtError:
             if libvirt.VIR_DOMAIN_AFFECT_CONFIG in done:
                 with contextlib.suppress(libvirt.libvirtError):
-                    domain.detachDeviceFlags(attachment["xml"], libvirt.VIR_DOMAIN_AFFECT_CONFIG)
+                    domain.detachDeviceFlags(str(attachment["xml"]), libvirt.VIR_DOMAIN_AFFECT_CONFIG)
             raise
     return "attach"
 
 
 def detach(
-    connection: t.Any,
+    connection: libvirt.virConnect,
     attachment: Attachment,
     check_mode: bool = False,
     timeout: float = DETACH_TIMEOUT,
@@ -98,7 +108,7 @@ def detach(
     return "detach"
 
 
-def _released(domain: t.Any, attachment: Attachment, timeout: float, attempts: int) -> bool:
+def _released(domain: libvirt.virDomain, attachment: Attachment, timeout: float, attempts: int) -> bool:
     for _attempt in range(attempts):
         xml = _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE)
         if xml is None:
@@ -120,24 +130,20 @@ def _released(domain: t.Any, attachment: Attachment, timeout: float, attempts: i
 class LiveGuests:
     """What running guests do with their own disks; the first call connects."""
 
-    def __init__(self, connect: t.Callable[[], t.Any]) -> None:
+    def __init__(self, connect: t.Callable[[], libvirt.virConnect]) -> None:
         self._connect = connect
-        self._connection: t.Any = None
 
-    def _domain(self, uuid: str) -> t.Any:
-        if self._connection is None:
-            self._connection = self._connect()
-        return lookup(self._connection, uuid)
+    @functools.cached_property
+    def _connection(self) -> libvirt.virConnect:
+        return self._connect()
 
     def running(self, uuid: str) -> bool:
         """Whether a QEMU has its disks open. One that is paused has."""
-        domain = self._domain(uuid)
-        with clear(f"domain {uuid} cannot be read"):
-            return domain is not None and bool(domain.isActive())
+        return is_active(self._connection, uuid)
 
     def resize(self, uuid: str, serial: str, size: int) -> None:
         """Let the guest see `size` bytes. Raises NovaliteError."""
-        domain = self._domain(uuid)
+        domain = present(self._connection, uuid)
         with clear(f"volume {serial} cannot be resized in its guest"):
             domain.blockResize(self._device(domain, serial), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
 
@@ -146,7 +152,7 @@ class LiveGuests:
 
         QEMU keeps what the guest overwrites meanwhile (a backup job): the copy is as after a power failure now.
         """
-        domain = self._domain(uuid)
+        domain = present(self._connection, uuid)
         with clear(f"volume {serial} cannot be copied from its guest"):
             device = self._device(domain, serial)
             names = [dev for dev, _serial in _disks(domain.XMLDesc(0))]
@@ -162,7 +168,7 @@ class LiveGuests:
                 raise NovaliteError(f"volume {serial} cannot be copied from its guest: nothing was written")
 
     @staticmethod
-    def _wait(domain: t.Any, serial: str) -> None:
+    def _wait(domain: libvirt.virDomain, serial: str) -> None:
         """Return when the copy is whole. When this is interrupted, the job is ended: a guest has one at a time."""
         deadline = time.monotonic() + COPY_TIMEOUT
         try:
@@ -184,21 +190,21 @@ class LiveGuests:
             raise NovaliteError(f"volume {serial} was not copied: {stats.get('errmsg') or 'QEMU gave no reason'}")
 
     @staticmethod
-    def _device(domain: t.Any, serial: str) -> str:
+    def _device(domain: libvirt.virDomain, serial: str) -> str:
         target = disks_of(domain.XMLDesc(0)).get(serial)
         if target is None:
             raise NotFoundError(f"domain {domain.name()} runs without volume {serial}")
         return target
 
 
-def _domain(connection: t.Any, attachment: Attachment) -> t.Any:
+def _domain(connection: libvirt.virConnect, attachment: Attachment) -> libvirt.virDomain:
     domain = lookup(connection, attachment["instance_uuid"])
     if domain is None:
         raise NotFoundError(f"domain {attachment['name']} is not on this host: start the instance, and try again")
     return domain
 
 
-def _has(domain: t.Any, attachment: Attachment, flag: int) -> bool:
+def _has(domain: libvirt.virDomain, attachment: Attachment, flag: int) -> bool:
     """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
     for dev, serial in _disks(_xml(domain, flag)):
         if serial == attachment["volume_id"]:
@@ -208,7 +214,7 @@ def _has(domain: t.Any, attachment: Attachment, flag: int) -> bool:
     return False
 
 
-def _find(domain: t.Any, attachment: Attachment, flag: int) -> str | None:
+def _find(domain: libvirt.virDomain, attachment: Attachment, flag: int) -> str | None:
     """The disk's XML as libvirt has it: with the address that its removal needs."""
     root = ElementTree.fromstring(_xml(domain, flag))
     for element in root.iterfind("devices/disk"):
@@ -217,7 +223,7 @@ def _find(domain: t.Any, attachment: Attachment, flag: int) -> str | None:
     return None
 
 
-def _xml(domain: t.Any, flag: int) -> str:
+def _xml(domain: libvirt.virDomain, flag: int) -> str:
     return str(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE if flag == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0))
 
 

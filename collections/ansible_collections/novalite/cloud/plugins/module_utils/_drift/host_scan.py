@@ -10,7 +10,6 @@ import glob
 import os
 import re
 import time
-import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
@@ -26,6 +25,7 @@ from .._firewall.dispatch import to_cidr
 from .._firewall.present import of_ruleset
 from .._firewall.rules import FAMILIES
 from .._host import STATE_DIR
+from .._json import JsonObject
 from .._libvirt import DEFAULT_URI, connect
 from .._network import additions, bindings, ownership
 from .._network.dnsmasq import read_config, read_hosts
@@ -51,7 +51,7 @@ _METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
 _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing
 
 
-def look(state_dir: str, uri: str) -> dict[str, t.Any]:
+def look(state_dir: str, uri: str) -> JsonObject:
     """Everything of novalite's that is here, as plain data. Changes nothing.
 
     Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
@@ -82,7 +82,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     }
 
 
-def _domain(domain: t.Any) -> dict[str, t.Any] | None:
+def _domain(domain: libvirt.virDomain) -> JsonObject | None:
     """A domain that carries novalite's metadata, its state and its interfaces; None for another's.
 
     `reason` tells, of one that is off, whether its guest shut itself down ("shutdown") or it was ended; empty when
@@ -103,7 +103,7 @@ def _domain(domain: t.Any) -> dict[str, t.Any] | None:
     return {**record, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
 
 
-def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
+def _tap(nic: ElementTree.Element) -> JsonObject | None:
     """The device by which a running guest is on its bridge, and where it is plugged in really."""
     device, bridge = _attribute(nic, "target", "dev"), _attribute(nic, "source", "bridge")
     if not device or not bridge or not os.path.isdir(os.path.join(_NET, device)):
@@ -152,7 +152,7 @@ def _missing_bases(state_dir: str) -> dict[str, list[str]]:
     return bases
 
 
-def _chains() -> list[dict[str, t.Any]]:
+def _chains() -> list[JsonObject]:
     """Instances that have chains, by their numbers, with the addresses that lead to them."""
     numbers: dict[int, set[str]] = {}
     for family in FAMILIES:
@@ -196,7 +196,7 @@ def _dhcp_owners(state_dir: str) -> dict[str, str]:
     return owners
 
 
-def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:
+def _dhcp_networks(state_dir: str) -> list[JsonObject]:
     """The arguments of the module `dhcp` for the servers here, as their own files have them."""
     directory = os.path.join(state_dir, "networks")
     networks = []

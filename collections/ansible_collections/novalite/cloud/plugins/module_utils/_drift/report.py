@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-Row = dict[str, t.Any]
-Result = t.Mapping[str, t.Any]
+from .._json import JsonMapping, JsonObject
+
+Row = JsonObject
+Result = JsonMapping
 Names = t.Mapping[str, str]
 
 HEADS = ("HOST", "OBJECT", "THE LEDGER SAYS", "IS THERE", "REPAIR")
@@ -69,7 +71,7 @@ def in_words(rows: t.Sequence[Row], failures: t.Sequence[str]) -> str:
     return f"{said}, {len(failures)} failed" if failures else said
 
 
-def _values(values: t.Mapping[str, t.Any]) -> str:
+def _values(values: JsonMapping) -> str:
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in values.items()) or "there"
 
 

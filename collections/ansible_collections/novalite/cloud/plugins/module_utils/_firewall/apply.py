@@ -8,15 +8,14 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import hashlib
 import random
-import re
 import time
 import typing as t
 
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
+from .._json import JsonObject
 from .._network import bridged
 from .._network.ownership import NO_LEDGER, Mark
 from . import (
@@ -34,12 +33,12 @@ from . import (
     sets,
     shown,
 )
+from .arguments import Request
 from .cache import DIRECTORY
+from .look import Known, Look
 from .policy import group_of, set_name
-from .present import Present, everything, of_ruleset
-from .request import Changes, Request
+from .present import Changes, Present, everything, roots
 from .rules import FAMILIES
-from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
@@ -48,15 +47,14 @@ _NO_TARGETS = (
     "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
     "their own"
 )
-_VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
 @dataclasses.dataclass
 class Outcome:
     """What was (in check mode: would be) done. `restores` counts transactions, `warnings` are for the user."""
 
-    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: JsonObject = dataclasses.field(default_factory=dict)
+    after: JsonObject = dataclasses.field(default_factory=dict)
     restores: int = 0
     warnings: list[str] = dataclasses.field(default_factory=list)
     repaired: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # table -> chains that others changed
@@ -64,21 +62,6 @@ class Outcome:
     @property
     def changed(self) -> bool:
         return self.before != self.after
-
-
-@dataclasses.dataclass
-class Known:
-    """What is there. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
-
-    presents: dict[str, Present]
-    facts: dict[str, t.Any]
-    trusted: bool  # `presents` are what an earlier run kept
-    fingerprint: dict[str, t.Any]
-    kept: bool = False  # and are kept under this fingerprint
-    # What the last run left, of which somebody else has changed something since.
-    intended: dict[str, Present] = dataclasses.field(default_factory=dict)
-    intended_ports: ports.Present | None = None
-    ports: ports.Present = dataclasses.field(default_factory=ports.Present)
 
 
 def apply(
@@ -118,19 +101,20 @@ class _Run:
         self.tables, self.request, self.outcome = tables, request, outcome
         self.check_mode, self.directory = check_mode, directory
         self.second = Second(tables.backend)
+        self.look = Look(tables, self.second, request, check_mode, directory)
         self.first: Known | None = None  # as it was found, to go back to
         self.written: list[str] = []  # families
 
     def converge(self) -> None:
         """Try, and when another program was faster or iptables failed, look again, up to ATTEMPTS times."""
         pause = 0.05
-        thorough = self.check_mode or self._is_everything()
+        thorough = self.check_mode or self.request.is_everything
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                known = self._look(thorough)
+                known = self.look.known(thorough)
                 changes = self._merge(known)
                 if changes is None:  # what was kept does not do for this change
-                    known = self._look(thorough=True, keep=False)
+                    known = self.look.known(thorough=True, keep=False)
                     changes = t.cast("dict[str, Changes]", self._merge(known))
                 self.first = self.first or known
                 self._report(known, changes)
@@ -148,84 +132,11 @@ class _Run:
             pause *= 2
             thorough = True
 
-    # -- what is there
-
-    def _look(self, thorough: bool, keep: bool = True) -> Known:
-        kept = cache.load(self.directory) if keep else None
-        if kept and kept.facts.get("backend") != self.tables.backend:
-            kept = None  # what an earlier run wrote, it wrote elsewhere
-        now = fingerprint.take()
-        # Where only members are told, no rule is at stake.
-        rules = bool(self.request.instances) or any(group.rules is not None for group in self.request.groups)
-        trusting = None if self.check_mode else kept
-        if trusting and fingerprint.trusted(trusting.fingerprint, self.tables.backend, now, thorough, rules):
-            return Known(trusting.families, trusting.facts, True, now, True, ports=self._kept_ports(trusting.facts))
-        texts = {}  # type: dict[str, str]
-        for family in FAMILIES:
-            try:
-                texts[family] = self.tables.text(family)
-            except CommandError:
-                if self._needed(family):
-                    raise
-                texts[family] = ""  # a host without ip6tables, and nothing of ours in it
-        digest = _digest(texts)
-        if trusting and trusting.facts.get("digest") == digest:
-            self._look_at_the_other()
-            return self._compared(
-                Known(trusting.families, trusting.facts, True, now, False, ports=self._read_ports()), kept
-            )
-        rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
-        self._look_at_the_other()
-        presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
-        facts = {"backend": self.tables.backend, "digest": digest, "foreign": sorted(_foreign_users(rulesets))}
-        return self._compared(Known(presents, facts, False, now, False, ports=self._read_ports()), kept)
-
-    def _compared(self, known: Known, kept: cache.Kept | None) -> Known:
-        """With what the last run left, where that is not what is there. Who gives everything needs no notes."""
-        if kept is None or kept.fingerprint["namespace"] != known.fingerprint["namespace"] or self._is_everything():
-            return known
-        for family, present in known.presents.items() if not known.trusted else ():
-            if damage.names(kept.families[family], present, family):
-                known.intended[family] = dataclasses.replace(kept.families[family], dropping=present.dropping)
-        ports_then = self._kept_ports(kept.facts)
-        if any(ports.difference(known.ports, ports_then.chains)):
-            known.intended_ports = ports_then
-        return known
-
-    def _kept_ports(self, facts: t.Mapping[str, t.Any]) -> ports.Present:
-        return ports.Present(facts["ports"], [f"-j {ports.ROOT}"] if facts["ports"] else [])
-
-    def _read_ports(self) -> ports.Present:
-        try:
-            return ports.read()
-        except CommandError:
-            if any(instance.ports for instance in self.request.instances):
-                raise
-            return ports.Present()  # a host without ebtables, and nothing of ours in it
-
-    def _needed(self, family: str) -> bool:
-        return self.request.state == "present" and any(instance.is_in(family) for instance in self.request.instances)
-
-    def _look_at_the_other(self) -> None:
-        """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
-        there alone would be protected no more."""
-        if not self.second.look() or self._is_everything():
-            return
-        backend, other = self.tables.backend, self.second.backend
-        raise NovaliteError(
-            f"novalite's chains are in iptables-{other} too, and packets traverse both: give all instances of this "
-            f"host with exclusive: true and backend: {backend}, as playbooks/firewall.yml does, or switch the host's "
-            f"iptables alternative to {other}"
-        )
-
-    def _is_everything(self) -> bool:
-        return self.request.exclusive and self.request.state == "present"
-
     # -- what shall be there
 
     def _merge(self, known: Known) -> dict[str, Changes] | None:
         """None when the tables themselves have to be looked at for it."""
-        changed = {}  # type: dict[str, Changes]
+        changed: dict[str, Changes] = {}
         self._ask_for_targets(known.presents["IPv6"])
         for family in FAMILIES:
             present = known.presents[family]
@@ -234,7 +145,7 @@ class _Run:
             if intended is not None:
                 damage.against(present, intended, changes, family)
             elif known.trusted and (
-                changes.roots != merge.roots(present)
+                changes.roots != roots(present)
                 or (not present.is_empty and changes.is_last)
                 or not set(known.facts["foreign"]).isdisjoint(changes.gone)
             ):
@@ -255,7 +166,7 @@ class _Run:
     def _report(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> None:
         lost = (
             {}
-            if known.trusted or self._is_everything()
+            if known.trusted or self.request.is_everything
             else {
                 family: damage.close(known.presents[family], changes, family)
                 for family, changes in changes_by_family.items()
@@ -309,7 +220,7 @@ class _Run:
             known.intended_ports or known.ports,
             {instance.id: instance.ports for instance in self.request.instances if ensuring and instance.ports},
             {instance.id for instance in self.request.instances},
-            self.request.exclusive and ensuring,
+            self.request.is_everything,
         )
         was, shall = ports.difference(known.ports, self.port_chains)
         if was or shall:
@@ -326,10 +237,10 @@ class _Run:
             return sets.Plan()
         needed = {family: changes.sets for family, changes in changes_by_family.items()}
         groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
-        members_of = {}  # type: dict[str, t.Collection[str] | None]
+        members_of: dict[str, t.Collection[str] | None] = {}
         for family, parts in needed.items():
             zones = {**known.presents[family].zones, **changes_by_family[family].zones, **self.request.zones}
-            scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+            scopes: dict[int | None, str] = {None: dispatch.EVERYWHERE}
             scopes.update((zone, scope) for scope, zone in zones.items())
             for part in parts:
                 group, zone = group_of(part)
@@ -379,11 +290,11 @@ class _Run:
         self.outcome.warnings += conntrack.forget(self._changed_hands(known, changes_by_family))
 
     def _text(self, present: Present, changes: Changes, family: str) -> str:
-        hooks = []  # type: list[str]
+        hooks: list[str] = []
         if present.ruleset is not None:
             for hook in present.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
-        edits = {}  # type: dict[str, list[str]]
+        edits: dict[str, list[str]] = {}
         for name, rules in changes.wanted.items():
             lines = ruleset.edits(name, changes.rules_before(present, name), rules)
             if lines is not None:
@@ -411,7 +322,7 @@ class _Run:
         update.commit(now, facts)
 
     def _changed_hands(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
-        owned = set()  # type: set[conntrack.Owned]
+        owned: set[conntrack.Owned] = set()
         for family, changes in changes_by_family.items():
             zones = {**known.presents[family].zones, **changes.zones, **self.request.zones}
             changing = set(changes.moved | changes.arrived)
@@ -437,16 +348,9 @@ class _Run:
             with contextlib.suppress(NovaliteError):
                 present = self.first.presents[family]
                 wanted = everything(present, family)
-                text = ruleset.delta(self.tables.read(family), wanted, merge.roots(present))
+                text = ruleset.delta(self.tables.read(family), wanted, roots(present))
                 if text:
                     self.tables.write(family, text)
-
-
-def _digest(texts: t.Mapping[str, str]) -> str:
-    digest = hashlib.sha256()
-    for text in texts.values():
-        digest.update(_VOLATILE.sub(r"\1", text).encode())
-    return digest.hexdigest()
 
 
 def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
@@ -457,14 +361,3 @@ def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
         f"{family} packets that no rule of this host accepts are dropped in FORWARD (Docker sets it so), what "
         "instances send among them: give the bridges of their networks (bridges), as playbooks/firewall.yml does"
     ]
-
-
-def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
-    """Novalite's chains that a rule of somebody else's jumps to."""
-    users = set()  # type: set[str]
-    for current in rulesets.values():
-        for table, name, rules in current.foreign():
-            for rule in rules:
-                if "nova-" in rule and not ruleset.is_hook(table, name, rule):
-                    users.add(str(ruleset.target(rule)))
-    return users

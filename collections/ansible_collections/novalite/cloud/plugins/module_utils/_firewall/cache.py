@@ -21,10 +21,11 @@ import json
 import os
 import typing as t
 
+from .._json import JsonMapping, JsonObject
 from .devices import SIDES, TARGETS
+from .fingerprint import Fingerprint
 from .policy import INSTANCE, NEW, OUT_OF
-from .present import Present, Scopes
-from .request import Changes
+from .present import Changes, Present, Scopes
 from .rules import FAMILIES
 from .ruleset import dispatches
 
@@ -33,7 +34,7 @@ SHARD = 32
 _VERSION = 7
 _PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS)
 
-Shard = dict[str, t.Any]
+Shard = dict[str, t.Sequence[str]]
 
 
 class Chains(t.Mapping[str, "tuple[str, ...]"]):
@@ -74,8 +75,8 @@ class Kept(t.NamedTuple):
     """What the last run knew: by family, what is there; of each table of filters, the fingerprint after it."""
 
     families: dict[str, Present]
-    fingerprint: t.Any
-    facts: dict[str, t.Any]  # whatever else the run that read the tables saw
+    fingerprint: Fingerprint
+    facts: JsonObject  # whatever else the run that read the tables saw
 
 
 @functools.lru_cache(maxsize=65536)
@@ -168,7 +169,7 @@ class Update:
             }
         )
 
-    def commit(self, fingerprint: t.Any, facts: t.Mapping[str, t.Any]) -> None:
+    def commit(self, fingerprint: Fingerprint, facts: JsonMapping) -> None:
         for family in FAMILIES:
             os.makedirs(os.path.join(self.directory, family), mode=0o700, exist_ok=True)
         head = json.dumps({"version": _VERSION, "fingerprint": fingerprint, "facts": facts})
@@ -198,9 +199,9 @@ def _entries(texts: t.Sequence[str]) -> dict[str, str]:
     return dict(zip(keys.split(), whos.split()))
 
 
-def _load(path: str) -> t.Any:
+def _load(path: str) -> JsonObject:
     with open(path, encoding="ascii") as handle:
-        return json.load(handle)
+        return t.cast(JsonObject, json.load(handle))
 
 
 def _write(path: str, text: str) -> None:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import typing as t
 
-from . import devices, merge, ruleset
+from . import devices, ruleset
 from .policy import FALLBACK, INSTANCE, NEW, OUT_OF
-from .present import Present, everything, whos
-from .request import Changes
+from .present import Changes, Present, everything, roots, whos
 
 _SHOWN = 8  # names in a warning
 
@@ -29,7 +28,7 @@ def names(intended: Present, present: Present, family: str) -> list[str]:
         if name not in there or name not in whole or not ruleset.same(name, there[name], whole[name])
     ]
     if present.ruleset is not None:
-        chain_names += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
+        chain_names += [hook.name for hook in present.ruleset.misplaced_hooks(roots(intended))]
     return sorted(set(chain_names))
 
 

@@ -67,7 +67,7 @@ _ANNOUNCEMENTS = (
 )
 
 
-def parse(instance: t.Any, values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
+def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
     """An instance's `devices`. Raises NovaliteError."""
     names = tuple(dict.fromkeys(str(value) for value in values or ()))
     for name in names:
@@ -139,7 +139,7 @@ _FORMS = {side: _form(side) for side in (*SIDES, ASKING)}
 def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
     """The entries of a side, from the rules that a host has; the first of two for one device, as packets do."""
     entries: Entries = {}
-    seen = set()  # type: set[str]
+    seen: set[str] = set()
 
     def walk(name: str) -> None:
         if name in seen:

@@ -29,6 +29,14 @@ _LEVEL = {"IPv4": (socket.AF_INET, socket.IPPROTO_IP), "IPv6": (socket.AF_INET6,
 _NAMES = {"IPv4": "/proc/net/ip_tables_names", "IPv6": "/proc/net/ip6_tables_names"}
 
 
+class Fingerprint(t.TypedDict):
+    """What the packet filter of a network namespace was like at one moment; kept as JSON."""
+
+    namespace: list[t.Union[str, int]]
+    generation: t.Optional[int]
+    legacy: dict[str, list[int]]
+
+
 def generation() -> int | None:
     """nftables' count of transactions in this network namespace; None where the kernel does not say."""
     try:
@@ -49,10 +57,10 @@ def generation() -> int | None:
     return None
 
 
-def namespace() -> list[t.Any]:
+def namespace() -> list[str | int]:
     """What tells this network namespace, of this boot, from every other."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
-        identity = [handle.read().strip(), os.stat("/proc/thread-self/ns/net").st_ino]  # type: list[t.Any]
+        identity: list[str | int] = [handle.read().strip(), os.stat("/proc/thread-self/ns/net").st_ino]
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             identity.append(any_socket.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8).hex())
@@ -61,9 +69,9 @@ def namespace() -> list[t.Any]:
     return identity
 
 
-def legacy_tables() -> dict[str, list[t.Any]]:
+def legacy_tables() -> dict[str, list[int]]:
     """`IPv4 filter` -> size and shape of each legacy table that is there. Asking for one that is not would make it."""
-    tables = {}  # type: dict[str, list[t.Any]]
+    tables: dict[str, list[int]] = {}
     for family in _LEVEL:
         try:
             with open(_NAMES[family], encoding="ascii") as handle:
@@ -77,21 +85,21 @@ def legacy_tables() -> dict[str, list[t.Any]]:
     return tables
 
 
-def take() -> dict[str, t.Any]:
+def take() -> Fingerprint:
     return {"namespace": namespace(), "generation": generation(), "legacy": legacy_tables()}
 
 
-def trusted(then: t.Any, backend: str, now: dict[str, t.Any], thorough: bool, rules: bool = True) -> bool:
+def trusted(then: Fingerprint, backend: str, now: Fingerprint, thorough: bool, rules: bool = True) -> bool:
     """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
     `rules`: whether it is about rules at all, or only about sets of addresses."""
-    if not isinstance(then, dict) or then != now or now["generation"] is None:
+    if then != now or now["generation"] is None:
         return False
     if backend == "nft":
         return True
     return not thorough and (not rules or sum(info[0] for info in now["legacy"].values()) > LEGACY_ENTRIES)
 
 
-def _legacy_info(family: str, table: str) -> list[t.Any] | None:
+def _legacy_info(family: str, table: str) -> list[int] | None:
     """[entries, bytes, where hooks and policies begin]."""
     domain, level = _LEVEL[family]
     libc = ctypes.CDLL(None, use_errno=True)

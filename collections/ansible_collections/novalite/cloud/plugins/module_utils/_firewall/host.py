@@ -32,7 +32,7 @@ _DHCP = {"IPv4": 67, "IPv6": 547}
 _NEIGHBOURS = ("133", "135", "136")  # solicitations of routers and neighbours, and advertisements
 
 
-def parse(values: t.Iterable[t.Any] | None) -> tuple[str, ...] | None:
+def parse(values: t.Iterable[str] | None) -> tuple[str, ...] | None:
     """The module's `open_to_guests`; None where it is not said. Raises NovaliteError."""
     if values is None:
         return None

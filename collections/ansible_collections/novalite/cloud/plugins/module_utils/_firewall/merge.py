@@ -15,24 +15,12 @@ import typing as t
 
 from .._errors import NovaliteError
 from . import devices, dispatch, host, owners, passage, policy, ruleset, tree
+from .arguments import Request
 from .dispatch import IN, OUT
-from .policy import (
-    EGRESS,
-    EGRESS_ANSWERS,
-    FALLBACK,
-    GROUP,
-    GROUP_CHAINS,
-    INGRESS_ANSWERS,
-    INSTANCE,
-    LOCAL,
-    OUTGOING,
-    ZONES,
-)
-from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
-from .request import Changes, Request
+from .present import Changes, Present, chains_of, group_jumps, groups_of, roots_of, sets_in, whos
 from .rules import label, of_members
 
-_GROUPS = tuple(GROUP_CHAINS)
+_GROUPS = tuple(policy.GROUP_CHAINS)
 
 
 def merge(present: Present, request: Request, family: str) -> Changes:
@@ -40,17 +28,10 @@ def merge(present: Present, request: Request, family: str) -> Changes:
     return _Merge(present, request, family).changes
 
 
-def roots(present: Present) -> set[str]:
-    """The roots that shall be hooked in for what a host has."""
-    passages = {name for name in passage.CALLED_FROM if name in present.chains}
-    return _roots(present.inbound, present.outbound, present.zones, present.devices) | passages
-
-
 class _Merge:
     def __init__(self, present: Present, request: Request, family: str) -> None:
         self.present, self.request, self.family = present, request, family
         self.is_present = request.state == "present"
-        self._is_exclusive = request.exclusive and self.is_present
         self.given = {str(instance.id): instance for instance in request.instances}
         members = {group.id: group.members for group in request.groups}
         self.members = members if self.is_present else {}
@@ -58,13 +39,14 @@ class _Merge:
         self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
         self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
         self.scopes.update((zone, scope) for scope, zone in self.zones.items())
-        self.changes = Changes()
+        leads = owners.merged(present.inbound, self.given, self.is_present, request.is_everything, family)
+        self.keys = leads.keys
+        self.changes = Changes(inbound=leads.inbound, moved=leads.moved, arrived=leads.arrived, crowded=leads.crowded)
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
-        self._addresses()
         self.changes.devices = devices.merged(
             present.devices,
             {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
-            not self._is_exclusive,
+            not self.request.is_everything,
             family,
         )
         self.by_device = self.changes.devices[devices.TO.root]
@@ -75,32 +57,6 @@ class _Merge:
             self._dispatch()
             self._passages()
         self._differences()
-
-    # -- which address leads where
-
-    def _addresses(self) -> None:
-        own, shared = {}, {}  # type: dict[str, dict[str, str]], dict[str, dict[str, list[str]]]
-        for who, instance in self.given.items() if self.is_present else ():
-            mine = instance.of(self.family)
-            for scope, cidr in mine:
-                own.setdefault(scope, {})[dispatch.to_hex(cidr)] = who
-            for scope, cidr in instance.shared_of(self.family) if mine else ():
-                shared.setdefault(scope, {}).setdefault(dispatch.to_hex(cidr), []).append(who)
-        self.keys = {}  # type: dict[str, set[str]]
-        for scope in {**dict.fromkeys(self.present.inbound), **dict.fromkeys(own), **dict.fromkeys(shared)}:
-            old = self.present.inbound.get(scope, {})
-            new, keys = owners.changed(
-                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive
-            )
-            self.changes.inbound[scope] = new
-            self.keys[scope] = keys
-            self.changes.crowded |= {key for key in shared.get(scope, ()) if owners.is_crowded(new[key])}
-            for key in keys:
-                before, after = old.get(key), new.get(key)
-                if before is None and after is not None:
-                    self.changes.arrived.add((scope, key))
-                elif before is not None and before != after:
-                    self.changes.moved.add((scope, key))
 
     # -- chains of instances
 
@@ -142,7 +98,7 @@ class _Merge:
         changes.users = collections.Counter(present.users)
         self.touched_groups = set()  # type: set[str]
         self.restricted = {}  # type: dict[str, bool]
-        for who in sorted(writing, key=_by_number):
+        for who in sorted(writing, key=lambda who: [int(number) for number in who.split("+")]):
             self._write(who)
         counted = whos(present.inbound) | set(devices.of(devices.TO, present.devices).values())
         for who in leaving | writing:
@@ -174,8 +130,12 @@ class _Merge:
             scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
             servers = ((), ())
         else:  # as it was told when it was given
-            rules = self.present.chains.get(f"{INSTANCE}{who}", ())
-            in_zones = {policy.group_of(jump[len(GROUP) :])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
+            rules = self.present.chains.get(f"{policy.INSTANCE}{who}", ())
+            in_zones = {
+                policy.group_of(jump[len(policy.GROUP) :])[1]
+                for jump in group_jumps(rules)
+                if jump.startswith(policy.GROUP)
+            }
             scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
@@ -194,27 +154,27 @@ class _Merge:
     def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:
         """Of an address that several instances may use: what all of them allow. Whoever holds it, nothing more than
         its own groups allow can reach it."""
-        common = None  # type: list[int] | None
-        for number in numbers:
-            groups = self._groups_of(number)
-            common = groups if common is None else [group for group in common if group in groups]
-        return common or []
+        first, *others = map(self._groups_of, numbers)
+        return [group for group in first if all(group in groups for groups in others)]
 
     def _groups_of(self, number: str) -> list[int]:
         if self.is_present and number in self.given:
             return list(self.given[number].security_groups)
-        jumps = group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
-        return list(dict.fromkeys(policy.group_of(jump[len(GROUP) :])[0] for jump in jumps if jump.startswith(GROUP)))
+        jumps = group_jumps(self.present.chains.get(f"{policy.INSTANCE}{number}", ()))
+        return list(
+            dict.fromkeys(
+                policy.group_of(jump[len(policy.GROUP) :])[0] for jump in jumps if jump.startswith(policy.GROUP)
+            )
+        )
 
     def _is_restricted(self, number: str) -> bool:
-        groups = self._groups_of(number)
-        return any(map(self._restricts, groups))
+        return any(map(self._restricts, self._groups_of(number)))
 
     def _restricts(self, group: int) -> bool:
         return self.groups[group].restricts if group in self.groups else self._restricted_so_far(group)
 
     def _restricted_so_far(self, group: int) -> bool:
-        return any(self.present.chains.get(name) for name in self._variants(EGRESS, group))
+        return any(self.present.chains.get(name) for name in self._variants(policy.EGRESS, group))
 
     def _turned(self) -> set[int]:
         """The groups that get their first egress rule, or lose the last one."""
@@ -222,7 +182,7 @@ class _Merge:
             number
             for number, group in self.groups.items()
             if group.restricts != self._restricted_so_far(number)
-            and any(self.present.users[name] > 0 for name in self._variants(GROUP, number))
+            and any(self.present.users[name] > 0 for name in self._variants(policy.GROUP, number))
         }
 
     def _carriers(self, groups: set[int]) -> set[str]:
@@ -239,7 +199,7 @@ class _Merge:
 
     def _is_said(self, group: int) -> bool:
         chains = self.present.chains
-        return group in self.groups or any(name in chains for name in self._variants(INGRESS_ANSWERS, group))
+        return group in self.groups or any(name in chains for name in self._variants(policy.INGRESS_ANSWERS, group))
 
     def outgoing(self, writing: t.Iterable[str]) -> None:
         """The same addresses, by source, of the instances to which egress rules apply."""
@@ -297,21 +257,21 @@ class _Merge:
             names.update(
                 name
                 for group in self.groups
-                for prefix in GROUP_CHAINS
+                for prefix in policy.GROUP_CHAINS
                 for name in self._variants(prefix, group)
                 if users[name] > 0
             )
         else:
             names = set(users)
         for name in sorted(names):
-            prefix = next(prefix for prefix in GROUP_CHAINS if name.startswith(prefix))
+            prefix = next(prefix for prefix in policy.GROUP_CHAINS if name.startswith(prefix))
             number, zone = policy.group_of(name[len(prefix) :])
             if number in self.groups:
                 sources = functools.partial(self._sources, zone)
                 self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
             elif name in chains:
                 self.all[name] = chains[name]
-                option = "-s" if prefix in (GROUP, EGRESS_ANSWERS) else "-d"
+                option = "-s" if prefix in (policy.GROUP, policy.EGRESS_ANSWERS) else "-d"
                 for group in by_member:
                     labelled = label(policy.SET + policy.zoned(group, zone))
                     self.all[name] = of_members(self.all[name], option, labelled, self._addresses_of(zone, group))
@@ -345,13 +305,13 @@ class _Merge:
             if zone is not None:
                 self.changes.zones[scope] = zone
         if self.changes.zones:
-            self.all[ZONES] = tuple(
+            self.all[policy.ZONES] = tuple(
                 f"-i {bridge} -j CT --zone {zone}" for bridge, zone in sorted(self.changes.zones.items())
             )
 
     def _dispatch(self) -> None:
         changes, present = self.changes, self.present
-        self.all[FALLBACK[self.family]] = ("-j DROP",)
+        self.all[policy.FALLBACK[self.family]] = ("-j DROP",)
         asked = present.chains.get(devices.ASKED)
         if self.by_device:
             opened = self.request.opened if self.is_present else None
@@ -376,7 +336,7 @@ class _Merge:
         self.all.update(difference.chains)
         changes.gone += difference.gone
         changes.before = difference.before
-        changes.roots = _roots(changes.inbound, changes.outbound, changes.zones, changes.devices)
+        changes.roots = roots_of(changes.inbound, changes.outbound, changes.zones, changes.devices)
 
     def _passages(self) -> None:
         request, there = self.request, self.present.chains
@@ -411,7 +371,7 @@ class _Merge:
             changes.gone += [devices.TARGETS + who for who in self.given if devices.TARGETS + who in chains]
             changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
             if not changes.zones and present.zones:
-                changes.gone.append(ZONES)
+                changes.gone.append(policy.ZONES)
         else:
             staying = whos(changes.inbound) | set(self.by_device.values())
             kept = {name for who in staying for name in chains_of(who)[:2]}
@@ -431,18 +391,6 @@ class _Merge:
             changes.sets = sets_in(
                 {name: self.all[name] if name in self.all else chains[name] for name in changes.users}
             )
-
-
-def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
-    heads = devices.heads(by_device)
-    names = {LOCAL} if any(inbound.values()) or heads[LOCAL] else set()
-    if heads[LOCAL]:
-        names.add(devices.ASKING.root)
-    if any(outbound.values()) or heads[OUTGOING]:
-        names.add(OUTGOING)
-    if zones:
-        names.add(ZONES)
-    return names
 
 
 def _by_number(who: str) -> list[int]:

@@ -12,13 +12,49 @@ project's pairs must not keep the others of a host from their chains. It stays s
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
-from .dispatch import Entries
-from .policy import INSTANCE
+from .dispatch import Entries, to_hex
+from .policy import INSTANCE, Instance
 
 NOBODY = "0"  # stands for those whom the name has no room for; ids of the ledger begin with 1
 _MAX_NAME = 28  # characters of a chain's name
+
+
+@dataclasses.dataclass
+class Leads:
+    """Where the addresses of one family lead after a request, by scope, and what is new in that."""
+
+    inbound: dict[str, Entries] = dataclasses.field(default_factory=dict)
+    keys: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # that lead elsewhere than before
+    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)  # (scope, address): elsewhere, or nowhere
+    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)  # somebody's that were nobody's
+    crowded: set[str] = dataclasses.field(default_factory=set)  # closed, see is_crowded()
+
+
+def merged(
+    present: t.Mapping[str, Entries], given: t.Mapping[str, Instance], staying: bool, exclusive: bool, family: str
+) -> Leads:
+    """The addresses that are `present` with those of the `given` instances, by their numbers, which stay or go.
+    `exclusive`: nobody else has anything."""
+    own: dict[str, dict[str, str]] = {}
+    shared: dict[str, dict[str, list[str]]] = {}
+    for who, instance in given.items() if staying else ():
+        mine = instance.of(family)
+        for scope, cidr in mine:
+            own.setdefault(scope, {})[to_hex(cidr)] = who
+        for scope, cidr in instance.shared_of(family) if mine else ():
+            shared.setdefault(scope, {}).setdefault(to_hex(cidr), []).append(who)
+    leads = Leads()
+    for scope in {**dict.fromkeys(present), **dict.fromkeys(own), **dict.fromkeys(shared)}:
+        old = present.get(scope, {})
+        new, keys = changed(old, own.get(scope, {}), shared.get(scope, {}), set(given), exclusive)
+        leads.inbound[scope], leads.keys[scope] = new, keys
+        leads.crowded |= {key for key in shared.get(scope, ()) if is_crowded(new[key])}
+        leads.arrived |= {(scope, key) for key in keys if key not in old}
+        leads.moved |= {(scope, key) for key in keys if key in old}
+    return leads
 
 
 def changed(

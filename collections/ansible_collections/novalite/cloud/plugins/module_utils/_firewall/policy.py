@@ -46,11 +46,9 @@ import functools
 import re
 import typing as t
 
-from .._errors import NovaliteError
-from . import devices
 from .dispatch import IN, OUT
-from .ports import Port, parse_port
-from .rules import FAMILIES, Rule, expanded, host, hosts, inexpressible, parse_rule, texts
+from .ports import Port
+from .rules import FAMILIES, Rule, hosts, inexpressible, texts
 
 LOCAL = IN.root
 OUTGOING = OUT.root
@@ -75,7 +73,6 @@ GROUP_CHAINS = {
     EGRESS_ANSWERS: ("egress", True),
 }
 
-_BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
 _SERVER = re.compile(
     r"-s (\S+)/(?:32|128) -p "
     r"(?:udp -m udp --sport (?:67|547) --dport (?:68|546)|ipv6-icmp -m icmp6 --icmpv6-type (134)) -j ACCEPT"
@@ -162,89 +159,6 @@ class Instance:
         return {scope for scope, _cidr in (*self.of(family), *self.shared_of(family))}
 
 
-def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:
-    """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice, and for
-    an allowed address pair that is none or too large, unless the instances are `leaving`."""
-    instances, ids, taps = [], set(), {}  # type: list[Instance], set[int], dict[str, int]
-    owners = {}  # type: dict[tuple[str, str], int]
-    for value in values:
-        addresses = {"": _texts(value.get("addresses"))}
-        for scope in value.get("scoped") or ():
-            bridge = _bridge(scope["bridge"])
-            addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
-        shared = {}  # type: dict[str, tuple[str, ...]]
-        for pair in value.get("allowed_pairs") or ():
-            bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
-            try:
-                shared[bridge] = (*shared.get(bridge, ()), *expanded(str(pair["cidr"]).strip()))
-            except NovaliteError as error:
-                if not leaving:
-                    raise NovaliteError(f"instance {value['id']}: {error}") from None
-        instance = Instance(
-            id=_identifier("instance", value["id"]),
-            addresses=addresses,
-            shared=shared,
-            dhcp_servers=_texts(value.get("dhcp_servers")),
-            ra_servers=_texts(value.get("ra_servers")),
-            security_groups=tuple(dict.fromkeys(int(group) for group in value.get("security_groups") or ())),
-            ports=tuple(parse_port(value["id"], port) for port in value.get("ports") or ()),
-            devices=devices.parse(value["id"], value.get("devices")),
-        )
-        if instance.id in ids:
-            raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")
-        ids.add(instance.id)
-        for device in instance.devices:
-            if taps.setdefault(device, instance.id) != instance.id:
-                raise NovaliteError(f"the device {device} is given for the instances {taps[device]} and {instance.id}")
-        for scope, of_scope in addresses.items():
-            for _family, address in map(host, of_scope):
-                if owners.setdefault((scope, address), instance.id) != instance.id:
-                    raise NovaliteError(
-                        f"the address {address} is given for instance {owners[scope, address]} and for instance "
-                        f"{instance.id}; only one of them can own it"
-                    )
-        instances.append(instance)
-    return instances
-
-
-def parse_groups(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Group]:
-    """The module's `security_groups` as dataclasses."""
-    groups = []
-    for value in values:
-        identifier = _identifier("security group", value["id"])
-        rules, members = value.get("rules"), value.get("members")
-        groups.append(
-            Group(
-                identifier,
-                None if rules is None else tuple(parse_rule(identifier, rule) for rule in rules),
-                None if members is None else _members(members, value.get("scoped_members") or ()),
-            )
-        )
-    if len({group.id for group in groups}) != len(groups):
-        raise NovaliteError("a security group is given twice; give each group once with all its rules")
-    return groups
-
-
-def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
-    """The module's `zones`: bridge -> conntrack zone. Raises NovaliteError."""
-    zones = {}  # type: dict[str, int]
-    for value in values:
-        zone = int(value["zone"])
-        if not 1 <= zone <= 65535:
-            raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
-        zones[_bridge(value["bridge"])] = zone
-    for bridge, zone in zones.items():
-        other = next((sibling for sibling in zones if sibling != bridge and zones[sibling] == zone), None)
-        if other is not None:
-            raise NovaliteError(f"the bridges {bridge} and {other} have one conntrack zone, {zone}; give each its own")
-    return zones
-
-
-def parse_bridges(values: t.Iterable[t.Any]) -> tuple[str, ...]:
-    """The module's `bridges`. Raises NovaliteError."""
-    return tuple(sorted({_bridge(value) for value in values}))
-
-
 def zoned(group: int, zone: int | None) -> str:
     """A group's part in the names of chains and sets: `3`, or `3.7` for those of the isolated network of zone 7."""
     return str(group) if zone is None else f"{group}.{zone}"
@@ -265,7 +179,7 @@ def group_chain(
 ) -> Chain:
     """A group's chain: one ACCEPT for each rule of this family, sorted, so that the order of the rows is no change."""
     direction, answers = GROUP_CHAINS[prefix]
-    lines = set()  # type: set[str]
+    lines: set[str] = set()
     for rule in group.rules or ():
         if rule.ethertype == family and rule.direction == direction:
             lines.update(texts(rule, sources, answers))
@@ -317,7 +231,7 @@ def inbound_chains(
 
 def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
-    servers = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    servers: dict[str, list[str]] = {"dhcp": [], "ra": []}
     for rule in rules:
         match = _SERVER.fullmatch(rule)
         if match:
@@ -379,28 +293,3 @@ def unsupported(groups: t.Iterable[Group]) -> list[str]:
         for reason in (inexpressible(rule) for rule in group.rules or ())
         if reason
     ]
-
-
-def _identifier(what: str, value: t.Any) -> int:
-    number = int(value)
-    if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
-        raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
-    return number
-
-
-def _bridge(name: t.Any) -> str:
-    if not _BRIDGE.fullmatch(str(name)):
-        raise NovaliteError(f"{name!r} is no name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
-    return str(name)
-
-
-def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, tuple[str, ...]]:
-    members = {"": _texts(everywhere)}
-    for scope in scoped:
-        bridge = _bridge(scope["bridge"])
-        members[bridge] = (*members.get(bridge, ()), *_texts(scope.get("addresses")))
-    return members
-
-
-def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
-    return tuple(str(value).strip() for value in values or ())

@@ -22,6 +22,7 @@ import typing as t
 
 from .._command import run
 from .._errors import NovaliteError
+from .._json import JsonMapping
 from .rules import host
 
 ROOT = "nova-ports"
@@ -53,7 +54,7 @@ class Present:
     prerouting: list[str] = dataclasses.field(default_factory=list)
 
 
-def parse_port(instance: int, value: t.Mapping[str, t.Any]) -> Port:
+def parse_port(instance: int, value: JsonMapping) -> Port:
     """One of an instance's `ports`. Raises NovaliteError."""
     device, mac = str(value["device"]), str(value["mac"]).lower()
     if not _DEVICE.fullmatch(device):

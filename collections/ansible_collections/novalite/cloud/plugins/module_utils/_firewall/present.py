@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one family of a host has of novalite's, read from its rules. Pure.
+"""What one family of a host has of novalite's, read from its rules, and what there is to do about it. Pure.
 
 Built from `iptables-save`, or from what an earlier run kept (cache.py); then `ruleset` is None and no leftover, no
 damage and no misplaced hook is there, because that run left none and nothing has changed since.
@@ -14,7 +14,7 @@ import dataclasses
 import re
 import typing as t
 
-from . import devices, dispatch, passage
+from . import devices, dispatch, passage, policy
 from .dispatch import EVERYWHERE, IN, OUT, Entries, Side
 from .policy import GROUP_CHAINS, INSTANCE, NEW, OUT_OF, ZONES, Chains
 from .ruleset import FILTER, Ruleset
@@ -43,6 +43,36 @@ class Present:
     def is_empty(self) -> bool:
         """Whether no instance is here."""
         return not self.inbound and not self.devices.get(devices.TO.root)
+
+
+@dataclasses.dataclass
+class Changes:
+    """What to do in one family, and what the host has afterwards."""
+
+    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
+    # what those of them held that lead to instances: `Present` has these chains only where a host was read
+    before: Chains = dataclasses.field(default_factory=dict)
+    gone: list[str] = dataclasses.field(default_factory=list)
+    roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
+    inbound: Scopes = dataclasses.field(default_factory=dict)
+    outbound: Scopes = dataclasses.field(default_factory=dict)
+    devices: devices.Devices = dataclasses.field(default_factory=dict)
+    zones: dict[str, int] = dataclasses.field(default_factory=dict)
+    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    is_last: bool = False  # no instance is left
+    # (scope, address) that lead elsewhere than before, or nowhere
+    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    # addresses that more instances may use than a chain's name has room for: they are closed
+    crowded: set[str] = dataclasses.field(default_factory=set)
+    # (scope, address) that are an instance's and were nobody's
+    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+
+    def rules_before(self, present: Present, name: str) -> tuple[str, ...] | None:
+        """What a chain held; None where it was not there."""
+        if present.ruleset is None and name in self.before:
+            return self.before[name]
+        return present.chains.get(name)
 
 
 def of_ruleset(ruleset: Ruleset) -> Present:
@@ -115,3 +145,21 @@ def _scopes(side: Side, chains: Chains) -> Scopes:
             shielded.add(words[1])
     scopes = {scope: dispatch.read(side, root, lambda name: chains.get(name, ())) for scope, root in roots.items()}
     return {scope: entries for scope, entries in scopes.items() if entries} | {scope: {} for scope in shielded}
+
+
+def roots(present: Present) -> set[str]:
+    """The roots that shall be hooked in for what a host has."""
+    passages = {name for name in passage.CALLED_FROM if name in present.chains}
+    return roots_of(present.inbound, present.outbound, present.zones, present.devices) | passages
+
+
+def roots_of(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
+    heads = devices.heads(by_device)
+    names = {policy.LOCAL} if any(inbound.values()) or heads[policy.LOCAL] else set()
+    if heads[policy.LOCAL]:
+        names.add(devices.ASKING.root)
+    if any(outbound.values()) or heads[policy.OUTGOING]:
+        names.add(policy.OUTGOING)
+    if zones:
+        names.add(ZONES)
+    return names

@@ -12,6 +12,7 @@ import socket
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 
 FAMILIES = ("IPv4", "IPv6")
 DIRECTIONS = ("ingress", "egress")
@@ -42,7 +43,7 @@ class Rule:
     direction: str = "ingress"
 
 
-def parse_rule(group: int, value: t.Mapping[str, t.Any]) -> Rule:
+def parse_rule(group: int, value: JsonMapping) -> Rule:
     """One rule of the module's `security_groups`. Raises NovaliteError, which names the group and the value."""
     family = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value.get("ethertype") or "IPv4").lower())
     if family is None:
@@ -147,7 +148,7 @@ def expanded(cidr: str) -> tuple[str, ...]:
     return tuple(map(str, network))
 
 
-def _protocol(group: int, value: t.Any, family: str) -> int | None:
+def _protocol(group: int, value: str | int | None, family: str) -> int | None:
     # Folded: Nova compared "TCP" with "tcp" and opened nothing or, worse, did not close (CVE-2012-2654).
     name = str(value if value is not None else "any").strip().lower()
     if name in ("any", "all", "-1", ""):
@@ -165,7 +166,7 @@ def _protocol(group: int, value: t.Any, family: str) -> int | None:
     return number
 
 
-def _ports(group: int, protocol: int | None, value: t.Mapping[str, t.Any]) -> tuple[int | None, int | None]:
+def _ports(group: int, protocol: int | None, value: JsonMapping) -> tuple[int | None, int | None]:
     low, high = (
         None if port is None or int(port) == -1 else int(port)
         for port in (value.get("port_min"), value.get("port_max"))

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import typing as t
 
 from .._command import CommandError, run
 from .._host import locked
+from .._json import JsonObject
 from .._network import additions, bridged
 from .._network.additions import Additions
 from .._network.ownership import Mark
-from .request import Request
+from .arguments import Request
 
 
-def show(request: Request, before: dict[str, t.Any], after: dict[str, t.Any], check_mode: bool, mark: Mark) -> None:
+def show(request: Request, before: JsonObject, after: JsonObject, check_mode: bool, mark: Mark) -> None:
     """Have the packet filter see what goes over the guests' bridges. Not before it has the rules: on a host that drops
     what nobody accepts, other people's packets on these bridges would be dropped until then."""
     if request.state != "present" or not request.instances:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import typing as t
 
 from .._command import CommandError, run
+from .._json import JsonObject
 from . import fingerprint, ruleset
 from .rules import FAMILIES
 from .ruleset import Ruleset
@@ -77,7 +77,7 @@ class Second:
                 self.rulesets[family] = tables
         return bool(self.rulesets)
 
-    def chains(self) -> dict[str, t.Any]:
+    def chains(self) -> JsonObject:
         """By family, for the user."""
         return {
             family: {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in tables.owned().items()}

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from .._firewall.reach import subject
 from .._firewall.rules import Rule, parse_rule
+from .._json import JsonMapping
+from .._plan.reach import subject
 
 SHOWN = 8  # members of a group that are named; more of them are counted
 ANYONE = "anyone"
@@ -18,7 +19,7 @@ _STYLE = """  graph [rankdir=LR, nodesep=0.35, ranksep=1.4, pad=0.3, fontname="H
   edge [fontname="Helvetica", fontsize=10, color="#555555", arrowsize=0.7];"""
 
 
-def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
+def dot(groups: t.Iterable[JsonMapping]) -> str:
     """A box for each group with the names of its instances, an arrow for what may come in, a dashed one for what may
     go out where that is said.
 
@@ -80,7 +81,7 @@ def _label(what: str, families: t.Collection[str]) -> str:
     return f"{what} (IPv6)" if set(families) == {"IPv6"} and not what.startswith("icmpv6") else what
 
 
-def _box(group: t.Mapping[str, t.Any], title: str) -> str:
+def _box(group: JsonMapping, title: str) -> str:
     servers = [str(name) for name in group["servers"]]
     rows = servers[:SHOWN] + ([f"and {len(servers) - SHOWN} more"] if len(servers) > SHOWN else [])
     members = "".join(f'{_escaped(name)}<br align="left"/>' for name in rows or ["no instance"])

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import typing as t
 
-from .._firewall.reach import subject
 from .._firewall.rules import parse_rule
+from .._json import JsonMapping
+from .._plan.reach import subject
 
 SHOWN = 12  # instances that a host's card names; more of them are counted
 _BAR, _CARD = 90, 235  # points
@@ -36,7 +37,7 @@ _NETWORKS = ("#0072b2", "#8c510a", "#01665e", "#762a83", "#666666")
 _GROUPS = ("#cfe3f3", "#fbe0bd", "#d3ecd3", "#ecd3e6", "#fff3b0", "#dcdcdc")
 _EVERYWHERE = ("0.0.0.0/0", "::/0", None)
 
-Record = t.Mapping[str, t.Any]
+Record = JsonMapping
 
 
 def dot(

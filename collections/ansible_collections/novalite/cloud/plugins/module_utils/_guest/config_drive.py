@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
-import typing as t
 
+from .._json import Json, JsonObject
+from .._model.instance import GuestRecord, Instance
 from . import image_properties
 from .guest_network import ethernets, nics_of
 from .image_properties import CONFIG_2
 from .interfaces import interfaces_of
-from .metadata import NAME, ec2_meta_data, openstack_meta_data, openstack_network_data
+from .metadata import NAME, Tree, ec2_meta_data, openstack_meta_data, openstack_network_data
 
-Instance = t.Mapping[str, t.Any]
 Files = dict[str, bytes]
 
 
-def config_drive(instance: Instance, guest: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
     """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`.
 
     `guest` is what only the guest may know: `user_data` (base64), `files` ([{"path", "content" (base64)}]) and
@@ -35,7 +35,7 @@ def config_drive(instance: Instance, guest: t.Mapping[str, t.Any]) -> dict[str, 
     }
 
 
-def _config_2(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
+def _config_2(instance: Instance, guest: GuestRecord) -> Files:
     """What Nova writes (nova/api/metadata/base.py), in the directory `latest` alone, which every reader knows."""
     injected = guest.get("files") or []
     vendor = _vendor_data(instance, guest)
@@ -49,16 +49,16 @@ def _config_2(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
     }
     for number, file in enumerate(injected):
         files[f"openstack/content/{number:04d}"] = base64.b64decode(file["content"])
-    if guest.get("user_data"):
-        user_data = base64.b64decode(guest["user_data"])
+    if encoded := guest.get("user_data"):
+        user_data = base64.b64decode(encoded)
         files["openstack/latest/user_data"] = user_data
         files["ec2/latest/user-data"] = user_data
     return files
 
 
-def _nocloud(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
+def _nocloud(instance: Instance, guest: GuestRecord) -> Files:
     """cloud-init's NoCloud; its YAML files are JSON, which is YAML. It asks for user-data, be it empty."""
-    meta_data: dict[str, t.Any] = {"instance-id": instance["uuid"], "local-hostname": instance["hostname"]}
+    meta_data: JsonObject = {"instance-id": instance["uuid"], "local-hostname": instance["hostname"]}
     if instance["key"]:
         meta_data["public-keys"] = [instance["key"]["public_key"]]
     nics = nics_of({"nics": interfaces_of(instance)})
@@ -74,7 +74,7 @@ def _nocloud(instance: Instance, guest: t.Mapping[str, t.Any]) -> Files:
     return files
 
 
-def _vendor_data(instance: Instance, guest: t.Mapping[str, t.Any]) -> str | None:
+def _vendor_data(instance: Instance, guest: GuestRecord) -> str | None:
     """The administrator's password as cloud-init takes it, hashed: OpenStack's admin_pass would have to be in clear."""
     if not guest.get("password_hash"):
         return None
@@ -83,11 +83,11 @@ def _vendor_data(instance: Instance, guest: t.Mapping[str, t.Any]) -> str | None
     return f"#cloud-config\n{json.dumps(document)}\n"
 
 
-def _without_listings(tree: t.Any) -> t.Any:
+def _without_listings(tree: Tree | list[str] | str) -> Tree | list[str] | str:
     if isinstance(tree, dict):
         return {name: _without_listings(child) for name, child in tree.items() if name != NAME}
     return tree
 
 
-def _json(document: t.Any) -> bytes:
+def _json(document: Json) -> bytes:
     return json.dumps(document, sort_keys=True).encode()

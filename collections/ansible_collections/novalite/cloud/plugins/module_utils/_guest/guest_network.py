@@ -15,6 +15,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping, JsonObject
 
 NOTE = "# Written by novalite: the addresses of this instance."
 INTERFACES = "/etc/network/interfaces"
@@ -27,6 +28,26 @@ NETWORKD_WANTED = "/etc/systemd/system/multi-user.target.wants/systemd-networkd.
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}\Z")
 _NAME = re.compile(r"[a-z0-9._-]{1,15}\Z")
+
+
+class AddressData(t.TypedDict):
+    """One address with its prefix length; `gateway` of the default route where this interface has it."""
+
+    address: str
+    prefix: int
+    gateway: t.Optional[str]
+
+
+class InterfaceData(t.TypedDict):
+    """An interface on its way to a host, as interfaces_of() makes it."""
+
+    mac: str
+    name: str
+    dhcp: bool
+    ipv4: t.Optional[AddressData]
+    ipv6: t.Optional[AddressData]
+    dns: list[str]
+    mtu: t.Optional[int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,8 +95,8 @@ class Nic:
         return () if self.dhcp else tuple(address for address in (self.ipv4, self.ipv6) if address is not None)
 
 
-def nics_of(network: t.Mapping[str, t.Any]) -> tuple[Nic, ...]:
-    """The interfaces in the plain data `{"nics": [{"mac", "name", "ipv4": {"address", "prefix", "gateway"} ...}]}`.
+def nics_of(network: JsonMapping) -> tuple[Nic, ...]:
+    """The interfaces in the plain data `{"nics": [...]}`, each as in interfaces_of().
 
     Raises NovaliteError for what is no address, name or MAC.
     """
@@ -121,11 +142,11 @@ def netplan(nics: t.Sequence[Nic]) -> str:
     return f"{NOTE}\n{json.dumps(document, indent=2)}\n"
 
 
-def ethernets(nics: t.Sequence[Nic], name: t.Callable[[Nic], str], rename: bool = False) -> dict[str, dict[str, t.Any]]:
+def ethernets(nics: t.Sequence[Nic], name: t.Callable[[Nic], str], rename: bool = False) -> dict[str, JsonObject]:
     """netplan's, and cloud-init's, `ethernets`; `name` makes their keys, `rename` gives the interfaces our names."""
-    entries: dict[str, dict[str, t.Any]] = {}
+    entries: dict[str, JsonObject] = {}
     for nic in nics:
-        entry: dict[str, t.Any] = {"match": {"macaddress": nic.mac}, "dhcp4": nic.dhcp}
+        entry: JsonObject = {"match": {"macaddress": nic.mac}, "dhcp4": nic.dhcp}
         if rename:
             entry["set-name"] = nic.name
         if nic.addresses:
@@ -169,7 +190,7 @@ def resolv_conf(nics: t.Sequence[Nic]) -> str | None:
     return "".join(f"nameserver {server}\n" for server in servers)
 
 
-def _address(value: t.Mapping[str, t.Any] | None) -> Address | None:
+def _address(value: AddressData | None) -> Address | None:
     return None if value is None else Address(value["address"], int(value["prefix"]), value.get("gateway"))
 
 

@@ -18,9 +18,9 @@
 from __future__ import annotations
 
 import re
-import typing as t
 
 from .._errors import ForbiddenError, NovaliteError
+from .._json import JsonMapping, JsonObject
 
 CONFIG_2 = "config-2"
 NOCLOUD = "nocloud"
@@ -30,7 +30,7 @@ LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")  # useradd(8)'s, with the capitals of Windows
 
-Image = t.Mapping[str, t.Any]
+Image = JsonMapping
 
 
 def check(image: Image) -> None:
@@ -45,7 +45,7 @@ def check(image: Image) -> None:
     host_mount(image)
 
 
-def check_new(name: str, properties: t.Mapping[str, t.Any], known: t.Mapping[str, t.Any]) -> None:
+def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:
     """check() for each property by itself, so that none is passed because another one is read in its place.
 
     What is `known` with the same value is not judged: what was recorded once can still be described and copied.
@@ -77,9 +77,7 @@ def host_mount(image: Image) -> bool:
     return _one_of(image, HOST_MOUNT, "no", [*_YES, *_NO]) in _YES
 
 
-def checked_host_mount(
-    what: str, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any], by_operator: bool
-) -> None:
+def checked_host_mount(what: str, before: JsonMapping, after: JsonMapping, by_operator: bool) -> None:
     """Raise ForbiddenError if the properties `after` say otherwise than `before` that hosts may mount the image, unless
     the operator says so. Anybody may take that away."""
     if not by_operator and after.get(HOST_MOUNT) not in (None, before.get(HOST_MOUNT)):
@@ -89,7 +87,7 @@ def checked_host_mount(
         )
 
 
-def without_host_mount(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def without_host_mount(properties: JsonMapping) -> JsonObject:
     """The properties of a copy, or of other data: what the operator said was said of the image as it was."""
     return {key: value for key, value in properties.items() if key != HOST_MOUNT}
 
@@ -146,7 +144,7 @@ def shutdown_timeout(image: Image) -> int | None:
     return int(said)
 
 
-def _properties(image: Image) -> t.Mapping[str, t.Any]:
+def _properties(image: Image) -> JsonMapping:
     return image.get("properties") or {}
 
 

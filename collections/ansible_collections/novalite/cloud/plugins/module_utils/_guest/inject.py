@@ -14,6 +14,7 @@ import typing as t
 
 from .._disk import layout
 from .._errors import NovaliteError
+from .._json import JsonMapping, JsonObject
 from . import accounts, guest_network
 from .guest_network import Nic
 from .guest_root import Entry, GuestRoot
@@ -52,7 +53,7 @@ class Request:
     nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
     password_hash: str | None = None  # crypt(5), for `user`
     password_optional: bool = False  # the guest may have no line for it
-    volume: t.Mapping[str, t.Any] | None = None  # what it starts from, instead of a disk of its own
+    volume: JsonMapping | None = None  # what it starts from, instead of a disk of its own
     disk: str = layout.DISK  # the file's name
 
     def __post_init__(self) -> None:
@@ -103,11 +104,11 @@ def apply(guest: GuestRoot, steps: t.Sequence[Step]) -> None:
             guest.write(step.path, step.after)
 
 
-def describe(entry: Entry | None, secret: bool) -> dict[str, t.Any] | None:
+def describe(entry: Entry | None, secret: bool) -> JsonObject | None:
     """An entry for a diff."""
     if entry is None:
         return None
-    shown: dict[str, t.Any] = {"mode": f"{entry.mode:04o}", "owner": f"{entry.uid}:{entry.gid}"}
+    shown: JsonObject = {"mode": f"{entry.mode:04o}", "owner": f"{entry.uid}:{entry.gid}"}
     if entry.data is not None and secret:
         shown["content"] = f"{len(entry.data)} bytes, not shown"
     elif entry.data is not None:

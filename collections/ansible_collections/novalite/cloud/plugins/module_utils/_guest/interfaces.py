@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import netaddr
 
-Interface = dict[str, t.Any]
+from .._model.instance import Instance
+from .guest_network import AddressData, InterfaceData
 
 
-def interfaces_of(instance: t.Mapping[str, t.Any]) -> list[Interface]:
-    """`[{"mac", "name", "dhcp", "ipv4": {"address", "prefix", "gateway"}, "ipv6": likewise, "dns", "mtu"}]`.
-
-    They are named eth0, eth1 and so on, as Nova names them. The first one that has a router gets the default route of
-    its family: a second default route is an error to ifupdown.
+def interfaces_of(instance: Instance) -> list[InterfaceData]:
+    """The interfaces of `instance`. They are named eth0, eth1 and so on, as Nova names them. The first one that has
+    a router gets the default route of its family: a second default route is an error to ifupdown.
     """
     routed: set[int] = set()
 
-    def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> dict[str, t.Any] | None:
+    def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> AddressData | None:
         if text is None or cidr is None:
             return None
         first = gateway is not None and family not in routed
@@ -28,7 +25,7 @@ def interfaces_of(instance: t.Mapping[str, t.Any]) -> list[Interface]:
             routed.add(family)
         return {"address": text, "prefix": netaddr.IPNetwork(cidr).prefixlen, "gateway": gateway if first else None}
 
-    interfaces = []
+    interfaces: list[InterfaceData] = []
     for position, nic in enumerate(instance["nics"]):
         network = nic["network"]
         # where a network has no gateway of its own, each host routes for its guests

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._json import JsonObject
+from .._model.instance import Instance, Nic
 from .network_data import openstack_network_data
 
 __all__ = [
@@ -24,8 +26,7 @@ __all__ = [
     "openstack_network_data",
 ]
 
-Instance = t.Mapping[str, t.Any]
-Tree = dict[str, t.Any]  # a leaf is a text, or a list of lines
+Tree = dict[str, t.Union[str, list[str], "Tree"]]
 
 # Nova answers them all with what the newest has, and so do we: cloud-init takes the newest that it knows.
 OPENSTACK_VERSIONS = (
@@ -56,18 +57,18 @@ NAME = "_name"  # in a directory: how its parent lists it, "0=test" for public-k
 
 def openstack_meta_data(
     instance: Instance, *, files: t.Sequence[str] = (), random_seed: str | None = None, admin_pass: str | None = None
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """`meta_data.json` of `instance`.
 
     `files` are the paths of its injected files, in the order in which content/0000, content/0001 ... hold them;
     `random_seed` is base64 for the guest's entropy pool, the caller's to draw; `admin_pass` belongs on a config drive
     only, where no network is between.
     """
-    document: dict[str, t.Any] = {
+    document: JsonObject = {
         "uuid": instance["uuid"],
         "name": instance["name"],
         "hostname": fully_qualified(instance),
-        "launch_index": instance.get("launch_index", 0),
+        "launch_index": 0,
         "availability_zone": instance["availability_zone"] or DEFAULT_ZONE,
         "project_id": instance["project"]["id"],
         "devices": [],
@@ -96,7 +97,7 @@ def ec2_meta_data(instance: Instance) -> Tree:
     hostname = fully_qualified(instance)
     tree: Tree = {
         "ami-id": ec2_id("ami", instance["image"]["id"]),
-        "ami-launch-index": str(instance.get("launch_index", 0)),
+        "ami-launch-index": "0",
         "ami-manifest-path": "(unknown)",
         "block-device-mapping": _block_devices(instance),
         "hostname": hostname,
@@ -108,7 +109,7 @@ def ec2_meta_data(instance: Instance) -> Tree:
         "placement": {"availability-zone": instance["availability_zone"] or DEFAULT_ZONE},
         "public-hostname": hostname,
         "public-ipv4": _public_addresses(nic)[0] if _public_addresses(nic) else "",
-        "reservation-id": instance.get("reservation_id") or ec2_id("r", instance["id"]),
+        "reservation-id": ec2_id("r", instance["id"]),
         "security-groups": [group["name"] for group in instance["security_groups"]],
     }
     if nic:
@@ -130,15 +131,13 @@ def ec2_meta_data(instance: Instance) -> Tree:
 
 def ec2_listing(node: Tree | list[str] | str) -> str:
     """What a GET of `node` answers: a leaf's text, a list's lines, a directory's entries ("/" after directories)."""
-    if isinstance(node, str):
-        return node
-    if isinstance(node, list):
-        return "\n".join(node)
+    if not isinstance(node, dict):
+        return node if isinstance(node, str) else "\n".join(node)
     lines = []
     for name in sorted(node):
         child = node[name]
         if name != NAME:
-            lines.append(child.get(NAME, f"{name}/") if isinstance(child, dict) else name)
+            lines.append(str(child.get(NAME, f"{name}/")) if isinstance(child, dict) else name)
     return "\n".join(lines)
 
 
@@ -164,11 +163,11 @@ def _block_devices(instance: Instance) -> Tree:
     return devices
 
 
-def _ec2_interface(number: int, nic: t.Mapping[str, t.Any]) -> Tree:
+def _ec2_interface(number: int, nic: Nic) -> Tree:
     interface: Tree = {"device-number": str(number), "mac": nic["mac"]}
     if nic["ip"]:
         interface["local-ipv4s"] = [nic["ip"]]
-        interface["subnet-ipv4-cidr-block"] = nic["network"]["cidr"]
+        interface["subnet-ipv4-cidr-block"] = str(nic["network"]["cidr"])
     if nic["ipv6"]:
         interface["ipv6s"] = [nic["ipv6"]]
     public = _public_addresses(nic)
@@ -177,5 +176,5 @@ def _ec2_interface(number: int, nic: t.Mapping[str, t.Any]) -> Tree:
     return interface
 
 
-def _public_addresses(nic: t.Mapping[str, t.Any] | None) -> list[str]:
-    return [floating["address"] for floating in (nic or {}).get("floating_ips") or ()]
+def _public_addresses(nic: Nic | None) -> list[str]:
+    return [floating["address"] for floating in nic.get("floating_ips") or ()] if nic else []

@@ -11,17 +11,17 @@ import netaddr
 
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.texts import of_version
+from .._json import JsonObject
+from .._model.instance import Instance, Nic
 
-Nic = t.Mapping[str, t.Any]
 
-
-def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def openstack_network_data(instance: Instance) -> JsonObject:
     """`network_data.json` of `instance`: links, networks and services (the DNS servers).
 
     An interface on a network with DHCP is told to ask there, and to autoconfigure IPv6; on one without, it is given
     its fixed addresses and routes.
     """
-    links, networks = [], []  # type: list[dict[str, t.Any]], list[dict[str, t.Any]]
+    links, networks = [], []  # type: list[JsonObject], list[JsonObject]
     servers: list[str] = []
     for nic in instance["nics"]:
         # Nova names a link after its tap device, whose name has room for 11 characters of the id
@@ -44,7 +44,7 @@ def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {"links": links, "networks": networks, "services": [{"type": "dns", "address": dns} for dns in servers]}
 
 
-def _ipv4(nic: Nic) -> dict[str, t.Any] | None:
+def _ipv4(nic: Nic) -> JsonObject | None:
     network = nic["network"]
     if network["dhcp"]:
         return {"type": "ipv4_dhcp"}
@@ -55,13 +55,13 @@ def _ipv4(nic: Nic) -> dict[str, t.Any] | None:
     return {
         "type": "ipv4",
         "ip_address": nic["ip"],
-        "netmask": str(netaddr.IPNetwork(network["cidr"]).netmask),
+        "netmask": str(netaddr.IPNetwork(str(network["cidr"])).netmask),
         "routes": [{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": gateway}] if gateway else [],
         "services": _services(network["dns"], 4),
     }
 
 
-def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
+def _ipv6(nic: Nic) -> JsonObject | None:
     network = nic["network"]
     if not nic["ipv6"] or not network["cidr_v6"]:
         return None

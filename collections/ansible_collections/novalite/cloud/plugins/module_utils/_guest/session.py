@@ -16,13 +16,14 @@ import typing as t
 from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import export, layout, nbd
 from .._disk.daemon import DiskInUseError, end_leftovers
-from .._disk.fresh import is_fresh
 from .._disk.overlay import recorded_format
-from .._disk.partition import FileSystem, find_partition, identify_file_system
+from .._disk.partition import FileSystem, Partition, find_partition, identify_file_system
+from .._disk.records import is_fresh
 from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, mount, unmount, with_private_mounts
 from .._disk.volume_paths import volume_path
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked_directory
+from .._json import JsonObject
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
 
@@ -44,7 +45,7 @@ class AttachedDisk(t.Protocol):
     @property
     def device(self) -> str: ...
 
-    def block_device(self, partition: t.Any) -> t.ContextManager[str]: ...
+    def block_device(self, partition: Partition | None) -> t.ContextManager[str]: ...
 
 
 Attach = t.Callable[[str, str, bool, str], t.ContextManager[AttachedDisk]]
@@ -76,9 +77,7 @@ def choose_backend(backend: str, check_mode: bool = False) -> str:
     )
 
 
-def inject_all(
-    requests: t.Sequence[Request], state_dir: str, backend: str, check_mode: bool = False
-) -> dict[str, t.Any]:
+def inject_all(requests: t.Sequence[Request], state_dir: str, backend: str, check_mode: bool = False) -> JsonObject:
     """Write into the disks of instances what they miss, as long as no guest has had them: none is mounted later.
 
     Returns `changed`, `backend`, `instances` (uuid, changed, written: paths) and `diff`. Each instance is a thread

@@ -16,6 +16,7 @@ import os
 import typing as t
 
 from .._host import locked, write_atomically
+from .._json import JsonObject
 from . import sysctl
 from .ownership import Mark
 
@@ -182,7 +183,7 @@ def _keep(known: t.Mapping[str, Setting]) -> None:
     write_atomically(path, text + "\n")
 
 
-def _load(path: str) -> dict[str, t.Any]:
+def _load(path: str) -> JsonObject:
     try:
         with open(path, encoding="utf-8") as handle:
             content = json.load(handle)

@@ -38,7 +38,7 @@ def in_force(text: str | None = None) -> set[str] | None:
     return {device for device, chain in jumps.items() if chain in filled}
 
 
-def renew(connection: t.Any, devices: t.Iterable[str]) -> None:
+def renew(connection: libvirt.virConnect, devices: t.Iterable[str]) -> None:
     """Have libvirt write the rules of these devices anew. A guest is without them for a moment, as it was before.
 
     Raises NotFoundError for a device that is no running guest's, and libvirt's errors.
@@ -61,7 +61,7 @@ def renew(connection: t.Any, devices: t.Iterable[str]) -> None:
         connection.nwfilterBindingCreateXML(nics[device])
 
 
-def _binding(domain: t.Any, device: str, mac: str, reference: ElementTree.Element) -> str:
+def _binding(domain: libvirt.virDomain, device: str, mac: str, reference: ElementTree.Element) -> str:
     binding = ElementTree.Element("filterbinding")
     owner = ElementTree.SubElement(binding, "owner")
     ElementTree.SubElement(owner, "name").text = domain.name()

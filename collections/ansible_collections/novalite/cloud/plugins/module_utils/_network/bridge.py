@@ -15,6 +15,7 @@ import os
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
+from .._json import JsonObject
 from . import bridge_shared, move, namespaces
 from .bridge_ports import add_address, enslave, give_back, marked, physical, port_of
 from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
@@ -42,7 +43,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
         return bridge_shared.plan_present(bridge, host) + _plugged(bridge, links)
     port = port_of(bridge, host, move_address)
     mac = port.mac if port is not None and bridge.vxlan is None else None
-    steps = []  # type: list[Step]
+    steps: list[Step] = []
     if link is None:
         # No spanning tree and no delay: a guest's first DHCP request must pass.
         create = [
@@ -157,7 +158,7 @@ def _moved(bridge: Bridge, living: Living) -> bool:
     return bool(foreign or living.routes)
 
 
-def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
+def summary(bridge: Bridge, host: Host) -> JsonObject:
     """The bridge as the diff shows it; empty when it does not exist."""
     link = host.links.get(bridge.name)
     if link is None:
@@ -169,7 +170,7 @@ def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
         "up": link.up,
         "addresses": [*link.addresses, *link.link_local],
         "port": port.name if port and port.master == bridge.name else None,
-    }  # type: dict[str, t.Any]
+    }  # type: JsonObject
     if bridge.taps:
         shown["taps"] = [name for name in bridge.taps if name in host.links and host.links[name].master == bridge.name]
     if port is not None and port.kind == "vxlan":
@@ -199,7 +200,7 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         )
     if link is not None and link.alias is None and link.dstport != VXLAN_PORT:
         raise ConflictError(f"bridge {bridge.name}: {name} exists and is not novalite's; rename it")
-    steps = []  # type: list[Step]
+    steps: list[Step] = []
     if link is not None and link.local != vxlan.local:
         # The tunnel end moved: what was learned and flooded belongs to the old one.
         steps.append(Step(["ip", "link", "del", name]))
@@ -244,7 +245,7 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
 
 def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     """The namespace, the veth pair that joins it to the bridge, and the addresses in it."""
-    steps = []  # type: list[Step]
+    steps: list[Step] = []
     inside = host.inside.get(namespace)
     port = namespaces.port_name(bridge.name)
     outer, inner = host.links.get(port), (inside or {}).get(bridge.name)
@@ -302,7 +303,7 @@ def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) ->
 def _addresses(
     bridge: Bridge, namespace: str | None, bridge_link: Link | None, links: t.Mapping[str, Link], reorder: bool
 ) -> list[Step]:
-    steps = []  # type: list[Step]
+    steps: list[Step] = []
     for version in (4, 6):
         ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).version == version]
         own = {ipaddress.ip_interface(text).ip for text in ours}

@@ -11,6 +11,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 from . import namespaces
 from .ownership import NO_LEDGER, Mark
 
@@ -50,7 +51,7 @@ class Bridge:
         return self.interface if self.vlan is None else f"vlan{self.vlan}"
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present", mark: Mark = NO_LEDGER) -> list[Bridge]:
+def parse(values: t.Iterable[JsonMapping], state: str = "present", mark: Mark = NO_LEDGER) -> list[Bridge]:
     """The module's `bridges`, for the ledger of `mark`. Raises NovaliteError for a name, VLAN, address or MTU that
     cannot be."""
     bridges = [dataclasses.replace(_parse_one(value), mark=mark) for value in values]
@@ -66,7 +67,7 @@ def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present", mar
     return bridges
 
 
-def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
+def _parse_one(value: JsonMapping) -> Bridge:
     name = value["name"]
     for device in (name, value.get("interface")):
         if device is not None and not NAME.fullmatch(device):
@@ -90,7 +91,7 @@ def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
     )
 
 
-def _vxlan(name: str, value: t.Mapping[str, t.Any]) -> Vxlan:
+def _vxlan(name: str, value: JsonMapping) -> Vxlan:
     if not 1 <= value["vni"] < 2**24:
         raise NovaliteError(f"bridge {name}: VXLAN identifier {value['vni']} is not between 1 and 16777215")
     if value.get("local") is None:

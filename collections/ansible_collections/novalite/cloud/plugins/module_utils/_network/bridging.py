@@ -13,6 +13,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._host import locked
+from .._json import JsonObject
 from . import additions, bridge_shared, bridged, foreign, links, move, namespaces, sysctl
 from . import bridge as planning
 from .additions import Additions
@@ -27,8 +28,8 @@ class _Run:
 
     check_mode: bool
     move_address: bool
-    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: JsonObject = dataclasses.field(default_factory=dict)
+    after: JsonObject = dataclasses.field(default_factory=dict)
     kept: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
     done: list[Step] = dataclasses.field(default_factory=list)
@@ -109,9 +110,7 @@ class _Run:
                 sysctl.put(self.after[name], namespace)
 
 
-def ensure(
-    bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False
-) -> dict[str, t.Any]:
+def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False) -> JsonObject:
     """Bring the host's bridges to `state`. Returns `changed`, `kept` (bridges that are still in use, with what uses
     them), `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then."""
     work = _Run(check_mode, move_address)
@@ -130,7 +129,7 @@ def ensure(
             raise
         if state == "present":
             work.warnings += foreign.warnings([bridge.name for bridge in bridges])
-    result = {"changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings}  # type: dict[str, t.Any]
+    result: JsonObject = {"changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings}
     if result["changed"]:
         result["diff"] = {"before": work.before, "after": work.after}
     return result

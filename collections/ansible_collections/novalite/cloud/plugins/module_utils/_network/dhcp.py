@@ -20,6 +20,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
+from .._json import JsonObject
 from . import dnsmasq, ownership
 from .dnsmasq import Host, Network
 from .namespaces import entered
@@ -37,7 +38,7 @@ def ensure(
     check_mode: bool = False,
     state_dir: str = STATE_DIR,
     mark: Mark = NO_LEDGER,
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Bring the DHCP servers of `networks` to `state`. Returns `changed`, `warnings` and, when it is true, `diff`.
 
     `present` adds the hosts (one that has the same MAC or address is replaced), `absent` takes them out; with its last
@@ -45,9 +46,9 @@ def ensure(
     ConflictError when another ledger has a server on one of the bridges.
     """
 
-    warnings = []  # type: list[str]
+    warnings: list[str] = []
 
-    def work(network: Network) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def work(network: Network) -> tuple[JsonObject, JsonObject]:
         with contextlib.nullcontext() if check_mode else locked(f"dhcp-{network.bridge}"):
             server = Server(network, os.path.join(state_dir, "networks", network.bridge), mark)
             try:
@@ -55,7 +56,7 @@ def ensure(
             finally:
                 warnings.extend(server.warnings)
 
-    before, after = {}, {}  # type: dict[str, t.Any], dict[str, t.Any]
+    before, after = {}, {}  # type: JsonObject, JsonObject
     for network, (old, new) in zip(networks, in_threads(work, networks)):
         if old != new:
             before[network.bridge], after[network.bridge] = old, new
@@ -79,7 +80,7 @@ class Server:
         self._marked = ownership.of_file((self._old["conf"] or "").splitlines())
         self._is_others = mark.owner(self._marked) is Owner.OTHER_LEDGER
 
-    def present(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def present(self, check_mode: bool) -> tuple[JsonObject, JsonObject]:
         hosts = dnsmasq.merged(self._hosts, self.network.hosts)
         if not hosts and self._old["conf"] is None:
             return {}, {}  # it comes with its first host: there may be no bridge yet
@@ -102,7 +103,7 @@ class Server:
             raise
         return before, after
 
-    def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def absent(self, check_mode: bool) -> tuple[JsonObject, JsonObject]:
         if not os.path.isdir(self.directory) or self._is_others:
             return {}, {}
         hosts = dnsmasq.without(self._hosts, self.network.hosts)
@@ -135,7 +136,7 @@ class Server:
         }
 
     @staticmethod
-    def _state(texts: t.Mapping[str, str | None], running: bool) -> dict[str, t.Any]:
+    def _state(texts: t.Mapping[str, str | None], running: bool) -> JsonObject:
         if texts["conf"] is None and not running:
             return {}
         return {**{name: (text or "").splitlines() for name, text in texts.items()}, "running": running}

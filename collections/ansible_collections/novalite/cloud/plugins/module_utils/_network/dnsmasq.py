@@ -11,6 +11,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 from .namespaces import check_name
 from .ownership import NO_LEDGER, Mark
 
@@ -64,7 +65,7 @@ class Network:
     names: tuple[Name, ...] | None = None  # of guests on other hosts, all of them; None: as they are
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Network]:
+def parse(values: t.Iterable[JsonMapping]) -> list[Network]:
     """The module's `networks`, checked: a name with a comma or a line end would be an option of its own to dnsmasq.
 
     Raises NovaliteError that names the offending value.
@@ -148,7 +149,7 @@ def _ipv6(network: Network) -> list[str]:
 
 def read_config(text: str) -> dict[str, str | None]:
     """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
-    options = {}  # type: dict[str, str]
+    options: dict[str, str] = {}
     namespace = None
     for line in text.splitlines():
         if line.startswith(_NAMESPACE):
@@ -218,7 +219,7 @@ def _by_address(host: Host) -> tuple[int, str]:
     return int(ipaddress.IPv4Address(host.ip)), host.mac
 
 
-def _network(value: t.Mapping[str, t.Any]) -> Network:
+def _network(value: JsonMapping) -> Network:
     name = str(value["name"])
     if not _BRIDGE.fullmatch(value["bridge"]):
         raise NovaliteError(f"network {name!r}: {value['bridge']!r} is no name of a bridge")
@@ -272,7 +273,7 @@ def _network(value: t.Mapping[str, t.Any]) -> Network:
     )
 
 
-def _route(network: str, value: t.Mapping[str, t.Any]) -> tuple[str, str]:
+def _route(network: str, value: JsonMapping) -> tuple[str, str]:
     try:
         destination = str(ipaddress.IPv4Network(value["destination"]))
     except ValueError:
@@ -280,7 +281,7 @@ def _route(network: str, value: t.Mapping[str, t.Any]) -> tuple[str, str]:
     return destination, _address(network, "next hop", value["nexthop"])
 
 
-def _name(network: str, value: t.Mapping[str, t.Any]) -> Name:
+def _name(network: str, value: JsonMapping) -> Name:
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
     return Name(
@@ -298,7 +299,7 @@ def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:
     return subnet
 
 
-def _address_v6(network: str, what: str, value: t.Any, subnet: ipaddress.IPv6Network | None) -> str:
+def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Network | None) -> str:
     try:
         address = ipaddress.IPv6Address(str(value))
     except ValueError:
@@ -309,7 +310,7 @@ def _address_v6(network: str, what: str, value: t.Any, subnet: ipaddress.IPv6Net
 
 
 def _host(
-    network: str, subnet: ipaddress.IPv4Network, subnet_v6: ipaddress.IPv6Network | None, value: t.Mapping[str, t.Any]
+    network: str, subnet: ipaddress.IPv4Network, subnet_v6: ipaddress.IPv6Network | None, value: JsonMapping
 ) -> Host:
     mac = str(value["mac"]).lower()
     if not _MAC.fullmatch(mac):
@@ -326,7 +327,7 @@ def _host(
     return Host(mac, address, value["hostname"], ipv6)
 
 
-def _address(network: str, what: str, value: t.Any, any_version: bool = False) -> str:
+def _address(network: str, what: str, value: str, any_version: bool = False) -> str:
     try:
         address = ipaddress.ip_address(str(value))
     except ValueError:

@@ -22,6 +22,7 @@ import uuid
 
 from .._errors import NovaliteError
 from .._guest.signature import ADDRESS_HEADER, HOST_HEADER, NETWORK_HEADER, SEPARATOR, SIGNATURE_HEADER
+from .._json import JsonMapping
 from .ownership import NO_LEDGER, Mark
 
 ADDRESS = "169.254.169.254"
@@ -56,7 +57,7 @@ class Proxy:
     network: str
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Proxy]:
+def parse(values: t.Iterable[JsonMapping]) -> list[Proxy]:
     """The module's `networks`, checked. Raises NovaliteError that names the offending value."""
     proxies = [_proxy(value) for value in values]
     if len({proxy.bridge for proxy in proxies}) != len(proxies):
@@ -177,7 +178,7 @@ def shown(text: str | None) -> list[str]:
     ]
 
 
-def _proxy(value: t.Mapping[str, t.Any]) -> Proxy:
+def _proxy(value: JsonMapping) -> Proxy:
     bridge = parse_bridge(str(value["bridge"]))
     namespace = value.get("namespace") or None
     if namespace is not None and (len(namespace) > 255 or not _NAME.fullmatch(namespace)):

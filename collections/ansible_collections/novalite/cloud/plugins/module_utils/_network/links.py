@@ -12,6 +12,7 @@ import os
 import typing as t
 
 from .._command import CommandError, run
+from .._json import JsonMapping, JsonObject
 from . import namespaces
 from .additions import Additions
 
@@ -58,8 +59,8 @@ class Host:
 class Living(t.NamedTuple):
     """The global addresses and the routes on a device, as `ip -j` shows them."""
 
-    addresses: list[dict[str, t.Any]]
-    routes: list[dict[str, t.Any]]
+    addresses: list[JsonObject]
+    routes: list[JsonObject]
 
 
 @dataclasses.dataclass
@@ -118,7 +119,7 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
     return links
 
 
-def _advertised(entry: t.Mapping[str, t.Any]) -> bool:
+def _advertised(entry: JsonMapping) -> bool:
     """Whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
     return bool(entry.get("temporary") or entry.get("mngtmpaddr") or entry.get("protocol") == "kernel_ra")
 

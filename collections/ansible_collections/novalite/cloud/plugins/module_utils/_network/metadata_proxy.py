@@ -16,6 +16,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
+from .._json import JsonObject
 from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
 from .ownership import NO_LEDGER, Mark, Owner
@@ -36,10 +37,10 @@ class Service:
 
 def ensure(
     proxies: t.Sequence[Proxy], service: Service, check_mode: bool = False, state_dir: str = STATE_DIR
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Let `proxies` run. Returns `changed` and, when it is true, `diff`. Raises NovaliteError."""
 
-    def work(proxy: Proxy) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def work(proxy: Proxy) -> tuple[JsonObject, JsonObject]:
         with _locked(proxy.bridge, check_mode):
             return _Place(proxy.bridge, state_dir, service.mark).present(proxy, service, check_mode)
 
@@ -48,21 +49,21 @@ def ensure(
 
 def remove(
     bridges: t.Sequence[str], check_mode: bool = False, state_dir: str = STATE_DIR, mark: Mark = NO_LEDGER
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """End the proxies of `bridges`, whatever is there of them, but another ledger's; the rest as in ensure()."""
 
-    def work(bridge: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def work(bridge: str) -> tuple[JsonObject, JsonObject]:
         with _locked(bridge, check_mode):
             return _Place(bridge, state_dir, mark).absent(check_mode)
 
     return _result(bridges, in_threads(work, bridges))
 
 
-def _locked(bridge: str, check_mode: bool) -> t.ContextManager[t.Any]:
+def _locked(bridge: str, check_mode: bool) -> t.ContextManager[None]:
     return contextlib.nullcontext() if check_mode else locked(f"metadata-{bridge}")
 
 
-def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[dict[str, t.Any], dict[str, t.Any]]]) -> dict[str, t.Any]:
+def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[JsonObject, JsonObject]]) -> JsonObject:
     changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
     if not changes:
         return {"changed": False}
@@ -85,7 +86,7 @@ class _Place:
         self.marked = ownership.of_file((self.old or "").splitlines())
         self.is_others = mark.owner(self.marked) is Owner.OTHER_LEDGER
 
-    def present(self, proxy: Proxy, service: Service, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def present(self, proxy: Proxy, service: Service, check_mode: bool) -> tuple[JsonObject, JsonObject]:
         if self.is_others:
             raise ConflictError(
                 f"the metadata proxy of bridge {proxy.bridge} on this host is another ledger's ({self.marked}); give "
@@ -118,7 +119,7 @@ class _Place:
             self._drop_address(self.namespace)
         return before, after
 
-    def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def absent(self, check_mode: bool) -> tuple[JsonObject, JsonObject]:
         running = self.server.pid() is not None
         if self.is_others or (self.old is None and not running and not os.path.isdir(self.directory)):
             return {}, {}
@@ -169,7 +170,7 @@ class _Place:
                 os.rmdir(others)
 
 
-def _state(text: str | None, running: bool, address: bool) -> dict[str, t.Any]:
+def _state(text: str | None, running: bool, address: bool) -> JsonObject:
     if text is None and not running:
         return {}
     return {"config": haproxy.shown(text), "running": running, "address": address}

@@ -15,6 +15,7 @@ import typing as t
 
 from .._command import run
 from .._errors import ConflictError
+from .._json import JsonMapping
 from .links import Host, Link, Living, Step
 
 _FOREVER = 4294967295  # how the kernel says that an address does not expire
@@ -103,7 +104,7 @@ def _move(source: str, target: str, carried: Living) -> list[str]:
     return lines
 
 
-def _route(row: t.Mapping[str, t.Any], device: str) -> list[str]:
+def _route(row: JsonMapping, device: str) -> list[str]:
     # A line of a batch cannot say -6; only `default` would need it.
     words = ["route", "replace", "::/0" if (row["dst"], row["family"]) == ("default", "-6") else row["dst"]]
     if "via" in row:

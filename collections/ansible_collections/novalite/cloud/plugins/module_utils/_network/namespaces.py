@@ -13,6 +13,7 @@ import re
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
+from .._model.instance import Network
 
 DIRECTORY = "/run/netns"
 PREFIX = "nova-"
@@ -30,7 +31,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def namespace_of(network: t.Mapping[str, t.Any]) -> str | None:
+def namespace_of(network: Network) -> str | None:
     """Where a host has its own side of the network; None for its own namespace, Nova's way."""
     return f"{PREFIX}{network['bridge']}" if network["isolated"] else None
 

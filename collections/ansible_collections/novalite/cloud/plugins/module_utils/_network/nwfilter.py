@@ -24,19 +24,19 @@ from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
+from .._json import JsonMapping, JsonObject
 from .._libvirt import connect
 from . import bindings
 from .ownership import NO_LEDGER, Mark
 
-try:
+with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
-except ImportError:
-    libvirt = None  # the module reports it
 
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
+_Node = tuple[str, list[tuple[str, str]], list["_Node"]]  # tag, attributes, children
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
 
 # Parameters: MAC (libvirt's own), IP (one value or several). Every accept names the MAC, so that a pair of an
@@ -100,10 +100,10 @@ def to_xml(filter_: Filter, uuid: str | None = None) -> str:
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def meaning(xml: str) -> t.Any:
+def meaning(xml: str) -> _Node:
     """A filter's XML as data that compares equal when the filters do the same; its uuid is not part of it."""
 
-    def node(element: ElementTree.Element) -> t.Any:
+    def node(element: ElementTree.Element) -> _Node:
         children = [node(child) for child in element if child.tag != "uuid"]
         # Rules work in the order of their priority, wherever they stand.
         return element.tag, sorted(element.attrib.items()), sorted(children)
@@ -111,7 +111,7 @@ def meaning(xml: str) -> t.Any:
     return node(ElementTree.fromstring(xml))
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Filter]:
+def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
     """The module's `filters`. Raises NovaliteError for one of novalite's static names."""
     filters = []
     for value in values:
@@ -150,7 +150,7 @@ def ensure(
     check_mode: bool = False,
     renew: t.Sequence[str] = (),
     mark: Mark = NO_LEDGER,
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
 
     A filter has no place for a mark but its UUID, which follows from the ledger and the name. One with a random UUID is
@@ -177,7 +177,7 @@ def ensure(
 
 
 def _define(
-    connection: t.Any, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
+    connection: libvirt.virConnect, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
@@ -186,7 +186,7 @@ def _define(
     for name in referenced:
         if name not in STATIC and name not in present and name not in names:
             raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
-    added = []  # type: list[t.Any]
+    added: list[libvirt.virNWFilter] = []
     try:
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
             old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
@@ -222,10 +222,10 @@ def _define(
 
 
 def _undefine(
-    connection: t.Any, names: t.Sequence[str], check_mode: bool, mark: Mark
+    connection: libvirt.virConnect, names: t.Sequence[str], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
-    before = {}  # type: dict[str, str]
+    before: dict[str, str] = {}
     for name in dict.fromkeys(names):
         if name not in present:
             continue
@@ -238,7 +238,7 @@ def _undefine(
     return before, {}
 
 
-def _is_others(nwfilter: t.Any, mark: Mark) -> bool:
+def _is_others(nwfilter: libvirt.virNWFilter, mark: Mark) -> bool:
     """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
     text = nwfilter.UUIDString()
     return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
@@ -249,7 +249,7 @@ def _is_strange(xml: str) -> bool:
     return ElementTree.fromstring(xml).find("filterref") is not None
 
 
-def _undefine_one(nwfilter: t.Any) -> None:
+def _undefine_one(nwfilter: libvirt.virNWFilter) -> None:
     for pause in (*_IN_USE_PAUSES, None):
         try:
             nwfilter.undefine()

@@ -20,6 +20,7 @@ import re
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
+from .._json import JsonMapping
 from .namespaces import TRANSIT, check_name, transit_name
 from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
 
@@ -54,7 +55,7 @@ class Router:
     floating: tuple[Floating, ...] = ()
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
+def parse(values: t.Iterable[JsonMapping]) -> list[Router]:
     """The module's `routers`. Raises NovaliteError that names the offending value."""
     routers = [_parse_one(value) for value in values]
     for what, names in (
@@ -67,7 +68,7 @@ def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
     return routers
 
 
-def _parse_one(value: t.Mapping[str, t.Any]) -> Router:
+def _parse_one(value: JsonMapping) -> Router:
     name = value["network"]
     what = f"network {name!r}"
     try:
@@ -180,7 +181,7 @@ def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
     """The rules inside an isolated network's namespace, complete."""
     tag = comment(router.bridge)
     translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
-    back = []  # type: list[str]
+    back: list[str] = []
     if router.address and translate:
         to = f"{tag} -j SNAT --to-source {router.address}"
         back = [
@@ -223,7 +224,7 @@ def merged(
 
     `bridges`: whether there are any where these chains are, so that bridged packets come by, too.
     """
-    tables = {"nat": {}, "filter": {}}  # type: TablesOf
+    tables: TablesOf = {"nat": {}, "filter": {}}
     for table, chains in tables.items():
         for name in CHAINS[table]:
             kept = [rule for rule in current.get(table, {}).get(name, ()) if not leaving(owner(rule) or "")]

@@ -16,6 +16,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
+from .._json import JsonObject
 from . import additions, links, namespaces, router, rules, sysctl
 from .links import Link, ip
 from .namespaces import TRANSIT, entered, transit_name
@@ -35,8 +36,8 @@ class _Run:
     root: dict[str, dict[str, list[str]]]
     links: dict[str, Link]
     mark: Mark = NO_LEDGER
-    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: JsonObject = dataclasses.field(default_factory=dict)
+    after: JsonObject = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
@@ -67,7 +68,7 @@ class _Run:
 
 def ensure(
     routers: t.Sequence[Router], state: str, check_mode: bool = False, exclusive: bool = False, mark: Mark = NO_LEDGER
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Bring the routing of these networks to `state`; with `exclusive` no other network of this ledger's keeps any on
     this host.
 
@@ -80,7 +81,7 @@ def ensure(
             work.undo.pop_all()
         if not check_mode:
             work.warnings += forget_flows(changing)
-    result = {"changed": work.before != work.after, "warnings": work.warnings}  # type: dict[str, t.Any]
+    result: JsonObject = {"changed": work.before != work.after, "warnings": work.warnings}
     if result["changed"]:
         result["diff"] = {"before": work.before, "after": work.after}
     return result
@@ -99,7 +100,7 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
         )
     if wanted:
         _forward(work, wanted)
-    inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
+    inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[tuple[str | None, str]]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     _check_addresses(work, wanted)
     for vrouter in wanted:
@@ -201,7 +202,7 @@ def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
         raise NotFoundError(
             f"network {vrouter.network!r} has no namespace {namespace} on this host; make its bridge first"
         )
-    inside = {}  # type: dict[str, Link]
+    inside: dict[str, Link] = {}
     if namespaces.exists(namespace):
         inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
     veth, there = work.links.get(name), inside.get(TRANSIT)
@@ -326,8 +327,8 @@ def _release_quietly(user: str) -> None:
         additions.release(user)
 
 
-def _rows(argv: list[str]) -> list[dict[str, t.Any]]:
-    return t.cast("list[dict[str, t.Any]]", json.loads(run(argv).stdout or "[]"))
+def _rows(argv: list[str]) -> list[JsonObject]:
+    return t.cast("list[JsonObject]", json.loads(run(argv).stdout or "[]"))
 
 
 def _routes(namespace: str | None, to: str, via: str) -> bool:

@@ -20,11 +20,12 @@ from .._firewall.rules import expanded
 from .._guest import image_properties
 from .._guest.config_drive import config_drive
 from .._guest.interfaces import interfaces_of
+from .._json import JsonMapping, JsonObject
+from .._model.instance import AttachedVolume, Instance, Nic
 from . import networks
 
-Instance = t.Mapping[str, t.Any]
-Plan = dict[str, t.Any]
-Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
+Plan = JsonObject
+Renderer = t.Callable[[Instance, JsonMapping], str]
 
 GIB = 1 << 30
 PREALLOCATION = "novalite:preallocation"  # extra spec of a flavor: none (the default) or space
@@ -32,7 +33,7 @@ PREALLOCATION = "novalite:preallocation"  # extra spec of a flavor: none (the de
 
 def plan_by_host(
     instances: t.Iterable[Instance],
-    facts: t.Mapping[str, t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, JsonMapping],
     render: Renderer,
     wires: networks.Wires | None = None,
 ) -> dict[str, Plan]:
@@ -43,15 +44,13 @@ def plan_by_host(
     """
     by_host: dict[str, list[Instance]] = {}
     for instance in instances:
-        by_host.setdefault(instance["host"], []).append(instance)
+        by_host.setdefault(str(instance["host"]), []).append(instance)
     return {
         host: host_plan(members, facts.get(host, {}), render, wires or {}) for host, members in sorted(by_host.items())
     }
 
 
-def host_plan(
-    instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer, wires: networks.Wires
-) -> Plan:
+def host_plan(instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, wires: networks.Wires) -> Plan:
     """The plan of one host: each key holds the list that the host module of that name takes.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
@@ -95,7 +94,7 @@ def host_plan(
     }
 
 
-def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any]) -> Plan:
+def firewall_plan(instances: t.Sequence[Instance], facts: JsonMapping) -> Plan:
     """The part of host_plan() that the module `firewall` takes: its options by name."""
     own_chains = facts.get("antispoof") == "chains"
     return {
@@ -121,7 +120,7 @@ def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     return list(images.values())
 
 
-def image_files(image: t.Mapping[str, t.Any], root_gb: int = 0) -> list[Plan]:
+def image_files(image: JsonMapping, root_gb: int = 0) -> list[Plan]:
     """The files of an image record, as image_cache takes them; for a root disk of `root_gb` GiB (0: of any size)."""
     disk = {
         "checksum": image["checksum"],
@@ -161,7 +160,7 @@ def _disk(instance: Instance) -> Plan:
     }
 
 
-def boot_volume(instance: Instance) -> t.Mapping[str, t.Any] | None:
+def boot_volume(instance: Instance) -> AttachedVolume | None:
     """The volume that an instance starts from, instead of a disk of its own; one that is rescued has one."""
     if instance.get("rescue"):
         return None
@@ -172,7 +171,7 @@ def _to_be_injected(instance: Instance) -> bool:
     """Whether the host writes into the root disk, for which its kernel mounts it.
 
     Only where the operator says so of the image, and only into a fresh copy of that: a guest may have written anything
-    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/fresh.py).
+    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/records.py).
     """
     image, root = instance["image"], boot_volume(instance)
     if root is not None and (root["made_at"] is not None or root.get("copied") or root["image"] != image["id"]):
@@ -226,7 +225,7 @@ def _filter(instance: Instance) -> Plan:
     return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
 
 
-def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
+def _pairs(nic: Nic) -> list[Plan]:
     """What a guest may send besides its own addresses, and be judged for by its groups: never what everybody on the
     network talks to, which would be judged by this instance's groups then."""
     return [
@@ -236,7 +235,7 @@ def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
     ]
 
 
-def _port(nic: t.Mapping[str, t.Any]) -> Plan:
+def _port(nic: Nic) -> Plan:
     """What a guest may send through one interface; IPv6 only where it has an address of that kind, as for filters."""
     own = [nic["ip"]] if nic["ip"] else []
     if nic["ipv6"]:
@@ -270,19 +269,19 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
     }
 
 
-def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
+def _ra_servers(nics: t.Iterable[Nic]) -> list[str]:
     """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
     routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
     return sorted({router for router in routers if router}) if all(routers) else []
 
 
-def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:
+def _without_common(nic: Nic, cidr: str) -> list[str]:
     """The addresses of an allowed address pair but for the network's gateways, DHCP server, first and last address.
 
     A pair that no host can judge (too many addresses) allows nothing, rather than making every plan of its host fail.
     """
     network = nic["network"]
-    around = netaddr.IPNetwork(network["cidr"])
+    around = netaddr.IPNetwork(str(network["cidr"]))
     common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
     try:
         addresses = expanded(cidr)

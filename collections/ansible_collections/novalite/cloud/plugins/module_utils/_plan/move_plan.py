@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import typing as t
 
-Plan = dict[str, t.Any]
+from .._json import JsonMapping, JsonObject
+
+Plan = JsonObject
 
 ARRIVING, LEAVING, STAYING = "arriving", "leaving", "staying"
 
 
-def summary(plan: t.Mapping[str, t.Any]) -> Plan:
+def summary(plan: JsonMapping) -> Plan:
     """What follows from the `arriving`, `leaving` and `staying` moves of a host's `plan`.
 
     `sources` and `destinations` are the names of the hosts at the other ends; `starts` has, for each of the three, the
@@ -27,6 +29,6 @@ def summary(plan: t.Mapping[str, t.Any]) -> Plan:
     }
 
 
-def domains_there(plan: t.Mapping[str, t.Any], plans: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Plan]:
+def domains_there(plan: JsonMapping, plans: t.Mapping[str, JsonMapping]) -> list[Plan]:
     """How the guests that leave the host of `plan` are defined on their new hosts, whose `plans` made them."""
     return [domain for host in plan["destinations"] for domain in plans[host].get("build", {}).get("domains", ())]

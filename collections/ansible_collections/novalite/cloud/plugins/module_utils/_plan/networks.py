@@ -11,14 +11,13 @@ import netaddr
 
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import LINK_LOCAL
-from .._firewall import reach
 from .._guest import image_properties
+from .._json import JsonObject
+from .._model.instance import Instance, Network, Nic
 from .._network.namespaces import namespace_of
+from . import reach
 
-Instance = t.Mapping[str, t.Any]
-Network = t.Mapping[str, t.Any]
-Nic = t.Mapping[str, t.Any]
-Plan = dict[str, t.Any]
+Plan = JsonObject
 Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
 
@@ -48,7 +47,7 @@ def bridges(instances: t.Iterable[Instance], wires: Wires) -> list[Plan]:
     found: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
-        found[network["bridge"]] = bridge(network, instance["host"], nic["dhcp_server"], wires)
+        found[network["bridge"]] = bridge(network, str(instance["host"]), nic["dhcp_server"], wires)
     return [found[name] for name in sorted(found)]
 
 
@@ -56,7 +55,7 @@ def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Pl
     """The bridge of a network on a host that has `address` in it."""
     addresses = []
     if address:
-        addresses.append(f"{address}/{netaddr.IPNetwork(network['cidr']).prefixlen}")
+        addresses.append(f"{address}/{netaddr.IPNetwork(str(network['cidr'])).prefixlen}")
         if network["cidr_v6"]:
             addresses += [f"{host_ipv6(network['cidr_v6'], address)}/64", f"{router_link_local(address)}/64"]
     vxlan = None
@@ -93,7 +92,6 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
 
 def dhcp(network: Network, address: str | None) -> Plan:
     """The DHCP server of a network on a host that has `address` in it, without hosts."""
-    has_v6 = network["cidr_v6"] and address
     return {
         "name": network["name"],
         "bridge": network["bridge"],
@@ -108,7 +106,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
         "lease_seconds": network["lease_seconds"],
         "cidr_v6": network["cidr_v6"],
         "ipv6_mode": network["ipv6_mode"],
-        "listen_v6": host_ipv6(network["cidr_v6"], t.cast(str, address)) if has_v6 else None,
+        "listen_v6": host_ipv6(network["cidr_v6"], address) if network["cidr_v6"] and address else None,
         # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
         "router_v6": not network["isolated"] and network["gateway_v6"] is None,
         "hosts": [],
@@ -147,7 +145,7 @@ def routers(instances: t.Iterable[Instance]) -> list[Plan]:
     ]
 
 
-def routed(network: Network, floating: t.Collection[t.Any]) -> bool:
+def routed(network: Network, floating: t.Collection[Plan]) -> bool:
     """Whether a host has anything to route for the network: otherwise it costs its launches nothing."""
     return bool(network["isolated"] or network["snat"] or floating)
 
@@ -178,7 +176,7 @@ def guests(instances: t.Iterable[Instance]) -> list[Plan]:
     ]
 
 
-def _no_way_to_ssh(instance: Instance, nic: t.Mapping[str, t.Any]) -> str | None:
+def _no_way_to_ssh(instance: Instance, nic: Nic) -> str | None:
     """What keeps the compute host, at its address in the network, from TCP port 22 of the instance; None when a rule
     lets it in, and where the host has no address of its own there, so that nobody knows which one it would take."""
     if not (nic["ip"] and nic["dhcp_server"]):
@@ -191,7 +189,7 @@ def _no_way_to_ssh(instance: Instance, nic: t.Mapping[str, t.Any]) -> str | None
     )
 
 
-def nics(instances: t.Iterable[Instance]) -> t.Iterator[tuple[Instance, t.Mapping[str, t.Any]]]:
+def nics(instances: t.Iterable[Instance]) -> t.Iterator[tuple[Instance, Nic]]:
     for instance in instances:
         for nic in instance["nics"]:
             yield instance, nic

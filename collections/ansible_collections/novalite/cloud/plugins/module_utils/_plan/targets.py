@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from .._json import JsonMapping
+
 Targets = dict[str, list[str]]
 
 CONTROLLER = "localhost"  # as the playbooks name it
@@ -34,7 +36,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 UNDOING = {"withdraw": "accept", "restore": "stop"}
 
 
-def controller(*works: t.Collection[t.Any]) -> list[str]:
+def controller(*works: t.Collection[object]) -> list[str]:
     """The controller, where there is any work whose end it has to record."""
     return [CONTROLLER] if any(works) else []
 
@@ -45,13 +47,13 @@ def of_hosts(hosts: t.Collection[str], **others: t.Collection[str]) -> Targets:
     return {"hosts": list(hosts), "controller": controller(hosts), **more}
 
 
-def of_plan(hosts: t.Mapping[str, t.Mapping[str, t.Any]]) -> Targets:
+def of_plan(hosts: t.Mapping[str, JsonMapping]) -> Targets:
     """The hosts that have each part of server_plan's plans; `controller` records how builds went."""
     targets = {part: _with(hosts, (part,)) for part in PARTS}
     return {**targets, "controller": controller(targets["build"])}
 
 
-def of_moves(hosts: t.Mapping[str, t.Mapping[str, t.Any]], action: str) -> Targets:
+def of_moves(hosts: t.Mapping[str, JsonMapping], action: str) -> Targets:
     """The hosts that take each step of `action`'s moves, and, as `hosts`, all that have a part in them."""
     targets = {step: _with(hosts, parts) for step, parts in STEPS.items()}
     if action == "confirmResize":  # what an instance kept that was resized where it is goes, too
@@ -59,10 +61,10 @@ def of_moves(hosts: t.Mapping[str, t.Mapping[str, t.Any]], action: str) -> Targe
     return {**targets, "peers": _with(hosts, ("peers",)), "hosts": list(hosts), "controller": controller(hosts)}
 
 
-def of_lost(targets: t.Mapping[str, list[str]], lost: t.Collection[t.Any]) -> Targets:
+def of_lost(targets: t.Mapping[str, list[str]], lost: t.Collection[object]) -> Targets:
     """The `targets` of moves, with the hosts of the steps that undo what the `lost` ones left."""
     return {**targets, **{step: targets.get(undone, []) if lost else [] for step, undone in UNDOING.items()}}
 
 
-def _with(hosts: t.Mapping[str, t.Mapping[str, t.Any]], parts: t.Iterable[str]) -> list[str]:
+def _with(hosts: t.Mapping[str, JsonMapping], parts: t.Iterable[str]) -> list[str]:
     return list(dict.fromkeys(host for part in parts for host, plan in hosts.items() if part in plan))

@@ -21,6 +21,7 @@ from .._command import run
 from .._errors import NovaliteError, QuotaError
 from .._guest.image_properties import config_drive_is_mandatory, host_mount
 from .._json import Json, JsonMapping, JsonObject
+from .._model.instance import File
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say
@@ -43,7 +44,7 @@ class GuestRequest:
     password_optional: bool = False  # a guest that has no place for it is launched all the same
 
     @property
-    def file_records(self) -> list[dict[str, str]] | None:
+    def file_records(self) -> list[File] | None:
         return None if self.files is None else [{"path": path, "content": content} for path, content in self.files]
 
 
@@ -55,7 +56,7 @@ class Told(t.Protocol):
     @property
     def config_drive(self) -> bool: ...
     @property
-    def files(self) -> list[dict[str, str]] | None: ...
+    def files(self) -> list[File] | None: ...
     @property
     def image(self) -> JsonMapping: ...
 

@@ -16,6 +16,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
+from .._json import JsonMapping
 from .._network.namespaces import namespace_of
 from .._relay import TO_ADDRESS
 
@@ -30,7 +31,7 @@ JUMP_VARIABLES = (
 REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
 
 
-def jump_options(hostvars: t.Mapping[str, t.Any]) -> dict[str, str]:
+def jump_options(hostvars: JsonMapping) -> dict[str, str]:
     """ssh_config options to reach a compute host, from the variables by which Ansible reaches it.
 
     Takes JUMP_VARIABLES; of `ansible_ssh_common_args` the `-o` options.
@@ -54,8 +55,8 @@ def jump_options(hostvars: t.Mapping[str, t.Any]) -> dict[str, str]:
 
 
 def render(
-    instances: t.Iterable[t.Mapping[str, t.Any]],
-    hypervisors: t.Mapping[str, t.Mapping[str, t.Any]],
+    instances: t.Iterable[JsonMapping],
+    hypervisors: t.Mapping[str, JsonMapping],
     known_hosts: str,
     identity_file: str | None,
     path: str,

@@ -13,16 +13,17 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
+from .._json import JsonMapping, JsonObject
 from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
 # names that mean something else to Ansible, in a pattern or as a host
 RESERVED = frozenset({"all", "ungrouped", "localhost"})
 AGENT = "community.libvirt.libvirt_qemu"  # the connection plug-in, which runs on the controller
-Guest = dict[str, t.Any]
+Guest = JsonObject
 
 
-def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
+def guest(instance: JsonMapping, zone: str | None) -> Guest:
     """What the inventory tells of an instance: no user data, no key, no place where an image was fetched from.
 
     It is what a cache may keep, so it is JSON's types alone.
@@ -84,7 +85,7 @@ def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
     """The groups of a guest, safe as names: `project_demo`, `metadata_role_web`, `security_group_default`, ..."""
     found = []
     for kind in by:
-        values: list[t.Any]
+        values: list[str | None]
         if kind == "metadata":
             values = [f"{key}_{value}" for key, value in sorted(one["metadata"].items())]
         elif kind == "security_group":
@@ -102,11 +103,11 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def _says_user(image: t.Mapping[str, t.Any]) -> bool:
+def _says_user(image: JsonMapping) -> bool:
     return "os_admin_user" in (image.get("properties") or {})
 
 
-def variables(one: Guest) -> dict[str, t.Any]:
+def variables(one: Guest) -> JsonObject:
     """The guest's own variables, `novalite_<key>`."""
     return {f"novalite_{key}": value for key, value in one.items() if key != "admin_user"}
 
@@ -127,7 +128,7 @@ class Way(t.NamedTuple):
     agent_uri: str = "qemu+ssh://root@{host}/system"
 
 
-def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str, t.Any]:
+def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> JsonObject:
     """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest.
 
     `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
@@ -139,7 +140,7 @@ def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str
     if agent and one["host"] and one.get("agent"):
         uri = way.agent_uri.replace("{host}", one["host"])
         return {"ansible_connection": AGENT, "ansible_libvirt_uri": uri, "ansible_host": one["domain_name"]}
-    found: dict[str, t.Any] = {
+    found: JsonObject = {
         "ansible_user": one["admin_user"] or way.user,
         # A connection that is kept open belongs to this guest, not to the one that gets its address next.
         "ansible_control_path": f"%(directory)s/novalite-{one['uuid'].replace('-', '')[:16]}-%%r-%%p",

@@ -16,9 +16,10 @@ from .._host import in_threads
 from .._network.namespaces import entered
 
 try:
+    import libvirt
     import libvirt_qemu
 except ImportError:  # reported when an agent is asked, with the rest of libvirt's binding
-    libvirt_qemu = None
+    libvirt_qemu = None  # type: ignore[assignment]  # mypy has no name for a module that may be missing
 
 PAUSE = 0.1  # seconds between two attempts
 AGENT_TIMEOUT = 2  # seconds that libvirt waits for an agent's answer
@@ -74,7 +75,7 @@ def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: flo
     return _wait(guests, ask, lambda guest: guest.hindrance if guest.address else "it has no address", timeout)
 
 
-def wait_for_agent(guests: t.Sequence[Guest], connection: t.Any, timeout: float) -> Waited:
+def wait_for_agent(guests: t.Sequence[Guest], connection: libvirt.virConnect, timeout: float) -> Waited:
     """Wait until the guest agent of each guest answers a ping through libvirt, at most `timeout` seconds.
 
     Raises NovaliteError without libvirt's binding for QEMU.
@@ -84,9 +85,9 @@ def wait_for_agent(guests: t.Sequence[Guest], connection: t.Any, timeout: float)
 
     def ask(guest: Guest) -> str | None:
         try:
-            domain = connection.lookupByName(guest.domain)
+            domain = connection.lookupByName(guest.domain or "")
             libvirt_qemu.qemuAgentCommand(domain, '{"execute": "guest-ping"}', AGENT_TIMEOUT, 0)
-        except libvirt_qemu.libvirt.libvirtError as error:
+        except libvirt.libvirtError as error:
             return f"its guest agent does not answer ({error.get_error_message()}); install qemu-guest-agent in it"
         return None
 

@@ -47,6 +47,15 @@ ROOT = "root"
 QEMU_USERS = ("libvirt-qemu", "qemu")
 
 
+class Move(t.TypedDict):
+    """What both hosts of a move are told of it: its `id`, the instance's `uuid`, and the destination."""
+
+    id: str
+    uuid: str
+    to_host: str
+    to_address: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Door:
     """How a source reaches a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
@@ -57,7 +66,7 @@ class Door:
 
 
 def doors(
-    moves: t.Sequence[t.Mapping[str, t.Any]], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
+    moves: t.Sequence[Move], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
 ) -> dict[str, Door]:
     """The doors of the moves' destinations, by their names. Raises NovaliteError."""
     by_host = {}
@@ -81,7 +90,7 @@ def staging_of(state_dir: str, uuid: str) -> str:
     return os.path.join(state_dir, INCOMING, os.path.basename(layout.instance_dir(state_dir, uuid)))
 
 
-def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
+def offer(moves: t.Sequence[Move]) -> dict[str, str]:
     """On the source: a key for each move. Returns the public keys by the moves' ids."""
     keys = {}
     for move in moves:
@@ -100,7 +109,7 @@ def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
 
 
 def accept(
-    moves: t.Sequence[t.Mapping[str, t.Any]], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
+    moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> list[str]:
     """On the destination: let these keys in, each for its own move. Returns this host's own keys.
 
@@ -130,7 +139,7 @@ def accept(
     return host_keys()
 
 
-def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str, login: str = ROOT) -> bool:
+def close(moves: t.Sequence[Move], state_dir: str, login: str = ROOT) -> bool:
     """On either host: let nobody in any more, and leave nothing. Returns whether there was anything."""
     going = {f"{PREFIX}{move['id']}" for move in moves}
     changed = False
@@ -193,11 +202,11 @@ def _host_key_files() -> list[str]:
     return sorted(glob.glob("/etc/ssh/ssh_host_*_key.pub"))
 
 
-def _gate_of(move: t.Mapping[str, t.Any]) -> str:
+def _gate_of(move: Move) -> str:
     return f"{directory_of(move['id'])}.gate"
 
 
-def _to_gate(move: t.Mapping[str, t.Any]) -> str:
+def _to_gate(move: Move) -> str:
     """What the login's key may do: nothing but to carry what the source and this host's root have to say."""
     relay = f"exec {sys.executable} -IS -c '{TO_PATH}' {gate.path_of(_gate_of(move))}"
     return f'{_restricted()},command="{relay}"'
@@ -208,7 +217,7 @@ def _restricted() -> str:
     return f'restrict,expiry-time="{until}"'
 
 
-def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
+def _options(move: Move, purpose: str, state_dir: str) -> str:
     options = [_restricted()]
     if purpose == FILES:
         staging = staging_of(state_dir, move["uuid"])

@@ -18,7 +18,7 @@ import typing as t
 
 from .._command import pipe
 from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
-from .._disk import fresh, layout
+from .._disk import layout, records
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
@@ -38,16 +38,16 @@ BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
 _QCOW2 = struct.Struct(">4sIQIIQ")
 _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 
-Move = t.Mapping[str, t.Any]
 
-
-def send(moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False) -> None:
+def send(
+    moves: t.Sequence[channel.Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
+) -> None:
     """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
 
     `doors` are those of the destinations, by their names. Raises NovaliteError.
     """
 
-    def send(move: Move) -> None:
+    def send(move: channel.Move) -> None:
         directory = layout.instance_dir(state_dir, move["uuid"])
         names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
         if not names and running:
@@ -63,7 +63,9 @@ def send(moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir
     in_threads(send, moves, workers=4)
 
 
-def receive(moves: t.Sequence[Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False) -> list[str]:
+def receive(
+    moves: t.Sequence[channel.Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False
+) -> list[str]:
     """Put what has arrived in its place, once it is seen to be what it should be. Returns the UUIDs. Raises
     NovaliteError."""
     for move in moves:
@@ -170,7 +172,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
 
 def _check_files(staging: str, uuid: str) -> None:
     """Another host is no reason to trust what came: plain files with our names, nothing else."""
-    for name in (fresh.FRESH, fresh.FRESH_RESCUE):
+    for name in (records.FRESH, records.FRESH_RESCUE):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
     for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):

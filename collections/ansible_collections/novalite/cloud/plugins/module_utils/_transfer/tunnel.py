@@ -21,7 +21,7 @@ TIMEOUT = 40.0  # seconds
 
 @contextlib.contextmanager
 def tunnel(
-    move: t.Mapping[str, t.Any], door: channel.Door, ours: t.Mapping[str, str], qemus: t.Sequence[str]
+    move: channel.Move, door: channel.Door, ours: t.Mapping[str, str], qemus: t.Sequence[str]
 ) -> t.Iterator[str]:
     """Lead sockets in the move's directory to the destination; yields the directory.
 
@@ -51,9 +51,7 @@ def tunnel(
         daemon.end(process)
 
 
-def _wait_for(
-    process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: t.Mapping[str, t.Any], directory: str
-) -> None:
+def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: channel.Move, directory: str) -> None:
     deadline = time.monotonic() + TIMEOUT
     while not all(os.path.exists(socket) for socket in sockets):
         if process.poll() is not None:

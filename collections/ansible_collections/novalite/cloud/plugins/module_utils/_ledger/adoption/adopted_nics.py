@@ -13,6 +13,9 @@ import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping
+from ..._model.instance import KeptAddress
+from ..._model.rows import NetworkRow
 from ..compute.server_writes import NetworkRef
 from ..db.tables import fixed_ip, network, vif
 from ..network.pool_claims import claim_one
@@ -21,7 +24,15 @@ from ..queries import lookups
 NO_NETWORK = "none"  # of the option `network`: none of its interfaces is novalite's business
 _USER = "user"  # fixed_ip.reserved of what the network's operator kept out of the pool
 
-Record = t.Mapping[str, t.Any]
+
+class FoundNic(t.TypedDict):
+    """An interface as its host told of it; `network` is libvirt's own."""
+
+    mac: str
+    bridge: str | None
+    network: str | None
+    device: str | None
+    addresses: list[str]
 
 
 class OwnNic(t.NamedTuple):
@@ -34,9 +45,9 @@ class OwnNic(t.NamedTuple):
 
 def chosen_nics(
     connection: sa.Connection,
-    owner: Record,
+    owner: JsonMapping,
     domain: str,
-    nics: t.Sequence[Record],
+    nics: t.Sequence[FoundNic],
     named: str | None,
     address: str | None,
 ) -> list[OwnNic]:
@@ -64,16 +75,19 @@ def chosen_nics(
         )
     if address is not None and len(on) > 1:
         raise NovaliteError(f"address {address} for {len(on)} interfaces of '{domain}': name one network as well")
-    return [OwnNic(nic["mac"], _ref(row), _address(domain, nic, row, address)) for nic, row in on]
+    return [
+        OwnNic(nic["mac"], NetworkRef(row.id, row.name, row.cidr or ""), _address(domain, nic, row, address))
+        for nic, row in on
+    ]
 
 
-def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNic]) -> list[dict[str, int]]:
+def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNic]) -> list[KeptAddress]:
     """Insert the interfaces with the MACs that they have, and take their addresses; returns those that had been
     reserved by the operator, as `{"network_id", "ip"}`.
 
     Raises ConflictError for a MAC or an address that another has, NovaliteError for one outside of its network.
     """
-    reserved = []
+    reserved: list[KeptAddress] = []
     for position, own in enumerate(chosen):
         number = str(uuids.uuid4())
         row = {"id": number, "instance_uuid": instance_uuid, "network_id": own.network.id, "position": position}
@@ -95,7 +109,7 @@ def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNi
     return reserved
 
 
-def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterable[Record], now: int) -> None:
+def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterable[KeptAddress], now: int) -> None:
     """Release the addresses of the instance's interfaces; those in `reserved` are kept out of the pool again.
 
     The guest goes on using them, which nobody here can forbid: reserve what it keeps (docs/adopt.md).
@@ -113,18 +127,14 @@ def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterabl
         )
 
 
-def _networks(connection: sa.Connection, project_id: str) -> dict[str, t.Any]:
+def _networks(connection: sa.Connection, project_id: str) -> dict[str, NetworkRow]:
     """The networks that the project sees, by their bridges."""
-    query = sa.select(network.c.id, network.c.name, network.c.cidr, network.c.bridge)
+    query = sa.select(network.c.id, network.c.owner, network.c.name, network.c.cidr, network.c.bridge)
     rows = connection.execute(query.where(network.c.owner.in_(["", project_id])))
-    return {row.bridge: row for row in rows}
+    return {row.bridge: t.cast(NetworkRow, row) for row in rows}
 
 
-def _ref(row: t.Any) -> NetworkRef:
-    return NetworkRef(row.id, row.name, row.cidr)
-
-
-def _address(domain: str, nic: Record, row: t.Any, told: str | None) -> int | None:
+def _address(domain: str, nic: FoundNic, row: NetworkRow, told: str | None) -> int | None:
     if row.cidr is None:
         return None
     if told is not None:

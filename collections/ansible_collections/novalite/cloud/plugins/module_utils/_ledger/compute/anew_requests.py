@@ -11,11 +11,13 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._guest import image_properties
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import GuestRecord, Instance
+from ..._plan.host_plan import Plan
 from ..._rules import guest_requests
 from ..catalog import image_snapshots
-from ..db.tables import instance
 from ..queries import actions, lookups
-from ..queries.views import Instance
+from ..queries.instance_rows import instance_row
 from . import rebuilds, rescues, server_actions
 from .plans import plan_hosts
 
@@ -23,11 +25,8 @@ SNAPSHOT = "createImage"
 ACTIONS = (SNAPSHOT, "rebuild", "rescue")  # those with a request of their own
 STARTS = ("rebuild", "rescue", "unrescue")  # after these a guest may run that did not
 
-Params = t.Mapping[str, t.Any]
-Plan = dict[str, t.Any]
 
-
-def with_hash(request: Params) -> dict[str, t.Any]:
+def with_hash(request: JsonMapping) -> JsonObject:
     """The request of a playbook with `password_hash` in the place of `admin_password`."""
     asked = {field: value for field, value in request.items() if value is not None}
     password = asked.pop("admin_password", None)
@@ -36,7 +35,7 @@ def with_hash(request: Params) -> dict[str, t.Any]:
     return asked
 
 
-def settled(connection: sa.Connection, params: Params, found: t.Sequence[Instance]) -> list[Instance]:
+def settled(connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance]) -> list[Instance]:
     """Those of the servers of which the image was made before."""
     if params["action"] != SNAPSHOT:
         return []
@@ -49,14 +48,14 @@ def settled(connection: sa.Connection, params: Params, found: t.Sequence[Instanc
 
 
 def begin(
-    connection: sa.Connection, params: Params, found: t.Sequence[Instance], request_id: str, **who: t.Any
+    connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance], request_id: str, **who: t.Any
 ) -> list[Instance]:
     """Begin the action on each of these as `params["request"]` says; `who` are further arguments of begin()."""
     name, request = params["action"], params.get("request") or {}
     names = _image_names(params, found) if name == SNAPSHOT else {}
     begun: list[Instance] = []
     for server in found:
-        row = connection.execute(sa.select(instance).where(instance.c.id == server["id"])).one()
+        row = instance_row(connection, server["uuid"])
         if name == SNAPSHOT:
             details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
         elif name == "rescue":
@@ -69,7 +68,7 @@ def begin(
     return begun
 
 
-def plans(connection: sa.Connection, params: Params, instances: t.Sequence[Instance]) -> dict[str, Plan]:
+def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[Instance]) -> dict[str, Plan]:
     """`{host: plan}` as the role `spawn` takes it.
 
     Of a rebuild, `running` are the `domains` and `guests` of those that are to run when it is done; of a rescue,
@@ -106,7 +105,7 @@ def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> Non
         plan["snapshots"] = [{"uuid": uuid, "image_id": details[uuid]["image_id"]} for uuid in plan["uuids"]]
 
 
-def _image_names(params: Params, found: t.Sequence[Instance]) -> dict[str, str]:
+def _image_names(params: JsonMapping, found: t.Sequence[Instance]) -> dict[str, str]:
     """UUID -> the name of its image: the one that was asked for, with the server's own where there are several."""
     name = (params.get("request") or {}).get("image_name")
     if not name:
@@ -114,7 +113,7 @@ def _image_names(params: Params, found: t.Sequence[Instance]) -> dict[str, str]:
     return {server["uuid"]: name if len(found) == 1 else f"{name}-{server['name']}" for server in found}
 
 
-def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> dict[str, t.Any]:
+def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping) -> JsonObject:
     """The request of a playbook, with records where it has names."""
     asked = dict(request)
     if "image" in asked:
@@ -124,10 +123,11 @@ def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> d
     return asked
 
 
-def _rescued(one: Instance, chosen: Params) -> Instance:
+def _rescued(one: Instance, chosen: rescues.Rescue) -> Instance:
     """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
     into that."""
-    told = {"password_hash": chosen[rescues.HASH], "password_optional": True} if chosen[rescues.HASH] else {}
-    image = {field: value for field, value in chosen.items() if field != rescues.HASH}
-    drive = bool(one["config_drive"]) or not image_properties.host_mount(image)
-    return {**one, "image": image, "rescue": True, "config_drive": drive, "guest": told}
+    drive = one["config_drive"] or not image_properties.host_mount(chosen.image)
+    guest: GuestRecord = {}
+    if chosen.password_hash:
+        guest = {"password_hash": chosen.password_hash, "password_optional": True}
+    return {**one, "image": chosen.image, "rescue": True, "config_drive": drive, "guest": guest}

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._errors import ConflictError
+from ..._model.rows import InstanceRow
 from ..db.tables import instance, instance_action, network, vif
 from ..network.addresses import release_addresses
 from ..network.kept_ports import interfaces_to_release
@@ -23,7 +24,7 @@ BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run m
 
 
 def begin_again(
-    connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
+    connection: sa.Connection, rows: t.Sequence[InstanceRow], passwords: t.Mapping[str, str], request_id: str, now: int
 ) -> None:
     """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.
 

@@ -15,22 +15,21 @@ import sqlalchemy as sa
 
 from ..._addressing.macs import MAC_PREFIX
 from ..._guest import image_properties
+from ..._model.instance import Flavor, Image
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..queries.usage import usage
 from .server_requests import check_fits, check_own_quota, check_quota
 from .server_writes import Blueprint, write
 
 
-def check_image(
-    name: str, flavor: t.Mapping[str, t.Any], image: t.Mapping[str, t.Any], volumes: t.Sequence[VolumeRequest]
-) -> None:
+def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
     """Raise NovaliteError for an image that a server cannot start from: now, and not when a host is to build it."""
-    own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume is looked at when that is recorded
-    check_fits(name, {**flavor, **own_root}, image)
+    # the volume that it starts from is looked at when that is recorded
+    check_fits(name, flavor if root_of(volumes) is None else {**flavor, "root_gb": 0}, image)
     image_properties.check(image)
 
 
-def amounts(flavors: t.Sequence[t.Mapping[str, t.Any]], nics: int) -> dict[str, int]:
+def amounts(flavors: t.Sequence[Flavor], nics: int) -> dict[str, int]:
     """What quotas count of servers of these flavors, one for each, with so many interfaces in all."""
     return {
         "instances": len(flavors),

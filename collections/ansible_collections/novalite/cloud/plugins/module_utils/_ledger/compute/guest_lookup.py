@@ -5,22 +5,16 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
+from ..._model.instance import File, Instance
 from ..db.tables import compute_host, fixed_ip, instance, network, vif
 from ..db.tables_ec2 import ec2_instance
 from ..placement.aggregates import memberships, zone_of
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 _VIF = "vif:"
-
-
-class File(t.TypedDict):
-    path: str
-    content: str  # base64
 
 
 def instance_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> Instance | None:

@@ -17,6 +17,8 @@ import uuid as uuids
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._model.instance import Instance
+from ..._model.rows import InstanceRow, NetworkRow
 from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
@@ -25,8 +27,10 @@ from ..network.addresses import give_addresses, release_host_address
 from ..network.kept_ports import give
 from ..network.vifs import insert_vifs
 from ..queries import actions, adopted
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
+from . import server_actions
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}
@@ -37,22 +41,21 @@ MAX_INTERFACES = 16
 class Wanted(t.NamedTuple):
     """An interface to attach: a port that there is, or one in a network (by its row), at an address or at any."""
 
-    network: t.Any | None = None
+    network: NetworkRow | None = None
     port: str | None = None
     fixed_ip: str | None = None
 
 
-def server_row(connection: sa.Connection, uuid: str) -> t.Any:
+def server_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     """The instance's row, which nobody else changes before this transaction ends. Raises NotFoundError."""
-    query = sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)
-    row = connection.execute(query.with_for_update(key_share=True)).first()
-    if row is None:
+    rows = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0, lock=True)
+    if not rows:
         raise NotFoundError(f"Instance {uuid} could not be found.")
-    return row
+    return rows[0]
 
 
 def begin_attach(
-    connection: sa.Connection, row: t.Any, wanted: Wanted, *, request_id: str, user_id: str | None = None
+    connection: sa.Connection, row: InstanceRow, wanted: Wanted, *, request_id: str, user_id: str | None = None
 ) -> str:
     """Give the server `row` an interface that its host is to plug in; returns its id.
 
@@ -80,8 +83,10 @@ def begin_attach(
         )
     connection.execute(sa.update(vif).where(vif.c.id == number).values(status=ATTACHING))
     (whole,) = instances_by(connection, uuids=[row.uuid])
-    nics = [{**nic, "requested_ip": wanted.fixed_ip} if nic["id"] == number else nic for nic in whole["nics"]]
-    give_addresses(connection, [{**whole, "nics": nics}])
+    for nic in whole["nics"]:
+        if nic["id"] == number:
+            nic["requested_ip"] = wanted.fixed_ip
+    give_addresses(connection, [whole])
     used = usage(connection, row.project_id, ["fixed_ips"])
     quotas.check_quota(connection, row.project_id, "fixed_ips", used["fixed_ips"])
     _record(connection, ATTACHING, row, number, request_id, user_id)
@@ -89,7 +94,7 @@ def begin_attach(
 
 
 def begin_detach(
-    connection: sa.Connection, row: t.Any, number: str, *, request_id: str, user_id: str | None = None
+    connection: sa.Connection, row: InstanceRow, number: str, *, request_id: str, user_id: str | None = None
 ) -> None:
     """Have the server's host pull out the interface. Raises ConflictError, and NotFoundError for one it has not."""
     check(connection, "detach_interface", row)
@@ -103,14 +108,9 @@ def begin_detach(
     _record(connection, DETACHING, row, number, request_id, user_id)
 
 
-def check(connection: sa.Connection, action: str, row: t.Any) -> None:
+def check(connection: sa.Connection, action: str, row: InstanceRow) -> None:
     """Raise ConflictError, in Nova's words, unless the server's interfaces may change now."""
-    if row.task_state is not None:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
-    if row.vm_state not in ALLOWED:
-        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
-    if row.host is None:
-        raise ConflictError(f"Instance {row.uuid} is not ready")
+    server_actions.refuse_wrong_state(action, ALLOWED, row)
     adopted.refuse(connection, [row.uuid], action)
     busy = sa.select(vif.c.id).where(vif.c.instance_uuid == row.uuid, vif.c.status.is_not(None))
     other = connection.execute(busy).scalar()
@@ -167,7 +167,7 @@ def _take_away(connection: sa.Connection, one: Instance, number: str, now: int) 
         release_host_address(connection, network_id, one["host"], now)
 
 
-def _bring_groups(connection: sa.Connection, row: t.Any, number: str) -> None:
+def _bring_groups(connection: sa.Connection, row: InstanceRow, number: str) -> None:
     """A port's groups become its server's, which has one set for all of its interfaces."""
     link = instance_security_group
     mine = set(connection.execute(sa.select(link.c.group_id).where(link.c.instance_id == row.id)).scalars())
@@ -177,26 +177,20 @@ def _bring_groups(connection: sa.Connection, row: t.Any, number: str) -> None:
 
 
 def _record(
-    connection: sa.Connection, status: str, row: t.Any, number: str, request_id: str, user_id: str | None
+    connection: sa.Connection, status: str, row: InstanceRow, number: str, request_id: str, user_id: str | None
 ) -> None:
+    whose = row.project_id if user_id is not None else None
     details = {row.uuid: {"port": number}}
-    actions.start(
-        connection,
-        ACTIONS[status],
-        details,
-        request_id,
-        user_id=user_id,
-        project_id=row.project_id if user_id is not None else None,
-    )
+    actions.start(connection, ACTIONS[status], details, request_id, user_id=user_id, project_id=whose)
 
 
 def network_named(
     connection: sa.Connection, project_id: str, *, uuid: str | None = None, name: str | None = None
-) -> t.Any:
+) -> NetworkRow:
     """The network of this UUID or name that the project sees, its own before a public one. Raises NotFoundError."""
     query = sa.select(network).where(network.c.owner.in_(["", project_id]))
     query = query.where(network.c.uuid == uuid if uuid is not None else network.c.name == name)
     found = connection.execute(query.order_by(network.c.owner.desc())).first()
     if found is None:
         raise NotFoundError(f"Network {uuid or name} could not be found.")
-    return found
+    return t.cast(NetworkRow, found)

@@ -16,12 +16,16 @@ import uuid as uuids
 
 import sqlalchemy as sa
 
+from ..._json import JsonObject
+from ..._model.instance import Flavor
+from ..._model.rows import InstanceRow, MoveRow
 from ..db.tables import instance, vif
 from ..db.tables_moves import OPEN, migration
 from ..network.addresses import release_host_address
 from ..placement.claims import release_claims
 from ..placement.move_claims import change_claim
 from ..queries import actions
+from ..queries.instance_rows import instance_rows
 
 # action -> the type of its record
 TYPES = {"resize": "resize", "migrate": "migration", "live-migration": "live-migration", "evacuate": "evacuation"}
@@ -34,8 +38,6 @@ RUNNING, COMPLETED, DONE, ERROR = "running", "completed", "done", "error"
 _UNDONE = (QUEUED, PREPARING, MIGRATING)  # the instance is on its source, as before
 MAINTENANCE = "maintenance"  # the reason of moves that host_restore.yml takes back
 
-Row = t.Any
-
 
 def now_() -> int:
     return int(time.time())
@@ -44,9 +46,9 @@ def now_() -> int:
 def insert(
     connection: sa.Connection,
     action: str,
-    row: Row,
+    row: InstanceRow,
     *,
-    flavor: t.Mapping[str, t.Any] | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
     reason: str | None = None,
     user_id: str | None = None,
@@ -62,7 +64,7 @@ def insert(
             source_host=row.host,
             dest_host=host,
             old_flavor=row.flavor,
-            new_flavor=dict(flavor or row.flavor),
+            new_flavor=flavor or row.flavor,
             old_vm_state=row.vm_state,
             reason=reason,
             user_id=user_id,
@@ -73,29 +75,29 @@ def insert(
     )
 
 
-def open_moves(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> dict[str, Row]:
+def open_moves(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> dict[str, MoveRow]:
     """Each instance's open move, by its UUID; of all instances without `uuids`."""
     query = sa.select(migration).where(migration.c.status.in_(OPEN)).order_by(migration.c.id)
     if uuids is not None:
         query = query.where(migration.c.instance_uuid.in_(sorted(set(uuids))))
-    return {row.instance_uuid: row for row in connection.execute(query)}
+    return {row.instance_uuid: t.cast(MoveRow, row) for row in connection.execute(query)}
 
 
 def set_status(connection: sa.Connection, ids: t.Iterable[int], status: str, message: str | None = None) -> None:
-    values: dict[str, t.Any] = {"status": status, "updated_at": now_()}
+    values: JsonObject = {"status": status, "updated_at": now_()}
     if message is not None:
         values["message"] = actions.one_line(message)
     connection.execute(sa.update(migration).where(migration.c.id.in_(sorted(ids))).values(**values))
 
 
-def other_host(move: Row, host: str | None) -> str | None:
+def other_host(move: MoveRow, host: str | None) -> str | None:
     """The end of the move that is not `host`; None when it has one end only."""
     if move.source_host == move.dest_host:
         return None
-    return t.cast("str | None", move.dest_host if host == move.source_host else move.source_host)
+    return move.dest_host if host == move.source_host else move.source_host
 
 
-def give_up(connection: sa.Connection, move: Row, host: str | None, now: int | None = None) -> None:
+def give_up(connection: sa.Connection, move: MoveRow, host: str | None, now: int | None = None) -> None:
     """The instance of `move` has nothing more on `host`: its claim and the host's own addresses are given back."""
     if host is None:
         return
@@ -103,7 +105,7 @@ def give_up(connection: sa.Connection, move: Row, host: str | None, now: int | N
     _leave_networks(connection, move, host, now)
 
 
-def _leave_networks(connection: sa.Connection, move: Row, host: str, now: int | None) -> None:
+def _leave_networks(connection: sa.Connection, move: MoveRow, host: str, now: int | None) -> None:
     networks = sa.select(vif.c.network_id).where(vif.c.instance_uuid == move.instance_uuid).distinct()
     for network_id in connection.execute(networks).scalars().all():
         release_host_address(connection, network_id, host, now)
@@ -118,7 +120,7 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
     """
     if error is None or action not in ACTIONS:
         return
-    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(list(uuids))))}
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(uuids)))}
     for uuid, move in open_moves(connection, uuids).items():
         row = rows.get(uuid)
         if row is None:
@@ -139,7 +141,7 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
             set_status(connection, [move.id], FINISHED, error)
 
 
-def undo(connection: sa.Connection, move: Row, row: Row, error: str) -> None:
+def undo(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str) -> None:
     """The move did not happen; the instance is as it was before."""
     set_status(connection, [move.id], ERROR, error)
     if move.dest_host is None or move.status == QUEUED:
@@ -150,37 +152,31 @@ def undo(connection: sa.Connection, move: Row, row: Row, error: str) -> None:
         give_up(connection, move, move.dest_host)
 
 
-def commit(connection: sa.Connection, move: Row, task_state: str) -> bool:
+def commit(connection: sa.Connection, move: MoveRow, task_state: str) -> bool:
     """From now on the instance is on the move's destination, in its new size. False when somebody else has it."""
-    done = connection.execute(
-        sa.update(instance)
-        .where(
-            instance.c.uuid == move.instance_uuid,
-            instance.c.deleted == 0,
-            instance.c.task_state == task_state,
-            instance.c.host == move.source_host,
-        )
-        .values(host=move.dest_host, flavor=move.new_flavor, updated_at=now_())
-    ).rowcount
+    after = {"host": move.dest_host, "flavor": move.new_flavor}
+    done = _swap(connection, move, task_state, move.source_host, after)
     if done:
         set_status(connection, [move.id], POST)
-    return bool(done)
+    return done
 
 
-def take_back(connection: sa.Connection, move: Row, task_state: str | None) -> bool:
+def take_back(connection: sa.Connection, move: MoveRow, task_state: str | None) -> bool:
     """From now on the instance is on the move's source again, in its old size. False when somebody else has it."""
-    same_task = instance.c.task_state.is_not_distinct_from(task_state)
-    done = connection.execute(
-        sa.update(instance)
-        .where(
-            instance.c.uuid == move.instance_uuid, instance.c.deleted == 0, same_task, instance.c.host == move.dest_host
-        )
-        .values(host=move.source_host, flavor=move.old_flavor, vm_state=move.old_vm_state, updated_at=now_())
-    ).rowcount
-    return bool(done)
+    after = {"host": move.source_host, "flavor": move.old_flavor, "vm_state": move.old_vm_state}
+    return _swap(connection, move, task_state, move.dest_host, after)
 
 
-def finish(connection: sa.Connection, move: Row, row: Row, error: str | None = None) -> None:
+def _swap(
+    connection: sa.Connection, move: MoveRow, task_state: str | None, host: str | None, after: JsonObject
+) -> bool:
+    columns = instance.c
+    same = sa.and_(columns.task_state.is_not_distinct_from(task_state), columns.host == host)
+    mine = sa.and_(columns.uuid == move.instance_uuid, columns.deleted == 0)
+    return bool(connection.execute(sa.update(instance).where(mine, same).values(**after, updated_at=now_())).rowcount)
+
+
+def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
     """What was committed is done: a live migration and an evacuation are over, the others wait for a word."""
     now = now_()
     if move.type in ("live-migration", "evacuation"):
@@ -188,28 +184,28 @@ def finish(connection: sa.Connection, move: Row, row: Row, error: str | None = N
         give_up(connection, move, move.source_host, now)
         return
     set_status(connection, [move.id], FINISHED, error)
-    values: dict[str, t.Any] = {"vm_state": "resized", "updated_at": now}
+    values: JsonObject = {"vm_state": "resized", "updated_at": now}
     connection.execute(sa.update(instance).where(instance.c.id == row.id, instance.c.deleted == 0).values(**values))
     if move.source_host != move.dest_host:  # which keeps disks, and a claim
         _leave_networks(connection, move, move.source_host, now)
 
 
-def settle_confirm(connection: sa.Connection, move: Row) -> None:
+def settle_confirm(connection: sa.Connection, move: MoveRow) -> None:
     """The source has nothing of it any more."""
-    set_status(connection, [move.id], CONFIRMED)
-    if move.source_host == move.dest_host:
-        change_claim(connection, move.instance_uuid, move.source_host, move.new_flavor)
-    else:
-        give_up(connection, move, move.source_host)
+    _settle(connection, move, CONFIRMED, move.source_host, move.new_flavor)
 
 
-def settle_revert(connection: sa.Connection, move: Row) -> None:
+def settle_revert(connection: sa.Connection, move: MoveRow) -> None:
     """The instance is what it was before, where it was before."""
-    set_status(connection, [move.id], REVERTED)
+    _settle(connection, move, REVERTED, move.dest_host, move.old_flavor)
+
+
+def _settle(connection: sa.Connection, move: MoveRow, status: str, left: str | None, flavor: Flavor) -> None:
+    set_status(connection, [move.id], status)
     if move.source_host == move.dest_host:
-        change_claim(connection, move.instance_uuid, move.source_host, move.old_flavor)
+        change_claim(connection, move.instance_uuid, move.source_host, flavor)
     else:
-        give_up(connection, move, move.dest_host)
+        give_up(connection, move, left)
 
 
 def end_with(connection: sa.Connection, uuids: t.Collection[str]) -> None:

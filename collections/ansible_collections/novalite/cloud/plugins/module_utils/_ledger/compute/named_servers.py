@@ -11,8 +11,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonObject
+from ..._model.instance import Instance
 from ..queries import lookups
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from . import server_actions
 from .builds import BUILD_TIMEOUT
 
@@ -47,3 +49,18 @@ def take_over(
         dead = server_actions.action_in(server["task_state"]) or ""
         message = "ended without a result; another action was begun"
         server_actions.interrupt(connection, dead, [server["uuid"]], message)
+
+
+def with_names(message: str, servers: t.Iterable[Instance]) -> str:
+    """`message` with the name beside each UUID: a person at a playbook knows servers by name."""
+    for server in servers:
+        message = message.replace(server["uuid"], f"{server['uuid']} ('{server['name']}')")
+    return message
+
+
+def states_of(servers: t.Iterable[Instance]) -> dict[str, JsonObject]:
+    """What a diff shows of these servers when something is done to them, by name."""
+    return {
+        server["name"]: {field: server[field] for field in ("vm_state", "task_state", "power_state", "host")}
+        for server in servers
+    }

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonObject
+from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
@@ -75,7 +77,7 @@ class Wanted:
     availability_zone: str | None = None
     hostname: str | None = None
     metadata: dict[str, str] = field(default_factory=dict)
-    hints: dict[str, t.Any] = field(default_factory=dict)
+    hints: JsonObject = field(default_factory=dict)
     guest: GuestRequest = field(default_factory=GuestRequest)
     description: str | None = None
     tags: tuple[str, ...] = ()
@@ -161,7 +163,7 @@ def create(
     return Created(made, reservation_id)
 
 
-def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> dict[str, t.Any]:
+def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> Image:
     if root is None or root.source == IMAGE:
         of = wanted.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
@@ -277,7 +279,7 @@ def _check_zone(connection: sa.Connection, zone: str | None) -> None:
         raise NotFoundError("The requested availability zone is not available")
 
 
-def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dict[str, t.Any]:
+def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> JsonObject:
     """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
     if not wanted.hints:
         return {}
@@ -293,12 +295,7 @@ def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dic
 
 
 def _count(
-    connection: sa.Connection,
-    project_id: str,
-    wanted: Wanted,
-    flavor: t.Mapping[str, t.Any],
-    nics: int,
-    limits: t.Mapping[str, int],
+    connection: sa.Connection, project_id: str, wanted: Wanted, flavor: Flavor, nics: int, limits: t.Mapping[str, int]
 ) -> int:
     """How many to make: as many as the quotas allow, if that is enough."""
     if wanted.min_count == wanted.max_count <= FEW:

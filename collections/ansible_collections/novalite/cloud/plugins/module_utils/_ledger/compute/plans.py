@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import GuestRecord, Instance
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import Wires, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
@@ -22,7 +24,7 @@ from . import moves
 from .slices import Slicer
 
 NAMED_HOSTS = 16
-Instances = t.Sequence[t.Mapping[str, t.Any]]
+Instances = t.Sequence[Instance]
 
 
 class HostPlans(t.NamedTuple):
@@ -39,7 +41,7 @@ def plan_hosts(
     instances: Instances = (),
     existing: Instances = (),
     leaving: Instances = (),
-    compute_hosts: Instances = (),
+    compute_hosts: t.Sequence[JsonMapping] = (),
     network_hosts: t.Sequence[str] = (),
     moving: bool = False,
 ) -> HostPlans:
@@ -59,7 +61,7 @@ def plan_hosts(
     """
     told = _guest_records(connection, [server["uuid"] for server in instances])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
-    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
+    facts: dict[str, JsonObject] = {row.name: row.facts for row in rows}
     ledger = ledger_id(connection)
     for looked_at in compute_hosts:  # one that does not answer just now says little
         facts[looked_at["name"]] = {**facts.get(looked_at["name"], {}), **looked_at}
@@ -114,15 +116,13 @@ def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str
                 disk["record"] = texts.get(disk["uuid"])
 
 
-def _other_ends(
-    connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, t.Mapping[str, t.Any]]
-) -> dict[str, Plan]:
+def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
     """What those that leave for good still have on the other host of a move: disks, kept for a revert.
 
     Their networks there are none of it: the host was taken out of them when the move was done.
     """
     placed = {one["uuid"]: one for one in leaving if one["host"]}
-    others: list[dict[str, t.Any]] = []
+    others: list[Instance] = []
     for uuid, move in (moves.open_moves(connection, placed) if placed else {}).items():
         host = moves.other_host(move, placed[uuid]["host"])
         if host is not None:
@@ -133,16 +133,14 @@ def _other_ends(
     }
 
 
-def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, dict[str, t.Any]]:
+def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, GuestRecord]:
     """User data (base64), files and the password's hash of these instances."""
-    fields = ("user_data", "files", "password_hash", "password_optional")
-    rows = connection.execute(
-        sa.select(instance.c.uuid, *(instance.c[field] for field in fields)).where(instance.c.uuid.in_(uuids))
-    )
-    return {row.uuid: {field: getattr(row, field) for field in fields} for row in rows}
+    columns = [instance.c[field] for field in GuestRecord.__annotations__]
+    rows = connection.execute(sa.select(instance.c.uuid, *columns).where(instance.c.uuid.in_(uuids)))
+    return {uuid: t.cast(GuestRecord, dict(zip(GuestRecord.__annotations__, values))) for uuid, *values in rows}
 
 
-def _is_secret(record: t.Mapping[str, t.Any]) -> bool:
+def _is_secret(record: GuestRecord) -> bool:
     """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure.
 
     The hash of a password that was drawn at random tells nobody anything.
@@ -175,7 +173,7 @@ def _spans(
     for server in given["build"]:
         for nic in server["nics"]:
             if nic["network"]["id"] in touched:
-                after[nic["network"]["id"]].add(server["host"])
+                after[nic["network"]["id"]].add(server["host"] or "")
     return before, after
 
 
@@ -282,12 +280,13 @@ def _name_guests(
     # not from the ledger: in check mode it does not know yet where they go
     building: set[tuple[int, str]] = set()
     for record in given["build"]:
+        host = record["host"] or ""
         for nic in record["nics"]:
             key = nic["network"]["id"]
             if key in changing:
                 name = host_networks.named(record["hostname"], nic["ip"], nic["ipv6"])
-                now[key].setdefault(record["host"], []).append(name)
-                building.add((key, record["host"]))
+                now[key].setdefault(host, []).append(name)
+                building.add((key, host))
     told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
     for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
         for server in hosts[host]["build"]["dhcp_networks"]:

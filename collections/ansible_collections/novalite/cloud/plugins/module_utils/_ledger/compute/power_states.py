@@ -14,9 +14,11 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
 from ..db.tables import instance
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from . import server_actions
 
 # of a domain, in libvirt's words, in Nova's numbers; `missing` and `unknown` say nothing of a guest
@@ -27,19 +29,19 @@ _FOLLOWED = ("active", "stopped", "paused", "suspended")
 _WAITING = "resized"  # whatever its guest does, it goes on waiting for its owner's word
 
 
-def to_look_at(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+def to_look_at(instances: t.Iterable[Instance]) -> dict[str, JsonObject]:
     """`{host: {"domains": [{"uuid", "name"}], "updated_at": {uuid: epoch}}}` for those of `instances` that nothing is
     being done to."""
-    hosts: dict[str, dict[str, t.Any]] = {}
+    hosts: dict[str, JsonObject] = {}
     for server in instances:
         if server["task_state"] is None and server["vm_state"] in _FOLLOWED:
-            look = hosts.setdefault(server["host"], {"domains": [], "updated_at": {}})
+            look = hosts.setdefault(server["host"] or "", {"domains": [], "updated_at": {}})
             look["domains"].append({"uuid": server["uuid"], "name": server["domain_name"]})
             look["updated_at"][server["uuid"]] = server["updated_at"]
     return hosts
 
 
-def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Record what was `observed` of each host: `domains` (uuid, state), and the `updated_at` of the look (uuid: epoch).
 
     Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed.
@@ -102,5 +104,5 @@ def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
     return power_state != server_actions.SHUTDOWN
 
 
-def _state(one: Instance) -> dict[str, t.Any]:
+def _state(one: Instance) -> JsonObject:
     return {field: one[field] for field in ("vm_state", "power_state")}

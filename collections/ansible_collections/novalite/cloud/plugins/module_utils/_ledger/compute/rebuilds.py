@@ -12,27 +12,27 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._guest import image_properties
+from ..._json import JsonMapping, JsonObject
+from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..db.tables import instance
 from ..identity import quotas
 from ..queries import lookups
+from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
 from . import server_changes, server_requests
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
 
-Details = dict[str, t.Any]
-Values = dict[str, t.Any]
 
-
-def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) -> Details:
+def ask(connection: sa.Connection, uuid: str, request: JsonMapping) -> JsonObject:
     """Write to the instance what of `request` only concerns what it is told, and return the details for begin().
 
     `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
     `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
     `password_hash`, `password_optional`: what is not in it stays as it is. Raises NovaliteError, QuotaError.
     """
-    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
+    row = instance_row(connection, uuid)
     image = row.image if request.get("image") is None else image_of(request["image"])
     server_requests.check_fits(row.name, row.flavor, image)
     image_properties.check(image)
@@ -41,7 +41,7 @@ def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) ->
     )
     guest_requests.check_quota(row.name, guest, quotas.quota_limits(connection, row.project_id))
     plain = ("display_name", "description", "hostname", "access_ip_v4", "access_ip_v6", "disk_config")
-    values: Values = {field: request[field] for field in plain if field in request}
+    values: JsonObject = {field: request[field] for field in plain if field in request}
     if "key" in request:
         key = request["key"] or {"name": None, "public_key": None}
         values |= {"key_name": key["name"], "public_key": key["public_key"]}
@@ -60,7 +60,7 @@ def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) ->
     return {} if request.get("image") is None else {"image": image["id"]}
 
 
-def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
+def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
     if details.get("image") is None:
         return {}
@@ -70,8 +70,8 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> Values:
 
 
 def ended(
-    connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
-) -> Values:
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+) -> JsonObject:
     """`said` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what there is
     of the guest's disks, and the instance is an error until it is rebuilt."""
     now = int(time.time())

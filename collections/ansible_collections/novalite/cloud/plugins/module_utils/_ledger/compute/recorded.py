@@ -13,12 +13,20 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables import instance
 from ..queries import actions, adopted
 from ..queries.views import instances_by
 
 
-def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.Any]:
+class Task(t.TypedDict):
+    """An instance, and what is being done to it."""
+
+    uuid: str
+    task_state: str | None
+
+
+def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
     """Of these servers, whatever their projects: `to_build`, those that are BUILD, and `existing`, those that run.
 
     What was deleted meanwhile, is being deleted or ended as ERROR is in neither. A build that a dead run had begun goes
@@ -44,7 +52,7 @@ def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.A
     }
 
 
-def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.Any]:
+def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
     """`to_delete`: those of these servers that are still there, each marked as going if it was not."""
     doomed = instances_by(connection, uuids=uuids)
     mark(connection, doomed)
@@ -53,13 +61,13 @@ def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.
 
 def mark(
     connection: sa.Connection,
-    doomed: t.Iterable[t.Mapping[str, t.Any]],
+    doomed: t.Iterable[Task],
     request_id: str | None = None,
     *,
     user_id: str | None = None,
     project_id: str | None = None,
 ) -> str:
-    """Mark these Instances as being deleted and record the action; returns the id of the request.
+    """Mark these instances as being deleted and record the action; returns the id of the request.
 
     One that another run was deleting is deleted again: it may have died, and every step can be repeated.
     """
@@ -73,6 +81,6 @@ def mark(
         .values(task_state="deleting", updated_at=now)
     )
     actions.abandon(connection, fresh, "ended by a request to delete", now)
-    details: dict[str, dict[str, t.Any]] = {uuid: {} for uuid in fresh}
+    details: dict[str, JsonObject] = {uuid: {} for uuid in fresh}
     actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
     return request_id

@@ -17,12 +17,17 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
+from ..catalog import image_snapshots
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
-from ..queries.views import Instance, instances_by
-from . import action_effects, moves
+from ..queries.instance_rows import instance_rows
+from ..queries.views import instances_by
+from . import moves, rebuilds, rescues
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
 SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
@@ -81,7 +86,16 @@ _LEFT_IN = {
 }
 
 
-def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action:
+# What some actions write beside the states: an image that is made, another image that a server stands on.
+# (connection, the instance's row as it was, the action's details, which it may add to) -> what to write to the instance
+_Begun = t.Callable[[sa.Connection, InstanceRow, JsonObject], JsonObject]
+# (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
+_Ended = t.Callable[[sa.Connection, InstanceRow, JsonObject, t.Optional[str], JsonMapping], JsonObject]
+_BEGUN: dict[str, _Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
+_ENDED: dict[str, _Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}
+
+
+def action_of(name: str, details: JsonMapping | None = None) -> Action:
     """The rules of the action `name`; those of a reboot depend on details["type"], SOFT unless it says HARD."""
     if name == "reboot":
         kind = (details or {}).get("type") or SOFT
@@ -94,11 +108,13 @@ def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action
     return rules
 
 
+def _variants(name: str) -> tuple[Action, ...]:
+    return tuple(REBOOTS.values()) if name == "reboot" else (action_of(name),)
+
+
 def task_states(name: str) -> tuple[str, ...]:
     """The task states in which an instance may be while the action `name` runs."""
-    if name == "reboot":
-        return tuple(reboot.task_state for reboot in REBOOTS.values())
-    return (action_of(name).task_state,)
+    return tuple(variant.task_state for variant in _variants(name))
 
 
 def action_in(task_state: str | None) -> str | None:
@@ -123,7 +139,7 @@ def begin(
     *,
     request_id: str,
     user_id: str | None = None,
-    details: t.Mapping[str, t.Any] | None = None,
+    details: JsonMapping | None = None,
     ignore_lock: bool = False,
     also_in: t.Collection[str] = (),
 ) -> list[Instance]:
@@ -141,7 +157,7 @@ def begin(
     for row in rows:
         if row.locked and not ignore_lock:
             raise ConflictError(f"Instance {row.uuid} is locked")
-        _refuse_wrong_state(action, allowed, row)
+        refuse_wrong_state(action, allowed, row)
     adopted.refuse(connection, [row.uuid for row in rows], action)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
@@ -159,7 +175,7 @@ def begin(
     if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
         raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
     of_each = {row.uuid: dict(details or {}) for row in rows}
-    if effect := action_effects.BEGUN.get(action):
+    if effect := _BEGUN.get(action):
         for row in rows:
             if values := effect(connection, row, of_each[row.uuid]):
                 connection.execute(sa.update(instance).where(instance.c.id == row.id).values(**values))
@@ -177,26 +193,26 @@ def finish(
     host: str | None = None,
     error: str | None = None,
     power_state: int | None = None,
-    said: t.Mapping[str, t.Mapping[str, t.Any]] | None = None,
+    said: t.Mapping[str, JsonMapping] | None = None,
 ) -> list[str]:
     """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
 
     An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
     before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
     without it, what a success means. After an error the instance is what it was before, unless its power state says
-    that the action got half way, or action_effects has it otherwise. `said` is what else its host told of each UUID.
+    that the action got half way, or its effect has it otherwise. `said` is what else its host told of each UUID.
     """
     now = int(time.time())
     rows = _rows(connection, uuids, missing_ok=True)
     message = None if error is None else actions.one_line(error) or "no reason was given"
-    effect = action_effects.ENDED.get(action)
+    effect = _ENDED.get(action)
     begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
     changed = []
     for row in rows:
         rules = next((variant for variant in _variants(action) if variant.task_state == row.task_state), None)
         if rules is None or row.deleted or (host is not None and row.host != host):
             continue
-        values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
+        values: JsonObject = {"task_state": None, "updated_at": now}
         if error is None:
             seen = rules.power_state if power_state is None else power_state
             # what is done to a guest whose move waits for its owner's word does not end the waiting
@@ -234,33 +250,19 @@ def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], re
     return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
 
 
-def lock(
+def set_lock(
     connection: sa.Connection,
     uuid: str,
+    locked: bool,
     reason: str | None = None,
     *,
     request_id: str | None = None,
     user_id: str | None = None,
 ) -> bool:
-    """Lock the instance: begin() refuses it from now on. Returns whether that changed anything (the reason counts)."""
-    return _set_lock(connection, uuid, True, reason, request_id, user_id)
+    """Lock the instance, so that begin() refuses it, or take the lock off. Returns whether that changed anything.
 
-
-def unlock(
-    connection: sa.Connection,
-    uuid: str,
-    reason: str | None = None,
-    *,
-    request_id: str | None = None,
-    user_id: str | None = None,
-) -> bool:
-    """Take the lock off. Returns whether there was one. `reason` is kept with the instance action only."""
-    return _set_lock(connection, uuid, False, reason, request_id, user_id)
-
-
-def _set_lock(
-    connection: sa.Connection, uuid: str, locked: bool, reason: str | None, request_id: str | None, user_id: str | None
-) -> bool:
+    The `reason` counts for a lock, and is kept with the instance action.
+    """
     (row,) = _rows(connection, [uuid])
     kept = reason if locked else None
     if (row.locked, row.locked_reason) == (locked, kept):
@@ -277,22 +279,19 @@ def _set_lock(
     return True
 
 
-def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[t.Any]:
-    """The rows, locked (where the database has row locks) in the order of their ids, as every writer takes them."""
+def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[InstanceRow]:
+    """The rows, locked. Raises NotFoundError for one that is not there, unless it may be missing."""
     wanted = sorted(set(uuids))
-    rows = connection.execute(
-        sa.select(instance)
-        .where(instance.c.uuid.in_(wanted), instance.c.deleted == 0)
-        .order_by(instance.c.id)
-        .with_for_update(key_share=True)
-    ).all()
+    rows = instance_rows(connection, instance.c.uuid.in_(wanted), instance.c.deleted == 0, lock=True)
     if len(rows) != len(wanted) and not missing_ok:
         found = {row.uuid for row in rows}
         raise NotFoundError(f"Instance {next(uuid for uuid in wanted if uuid not in found)} could not be found.")
-    return list(rows)
+    return rows
 
 
-def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> None:
+def refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow) -> None:
+    """Raise ConflictError, in Nova's words, for an instance that is at something else, in none of the `allowed`
+    vm_states, or on no host."""
     if row.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
     if row.vm_state not in allowed:
@@ -308,12 +307,8 @@ def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | 
     return connection.execute(query.limit(1)).scalar()
 
 
-def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
+def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
     found = one_from_volume(connection, [row.uuid for row in rows])
     if found is not None:
         raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
-
-
-def _variants(action: str) -> tuple[Action, ...]:
-    return tuple(REBOOTS.values()) if action == "reboot" else (action_of(action),)

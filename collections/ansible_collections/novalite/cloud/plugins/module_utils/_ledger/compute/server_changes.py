@@ -11,21 +11,25 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, QuotaError
+from ..._json import JsonMapping
+from ..._model.rows import InstanceRow
 from ..db.tables import instance, instance_security_group, security_group, server_group_member
 from ..db.tables_jobs import job, job_instance
 from ..identity import quotas
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
+Held = t.TypeVar("Held")
+
 MAX_METADATA = 128 * 1024  # characters of all keys and values of one instance, whatever the quotas say
 
 
-def refuse_locked(row: t.Any, is_admin: bool) -> None:
+def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
     """Raise ConflictError for an instance that is locked, in Nova's words; an administrator may go on."""
     if row.locked and not is_admin:
         raise ConflictError(f"Instance {row.uuid} is locked")
 
 
-def change(connection: sa.Connection, row: t.Any, values: t.Mapping[str, t.Any]) -> None:
+def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
     """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
     changed = connection.execute(
         sa.update(instance)
@@ -38,7 +42,7 @@ def change(connection: sa.Connection, row: t.Any, values: t.Mapping[str, t.Any])
 
 def change_metadata(
     connection: sa.Connection,
-    row: t.Any,
+    row: InstanceRow,
     items: t.Mapping[str, str],
     *,
     replace: bool = False,
@@ -62,7 +66,7 @@ def change_metadata(
 
 
 def change_tags(
-    connection: sa.Connection, row: t.Any, update: t.Callable[[frozenset[str]], t.Collection[str]]
+    connection: sa.Connection, row: InstanceRow, update: t.Callable[[frozenset[str]], t.Collection[str]]
 ) -> list[str]:
     """Make of the instance's tags what `update` makes of them; returns them, sorted."""
     before = _held(connection, row, instance.c.tags)
@@ -72,7 +76,7 @@ def change_tags(
     return after
 
 
-def _held(connection: sa.Connection, row: t.Any, column: t.Any) -> t.Any:
+def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) -> Held:
     """The column's value, which no other transaction changes before this one ends."""
     found = connection.execute(
         sa.select(column).where(instance.c.id == row.id, instance.c.deleted == 0).with_for_update(key_share=True)
@@ -106,7 +110,7 @@ def security_group_of(connection: sa.Connection, project_id: str, name: str) -> 
     return found
 
 
-def join_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
+def join_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> bool:
     """Put the instance into the security group; returns whether it was not in it before."""
     link = instance_security_group
     there = sa.select(link.c.group_id).where(link.c.instance_id == row.id, link.c.group_id == group_id)
@@ -116,16 +120,14 @@ def join_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
     return True
 
 
-def leave_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
+def leave_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> bool:
     """Take the instance out of the security group; returns whether it was in it."""
     link = instance_security_group
     gone = connection.execute(sa.delete(link).where(link.c.instance_id == row.id, link.c.group_id == group_id))
     return bool(gone.rowcount)
 
 
-def open_job(
-    connection: sa.Connection, uuid: str, kind: str, variables: t.Mapping[str, t.Any] | None = None
-) -> str | None:
+def open_job(connection: sa.Connection, uuid: str, kind: str, variables: JsonMapping | None = None) -> str | None:
     """The id of a job of this kind (and with these variables) about the instance that waits or runs."""
     query = (
         sa.select(job.c.id, job.c.variables)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
+from ..._json import Json, JsonMapping, JsonObject
+from ..._model.instance import Flavor, Image, Instance
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import VolumeRequest
@@ -53,12 +55,12 @@ class ServerRequest:
     security_groups: tuple[str, ...]
     availability_zone: str | None
     metadata: dict[str, str]
-    hints: dict[str, t.Any]  # for the scheduler, with requirements and rank
+    hints: JsonObject  # for the scheduler, with requirements and rank
     guest: GuestRequest
     volumes: tuple[VolumeRequest, ...] = ()
 
 
-def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
+def expand(entries: t.Sequence[JsonMapping]) -> list[ServerRequest]:
     """Every server that `entries` ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as Nova does.
 
     Raises NovaliteError naming the first value that cannot be, before anything was looked up or written.
@@ -77,7 +79,7 @@ def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
     return requests
 
 
-def expand_names(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+def expand_names(entries: t.Sequence[JsonMapping]) -> list[str]:
     """The names that the same `entries` would make with state=present; nothing but name and count is looked at."""
     names: list[str] = []
     for entry in entries:
@@ -88,7 +90,7 @@ def expand_names(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def check_label(value: t.Any, what: str) -> str:
+def check_label(value: object, what: str) -> str:
     """`value`, if it is one RFC 1123 host name label (1 to 63 letters, digits, inner hyphens); else NovaliteError."""
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         raise NovaliteError(
@@ -98,7 +100,7 @@ def check_label(value: t.Any, what: str) -> str:
     return value
 
 
-def check_fits(name: str, flavor: t.Mapping[str, t.Any], image: t.Mapping[str, t.Any]) -> None:
+def check_fits(name: str, flavor: Flavor, image: Image) -> None:
     """Refuse a flavor that is too small for the image (a flavor's root_gb of 0 means: as large as the image).
 
     The virtual size counts, not the size of the file: CVE-2013-2096, a small qcow2 that unfolds on the host.
@@ -144,10 +146,9 @@ def check_own_quota(request: ServerRequest, limits: Amounts) -> None:
     guest_requests.check_quota(request.name, request.guest, limits)
 
 
-def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Where a request names another flavor, image or key than the server of that name was made with."""
-    image = stored["image"]
-    actual = {"flavor": stored["flavor"]["name"], "image": image["name"], "key": stored["key_name"]}
+def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str | None) -> list[dict[str, str | None]]:
+    """Where a request names another flavor, image or key than those that the server of that name was made with."""
+    actual = {"flavor": flavor["name"], "image": image["name"], "key": key}
     asked = {"flavor": request.flavor, "image": request.image, "key": request.key}
     return [
         {"name": request.name, "field": field, "requested": asked[field], "actual": actual[field]}
@@ -158,9 +159,9 @@ def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[d
     ]
 
 
-def asks_otherwise(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> bool:
-    """Whether a request, where it says anything, wants another server than the Instance `stored` is."""
-    if differences(request, {**stored, "key_name": stored["key"] and stored["key"]["name"]}):
+def asks_otherwise(request: ServerRequest, stored: Instance) -> bool:
+    """Whether a request, where it says anything, wants another server than `stored` is."""
+    if differences(request, stored["flavor"], stored["image"], stored["key"] and stored["key"]["name"]):
         return True
     if request.networks is not None and [nic.name for nic in request.networks] != [
         nic["network"]["name"] for nic in stored["nics"]
@@ -174,7 +175,7 @@ def asks_otherwise(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> boo
     )
 
 
-def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterator[ServerRequest]:
+def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerRequest]:
     hostname = entry.get("hostname")
     if hostname is not None:
         check_label(hostname, f"hostname of '{name}'")
@@ -210,11 +211,11 @@ def _numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
-def _name_of(entry: t.Mapping[str, t.Any]) -> str:
+def _name_of(entry: JsonMapping) -> str:
     return check_label(entry.get("name"), "server name")
 
 
-def _count_of(entry: t.Mapping[str, t.Any]) -> int:
+def _count_of(entry: JsonMapping) -> int:
     value = entry.get("count")
     if value is None:
         return 1
@@ -227,7 +228,7 @@ def _count_of(entry: t.Mapping[str, t.Any]) -> int:
     return count
 
 
-def _networks_of(name: str, count: int, value: t.Any) -> tuple[NetworkRequest, ...] | None:
+def _networks_of(name: str, count: int, value: Json) -> tuple[NetworkRequest, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not value or len(value) > MAX_NICS:
@@ -240,7 +241,7 @@ def _networks_of(name: str, count: int, value: t.Any) -> tuple[NetworkRequest, .
     return networks
 
 
-def _network_of(name: str, item: t.Any) -> NetworkRequest:
+def _network_of(name: str, item: Json) -> NetworkRequest:
     if isinstance(item, str) and item:
         return NetworkRequest(_text(name, "network", item) or "")
     if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
@@ -259,7 +260,7 @@ def _network_of(name: str, item: t.Any) -> NetworkRequest:
     return NetworkRequest(_text(name, "network", item["name"]) or "", str(parsed))
 
 
-def _groups_of(name: str, value: t.Any) -> tuple[str, ...]:
+def _groups_of(name: str, value: Json) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MAX_GROUPS:
         raise NovaliteError(f"security_groups of '{name}': give a list of at most {MAX_GROUPS} names")
     groups = [_text(name, "security group", item) for item in value]
@@ -268,7 +269,7 @@ def _groups_of(name: str, value: t.Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(group for group in groups if group))
 
 
-def _metadata_of(name: str, value: t.Any) -> dict[str, str]:
+def _metadata_of(name: str, value: Json) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -286,7 +287,7 @@ def _metadata_of(name: str, value: t.Any) -> dict[str, str]:
     return items
 
 
-def _text(name: str, what: str, value: t.Any) -> str | None:
+def _text(name: str, what: str, value: Json) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_TEXT or not value.isprintable():
@@ -302,7 +303,7 @@ def _refuse_twice(what: str, values: t.Sequence[str]) -> None:
         seen.add(value)
 
 
-def _shown(value: t.Any, quote: bool = True) -> str:
+def _shown(value: object, quote: bool = True) -> str:
     """`value` for an error of one line: escaped, and cut, for it may be anything of any length."""
     text = value if isinstance(value, str) else repr(value)
     text = text.encode("unicode_escape").decode("ascii")
@@ -310,5 +311,5 @@ def _shown(value: t.Any, quote: bool = True) -> str:
     return f"'{text}'" if quote else text
 
 
-def _listed(values: t.Iterable[t.Any]) -> str:
+def _listed(values: t.Iterable[object]) -> str:
     return ", ".join(str(value) for value in values)

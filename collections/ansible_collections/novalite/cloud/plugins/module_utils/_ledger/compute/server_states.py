@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -25,6 +28,7 @@ from ..network.kept_ports import interfaces_to_release, let_go
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
+from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
 from . import moves
@@ -36,7 +40,15 @@ STATES = ("active", "error", "retry", "deleted")
 # a server whose deletion was asked for does not come back because its build ends just then
 _BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
 
-Outcome = t.Mapping[str, t.Any]
+
+class Outcome(t.TypedDict, total=False):
+    """What became of a server, or (`uuids`) of several; `state` is one of STATES."""
+
+    state: str
+    uuids: list[str]
+    host: str | None
+    reason: str | None
+    power_state: int | None
 
 
 @dataclass
@@ -47,13 +59,13 @@ class _Report:
     retry: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
 
-    def error(self, row: t.Any, message: str) -> None:
+    def error(self, row: InstanceRow, message: str) -> None:
         self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
 
 
 def record_outcomes(
     connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
-) -> dict[str, t.Any]:
+) -> JsonObject:
     """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`.
 
     Returns what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an
@@ -66,8 +78,8 @@ def record_outcomes(
     hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
     _lock_hosts(connection, [*hosts, *(outcome.get("host") for outcome in outcomes.values())])
     # only now: nobody who holds to the order of these locks changes them from here on
-    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(of_these))}
-    by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
+    rows = {row.uuid: row for row in instance_rows(connection, of_these)}
+    by_state: dict[str, list[tuple[InstanceRow, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
         if uuid in rows:
             by_state[outcome["state"]].append((rows[uuid], outcome))
@@ -80,7 +92,7 @@ def record_outcomes(
 
     after = instances_by(connection, uuids=outcomes, deleted=True)
     waiting = set(report.retry)
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(report.changed),
         "instances": after,
         "retry": [server for server in after if server["uuid"] in waiting],
@@ -97,7 +109,7 @@ def record_outcomes(
     return result
 
 
-def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _active(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """The guest runs. Expected: it is being built, on the host that says so."""
     done: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
@@ -132,10 +144,10 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
 
 
 def _retry(
-    connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, max_attempts: int, now: int
-) -> list[tuple[t.Any, Outcome]]:
+    connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, max_attempts: int, now: int
+) -> list[tuple[InstanceRow, Outcome]]:
     """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
-    exhausted: list[tuple[t.Any, Outcome]] = []
+    exhausted: list[tuple[InstanceRow, Outcome]] = []
     freed: list[str] = []
     done: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
@@ -154,7 +166,7 @@ def _retry(
         attempts = [*row.attempts, host]
         message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
         if len(attempts) >= max_attempts:
-            last = {
+            last: Outcome = {
                 "state": "error",
                 "host": host,
                 "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
@@ -181,7 +193,7 @@ def _retry(
     return exhausted
 
 
-def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
     built: list[tuple[str, str | None, str | None]] = []
     blamed: list[tuple[str, str]] = []
@@ -194,7 +206,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
         if (row.vm_state == "error" and not deleting) or (deleting and _fault_of(row) == message):
             report.error(row, _fault_of(row))  # said before; the first reason stays
             continue
-        values: dict[str, t.Any] = {"fault": fault, "updated_at": now}
+        values: JsonObject = {"fault": fault, "updated_at": now}
         guard: sa.ColumnElement[bool]
         if deleting:
             # The guest may still run there: it keeps host, claim and address until a deletion succeeds.
@@ -211,8 +223,8 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
                 "attempts": attempts,
             }
             built.append((row.uuid, host, message))
-            if outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
-                blamed.append((row.uuid, outcome["host"]))
+            if named := outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
+                blamed.append((row.uuid, named))
         if _swap(connection, row, (guard,), values):
             report.changed.add(row.uuid)
             report.error(row, message)
@@ -227,7 +239,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
 
-def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+def _deleted(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """Nothing of it is left on its host. Expected: it was being deleted."""
     gone = []
     for row, _outcome in pairs:
@@ -271,7 +283,7 @@ def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     connection.execute(sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time())))
 
 
-def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+def bury(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
     """Delete the records of servers that never got as far as a host, so that their names are free again."""
     for row in rows:
         values = {"vm_state": "deleted", "deleted": row.id, "terminated_at": now, "updated_at": now}
@@ -280,7 +292,7 @@ def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
     _forget(connection, rows, now)
 
 
-def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
     """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
@@ -294,18 +306,20 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> Non
     )
 
 
-def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[t.Any]:
-    return list(
-        connection.execute(sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids))))
-    )
+def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[tuple[str, int]]:
+    query = sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids)))
+    return [(row.instance_uuid, row.network_id) for row in connection.execute(query)]
 
 
 def _leave_hosts(
-    connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int, networks: list[t.Any] | None = None
+    connection: sa.Connection,
+    hosts: t.Mapping[str, str | None],
+    now: int,
+    networks: list[tuple[str, int]] | None = None,
 ) -> None:
     """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
     found = _networks_of(connection, hosts) if networks is None else networks
-    for network_id, host in sorted({(nic.network_id, hosts[nic.instance_uuid] or "") for nic in found}):
+    for network_id, host in sorted({(network_id, hosts[uuid] or "") for uuid, network_id in found}):
         if host:
             release_host_address(connection, network_id, host, now)
 
@@ -339,7 +353,7 @@ def _count_builds(connection: sa.Connection, failed: t.Mapping[str, int]) -> Non
 
 
 def _swap(
-    connection: sa.Connection, row: t.Any, expected: t.Sequence[sa.ColumnElement[bool]], values: t.Mapping[str, t.Any]
+    connection: sa.Connection, row: InstanceRow, expected: t.Sequence[sa.ColumnElement[bool]], values: JsonMapping
 ) -> bool:
     """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
     same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
@@ -347,11 +361,11 @@ def _swap(
     return swapped.rowcount == 1
 
 
-def _fault_of(row: t.Any) -> str:
-    return (row.fault or {}).get("message", "")
+def _fault_of(row: InstanceRow) -> str:
+    return row.fault["message"] if row.fault else ""
 
 
-def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
+def _too_late(row: InstanceRow, wanted: str, host: str | None) -> str:
     if row.deleted:
         state = "is deleted"
     elif row.task_state == "deleting":
@@ -363,7 +377,7 @@ def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
     return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
 
 
-def _summary(one: dict[str, t.Any]) -> dict[str, t.Any]:
+def _summary(one: Instance) -> JsonObject:
     return {
         **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
         "fault": None if one["fault"] is None else one["fault"]["message"],

@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError
+from ..._json import JsonObject
+from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import instance, instance_security_group
@@ -59,8 +61,8 @@ class Blueprint:
 
     uuid: str
     request: ServerRequest
-    flavor: dict[str, t.Any]
-    image: dict[str, t.Any]
+    flavor: Flavor
+    image: Image
     public_key: str | None
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group
@@ -102,31 +104,25 @@ def write(
         connection.execute(sa.insert(instance_security_group), links)
     hints = {plan.uuid: plan.request.hints for plan in plans}
     join(connection, project_id, {hint: hints[hint]["group"] for hint in hints if "group" in hints[hint]})
-    nics: list[dict[str, t.Any]] = [
-        {
-            "id": port or str(uuid.uuid4()),
-            "instance_uuid": plan.uuid,
-            "network_id": network.id,
-            "position": position,
-            "port": port,
-        }
-        for plan in plans
-        for position, ((network, _address), port) in enumerate(zip(plan.nics, plan.ports or [None] * len(plan.nics)))
-    ]
-    new = [{key: value for key, value in nic.items() if key != "port"} for nic in nics if nic["port"] is None]
-    insert_vifs(connection, new, mac_prefix)
-    for nic in nics:
-        if nic["port"] is not None:
-            give(connection, nic["port"], nic["instance_uuid"], nic["position"])
-    nic_ids = iter([str(nic["id"]) for nic in nics])
-    fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
+    new: list[JsonObject] = []
+    asked: list[tuple[str, str, NetworkRef, str]] = []  # server, interface, and the address that it is to have
     for plan in plans:
-        for network, address in plan.nics:
-            vif_id = next(nic_ids)
+        ports = plan.ports or (None,) * len(plan.nics)
+        for position, ((network, address), port) in enumerate(zip(plan.nics, ports)):
+            number = port or str(uuid.uuid4())
+            if port is None:
+                own = {"instance_uuid": plan.uuid, "network_id": network.id, "position": position}
+                new.append({"id": number, **own})
+            else:
+                give(connection, port, plan.uuid, position)
             if address is not None:
-                # taken now, not when the server has a host: who comes second hears of it before anything is built
-                claim_one(connection, network, f"vif:{vif_id}", pools.to_int(address))
-                fixed[plan.uuid][vif_id] = address
+                asked.append((plan.uuid, number, network, address))
+    insert_vifs(connection, new, mac_prefix)
+    fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
+    for server, number, network, address in asked:
+        # taken now, not when the server has a host: who comes second hears of it before anything is built
+        claim_one(connection, network, f"vif:{number}", pools.to_int(address))
+        fixed[server][number] = address
     for plan in plans:
         if plan.volumes:
             server_volumes.give(
@@ -144,7 +140,7 @@ def write(
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
 
 
-def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
+def _row(plan: Blueprint, project_id: str, now: int) -> JsonObject:
     request = plan.request
     return {
         "uuid": plan.uuid,

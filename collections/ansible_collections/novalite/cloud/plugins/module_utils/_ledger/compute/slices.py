@@ -23,6 +23,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import Json, JsonObject
 from ..._rules import pools
 from ..db import tables
 from ..db.engine import HEAD
@@ -38,7 +39,7 @@ VERSION = 1
 WITHHELD = ("user_data", "files", "password_hash")  # columns of an instance that may hold secrets
 POOL = "pool"
 
-Row = dict[str, t.Any]
+Row = JsonObject
 Rows = dict[str, list[Row]]
 
 
@@ -49,7 +50,7 @@ class Slicer:
         self._connection = connection
         self._ledger = ledger_id(connection)
         self._now = int(time.time())
-        self._read: dict[tuple[str, t.Any], list[Row]] = {}
+        self._read: dict[tuple[str, Json], list[Row]] = {}
 
     def of_instances(self, uuids: t.Collection[str], host: str | None = None) -> dict[str, str]:
         """UUID -> the text of its slice. `host`: where they are going, if the ledger does not say so yet."""
@@ -226,7 +227,7 @@ class Slicer:
         addresses = self._connection.execute(sa.select(f.c.address).where(f.c.pool == name)).scalars()
         return [{"floating_pool": name, "ranges": [[first, last, None] for first, last in pools.bounds(addresses)]}]
 
-    def _of(self, table: sa.Table, column: sa.ColumnElement[t.Any], values: t.Iterable[t.Any]) -> list[Row]:
+    def _of(self, table: sa.Table, column: sa.ColumnElement[Json], values: t.Iterable[Json]) -> list[Row]:
         """The rows whose `column` has one of `values`, each read once."""
         found: list[Row] = []
         for value in sorted(set(values)):
@@ -234,7 +235,7 @@ class Slicer:
             found += self._once((f"{table.name}.{column.key}", value), read)
         return found
 
-    def _once(self, key: tuple[str, t.Any], read: t.Callable[[], list[Row]]) -> list[Row]:
+    def _once(self, key: tuple[str, Json], read: t.Callable[[], list[Row]]) -> list[Row]:
         if key not in self._read:
             self._read[key] = read()
         return self._read[key]

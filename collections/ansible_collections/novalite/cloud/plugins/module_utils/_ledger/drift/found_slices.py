@@ -14,10 +14,8 @@ import json
 import typing as t
 
 from ..._errors import ConflictError, NovaliteError
-from ..compute.slices import VERSION
-
-Row = dict[str, t.Any]
-Rows = dict[str, list[Row]]
+from ..._model.look import FoundDomain, Kept
+from ..compute.slices import VERSION, Rows
 
 # Nova's vm_state of a guest in a domain's state; nothing is started because its ledger was lost
 _STATES = {
@@ -67,7 +65,7 @@ class Found:
     unmarked: tuple[str, ...]  # adopted instances whose domains do not exist, or carry no mark any more
 
 
-def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -> Found:
+def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.look), `records`, `host_record`.
 
     `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
@@ -75,7 +73,8 @@ def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -
     slices: list[Slice] = []
     unreadable: list[str] = []
     for host in hosts:
-        for uuid, text in [*host["records"].items(), (None, host["host_record"])]:
+        own: tuple[str | None, str | None] = (None, host["host_record"])
+        for uuid, text in (*host["records"].items(), own):
             if text is None:
                 continue
             try:
@@ -140,9 +139,9 @@ def _parsed(host: str, uuid: str | None, text: str) -> Slice:
     return found
 
 
-def _as_it_is(one: Slice, there: tuple[str, Row] | None) -> Slice:
+def _as_it_is(one: Slice, there: tuple[str, FoundDomain] | None) -> Slice:
     """The slice with the states that its guest has now."""
-    host, state = (there[0], str(there[1]["state"])) if there else (one.host, "missing")
+    host, state = (there[0], there[1]["state"]) if there else (one.host, "missing")
     row = dict(one.tables["instance"][0])
     built = row["vm_state"] != "building"
     open_moves = [move for move in one.tables.get("migration", ()) if move["status"] == "finished"]

@@ -15,15 +15,16 @@ import sqlalchemy as sa
 
 from ..._disk.layout import KEPT
 from ..._drift.report import Row, row
+from ..._model.instance import Instance
+from ..._model.look import Look
 from ..compute import moves
 from ..db.tables_moves import migration
-from ..queries.views import Instance
 
 OFF = ("shutoff", "missing", "crashed")
 
 
 def kept_disks(
-    connection: sa.Connection, host: str, found: t.Mapping[str, t.Any], instances: t.Iterable[Instance]
+    connection: sa.Connection, host: str, found: Look, instances: t.Iterable[Instance]
 ) -> dict[str, list[Row]]:
     """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `found` as host_scan.look() has it,
     `instances` those on `host` that nothing is being done to."""

@@ -12,16 +12,19 @@ import sqlalchemy as sa
 
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
+from ..._model.instance import Flavor, Instance
+from ..._model.rows import InstanceRow, MoveRow
 from ..compute import moves, server_actions, server_requests
 from ..db.tables import compute_host, instance
 from ..db.tables_volumes import volume, volume_attachment
 from ..identity import quotas
 from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
-from ..queries.views import Instance
 
-Row = t.Any
+_SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
+_DISKS: t.Final = ("root_gb", "ephemeral_gb")
 
 
 def begin_move(
@@ -30,7 +33,7 @@ def begin_move(
     uuids: t.Iterable[str],
     *,
     request_id: str,
-    flavor: t.Mapping[str, t.Any] | None = None,
+    flavor: Flavor | None = None,
     host: str | None = None,
     reason: str | None = None,
     user_id: str | None = None,
@@ -44,7 +47,7 @@ def begin_move(
     wanted = sorted(set(uuids))
     if host is not None:
         lookups.check_compute_hosts(connection, [host])
-    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(wanted)))}
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(wanted))}
     details = {"flavor": flavor["name"]} if flavor else {}
     begun = server_actions.begin(
         connection,
@@ -75,24 +78,23 @@ def begin_move(
     return begun
 
 
-def _begin_end(connection: sa.Connection, action: str, row: Row, move: Row | None) -> None:
+def _begin_end(connection: sa.Connection, action: str, row: InstanceRow, move: MoveRow | None) -> None:
     if move is None or move.status != moves.FINISHED:
         raise ConflictError(f"Instance {row.uuid} has not been resized.")
     status = moves.CONFIRMING if action == "confirmResize" else moves.REVERTING
     moves.set_status(connection, [move.id], status)
 
 
-def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None, own_root: bool) -> None:
+def _check_flavor(row: InstanceRow, flavor: Flavor | None, own_root: bool) -> None:
     """Without a root disk of its `own_root`, a server's flavor says nothing of one, as in Nova."""
     if flavor is None:
         raise NovaliteError(f"'{row.name}': name the flavor to resize it to")
     old = row.flavor
-    sizes = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
-    if flavor["name"] == old["name"] and all(flavor[resource] == old[resource] for resource in sizes):
+    if flavor["name"] == old["name"] and all(flavor[size] == old[size] for size in _SIZES):
         raise NovaliteError("When resizing, instances must change flavor!")
     if own_root and flavor["root_gb"] == 0 and old["root_gb"] != 0:
         raise NovaliteError("Resize to zero disk flavor is not allowed.")
-    for field in ("root_gb", "ephemeral_gb") if own_root else ("ephemeral_gb",):
+    for field in _DISKS if own_root else _DISKS[1:]:
         if 0 < flavor[field] < old[field] or (field == "ephemeral_gb" and flavor[field] < old[field]):
             raise NovaliteError(
                 f"Cannot resize '{row.name}' to flavor '{flavor['name']}': its {field} would shrink from "
@@ -110,12 +112,12 @@ def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None, own_root: bool
         raise NovaliteError("Flavor's memory is too small for requested image.")
 
 
-def _check_host(connection: sa.Connection, action: str, row: Row, host: str | None) -> None:
+def _check_host(connection: sa.Connection, action: str, row: InstanceRow, host: str | None) -> None:
     if host is not None and host == row.host and action != "resize":
         raise NovaliteError(f"Cannot migrate instance {row.uuid} to its current host ({host})")
     if action in ("migrate", "live-migration", "evacuate") and (held := local_volume(connection, row.uuid)) is not None:
         raise NovaliteError(f"Instance {row.uuid} has volume {held}, which is on {row.host} alone: detach it first")
-    if action == "evacuate" and _answered(connection, row.host):
+    if action == "evacuate" and _answered(connection, row.host or ""):
         raise NovaliteError(f"Compute service of {row.host} is still in use.")
 
 
@@ -136,7 +138,7 @@ def _answered(connection: sa.Connection, host: str) -> bool:
     return row is not None and row.up and time.time() - row.last_seen_at < SERVICE_DOWN_TIME
 
 
-def _check_quotas(connection: sa.Connection, rows: t.Sequence[Row], flavor: t.Mapping[str, t.Any]) -> None:
+def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
     """What they will take more than now must be within their projects' quotas."""
     for project_id in sorted({row.project_id for row in rows}):
         lookups.lock_project(connection, project_id)

@@ -5,26 +5,28 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import moves
 from ..db.tables import instance
-from ..queries.views import Instance, instances_by
+from ..queries.instance_rows import instance_row
+from ..queries.views import instances_by
+from .move_outcomes import error_of
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
-Params = t.Mapping[str, t.Any]
 
 
-def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def resolve(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
     said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
     found = {uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING}
     instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
-    result: dict[str, t.Any] = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
+    result: JsonObject = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":
         for server in instances:
             for host in (found[server["uuid"]].source_host, found[server["uuid"]].dest_host):
@@ -42,12 +44,11 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
         if source is None or dest is None:
             host = move.source_host if source is None else move.dest_host
-            result["errors"].append(_error(server, f"host {host} did not say whether it runs there"))
+            result["errors"].append(error_of(server, f"host {host} did not say whether it runs there"))
             continue
         if source in _ALIVE and dest in _ALIVE:
-            result["errors"].append(
-                _error(server, f"it runs on {move.source_host} and on {move.dest_host}: destroy the one that is paused")
-            )
+            both = f"{move.source_host} and on {move.dest_host}"
+            result["errors"].append(error_of(server, f"it runs on {both}: destroy the one that is paused"))
             continue
         arrived = dest in _ALIVE or (source == _GONE and dest != _GONE)
         _settle(connection, server, move, arrived)
@@ -60,8 +61,8 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return result
 
 
-def _settle(connection: sa.Connection, one: Instance, move: t.Any, arrived: bool) -> None:
-    row = connection.execute(sa.select(instance).where(instance.c.uuid == one["uuid"])).one()
+def _settle(connection: sa.Connection, one: Instance, move: MoveRow, arrived: bool) -> None:
+    row = instance_row(connection, one["uuid"])
     if not arrived:
         moves.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return
@@ -71,7 +72,3 @@ def _settle(connection: sa.Connection, one: Instance, move: t.Any, arrived: bool
         .values(host=move.dest_host, updated_at=moves.now_())
     )
     moves.finish(connection, move, row)
-
-
-def _error(one: Instance, message: str) -> dict[str, str]:
-    return {"uuid": one["uuid"], "name": one["name"], "message": f"'{one['name']}': {message}"}

@@ -9,30 +9,32 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping
+from ..._model.instance import Instance
+from ..._model.move import Move
 from ..._plan import move_plan
+from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-from ..queries.views import Instance
-
-Plan = dict[str, t.Any]
-Moves = t.Sequence[t.Mapping[str, t.Any]]
 
 
 def plans(
-    connection: sa.Connection, params: t.Mapping[str, t.Any], moves: Moves, placed: t.Sequence[tuple[Instance, t.Any]]
+    connection: sa.Connection, params: JsonMapping, moves: t.Sequence[Move], instances: t.Mapping[str, Instance]
 ) -> dict[str, Plan]:
-    """`{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
+    """What each host has to be given for `moves` of these `instances` (by UUID).
+
+    `{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
     "staying": [...]}}`: the last three are those of `moves` that concern the host. move_plan.summary() adds what
     follows from them, and a live migration has `domains_there`.
 
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
     """
-    instances = {instance["uuid"]: instance for instance, _move in placed}
     if not instances:
         return {}
-    to, gone = [], []
+    to: list[Instance] = []
+    gone: list[Instance] = []
     for move in moves:
         one = instances[move["uuid"]]
         to.append({**one, "host": move["to_host"], "flavor": move["to_flavor"]})

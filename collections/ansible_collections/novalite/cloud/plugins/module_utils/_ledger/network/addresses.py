@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance, Nic
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
@@ -35,13 +35,13 @@ _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expand
 class Addressed:
     """Instances whose interfaces have their addresses."""
 
-    instances: list[JsonObject]
+    instances: list[Instance]
     taken: int  # how many addresses are new
     changes: Changes  # the new addresses, by instance and network
     warnings: list[str]  # what was taken out of quarantine
 
 
-def give_addresses(connection: sa.Connection, instances: t.Sequence[JsonMapping]) -> Addressed:
+def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -> Addressed:
     """Have an address for each interface of these instances, or for none.
 
     An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; one that had one
@@ -70,7 +70,7 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[JsonMapping]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
-def _wanted(instances: t.Sequence[JsonMapping]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
+def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
     """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
     wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
     for server in instances:
@@ -151,14 +151,14 @@ def _claim_once(
 
 
 def _filled(
-    server: JsonMapping,
+    server: Instance,
     texts: t.Mapping[int, t.Mapping[str, str]],
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
-) -> JsonObject:
+) -> Instance:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
-    nics = []
+    nics: list[Nic] = []
     new: dict[str, str] = {}
     host = f"{OF_HOST}{server.get('host')}"
     for nic in server["nics"]:

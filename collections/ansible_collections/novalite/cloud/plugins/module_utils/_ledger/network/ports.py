@@ -22,10 +22,10 @@ from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
 from ..._json import JsonMapping
+from ..._model.instance import AddressPair
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
-from ..queries.address_pairs import Pair
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network, Port, subnet_id
 from ..security.security_groups import ensure_default_group
@@ -274,11 +274,11 @@ def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[
     return list(connection.execute(query).scalars())
 
 
-def checked_pairs(listed: t.Sequence[Pair]) -> list[Pair]:
+def checked_pairs(listed: t.Sequence[AddressPair]) -> list[AddressPair]:
     """Allowed address pairs as the ledger keeps them. Raises NovaliteError."""
     if len(listed) > MAX_PAIRS:
         raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
-    found: list[Pair] = []
+    found: list[AddressPair] = []
     for asked_pair in listed:
         try:
             parsed = texts.parse_network(asked_pair["ip_address"])
@@ -287,7 +287,7 @@ def checked_pairs(listed: t.Sequence[Pair]) -> list[Pair]:
             cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
-        pair: Pair = {
+        pair: AddressPair = {
             "ip_address": cidr if "/" in asked_pair["ip_address"] else asked_pair["ip_address"],
             "mac_address": None if (mac := asked_pair.get("mac_address")) is None else checked_mac(mac),
         }

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..placement.aggregates import remove_aggregates, write_aggregates
 
 
-def aggregate(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def aggregate(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["aggregates"]`; `params["state"]` holds for all of them."""
     act = remove_aggregates if params["state"] == "absent" else write_aggregates
     return act(connection, params["aggregates"])

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import shlex
 import time
-import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
 from ..._scheduling import balance
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
@@ -21,7 +22,7 @@ from ..queries.groups import groups_of
 from ..queries.views import instances_by
 
 
-def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Which moves would even out the load of the hosts, as commands. Moves nothing."""
     options = Options.of(params["options"])
     if params["max_moves"] < 1 or params["min_gain"] < 0:
@@ -34,7 +35,7 @@ def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     }
     groups = groups_of(connection, list(instances.values()))
     placed = [
-        balance.Placed(request_of({**instance, "attempts": []}, groups.get(uuid)), instance["host"])
+        balance.Placed(request_of({**instance, "attempts": []}, groups.get(uuid)), instance["host"] or "")
         for uuid, instance in instances.items()
     ]
     found = balance.moves(states, placed, options, params["max_moves"], params["min_gain"])
@@ -61,7 +62,7 @@ def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     }
 
 
-def _commands(one: dict[str, t.Any], target: str) -> list[str]:
+def _commands(one: Instance, target: str) -> list[str]:
     """End the server, and launch it anew with a rank that prefers the other host: it must not be bound to it."""
     again = {
         "name": one["name"],

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._scheduling import capacity_tools
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.options import Options
@@ -18,13 +19,14 @@ from ..placement import hints
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
 from ..queries.views import flavor_of, image_of
+from ..volumes.server_volumes import NO_IMAGE
 
 
-def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """How many more instances of a flavor fit on each host, and in all, and what is in the way of the next."""
     options = Options.of(params["options"])
     owner = lookups.project_by_name(connection, params["project"])
-    image = {"virtual_size": 0, "properties": {}}
+    image = NO_IMAGE
     if params["image"] is not None:
         image = image_of(lookups.image_by_name(connection, params["image"], owner["id"]))
     wanted = {
@@ -49,15 +51,6 @@ def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         "fits": total,
         "bottleneck": bottleneck,
         "bottlenecks": closed,
-        "hosts": [
-            {
-                "host": room.host,
-                "fits": room.fits,
-                "bottleneck": room.bottleneck,
-                "reason": room.reason,
-                "used_by_others": others[room.host],
-            }
-            for room in rooms
-        ],
+        "hosts": [{**dataclasses.asdict(room), "used_by_others": others[room.host]} for room in rooms],
         "msg": message,
     }

@@ -11,17 +11,17 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._graph import topology
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
 from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
-from ..queries.views import Instance, instances_by
-
-Record = dict[str, t.Any]
+from ..queries.views import instances_by
 
 
-def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Record:
+def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """The cloud, or what one project sees and has of it; how full the hosts are is said of all. With `picture` also
     as a graph. Raises NotFoundError for an unknown project."""
     owner = None
@@ -30,19 +30,19 @@ def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Reco
     instances = instances_by(connection, project_id=owner)
     states, _versions = host_states(connection, int(time.time()), service_down_time=EVER)
     hosts = sorted((_host(state) for state in states), key=lambda one: one["name"])
-    found: dict[str, list[Record]] = {
+    found: dict[str, list[JsonObject]] = {
         "hosts": hosts,
         "networks": _networks(connection, owner),
         "servers": sorted((_server(instance) for instance in instances), key=lambda one: (one["project"], one["id"])),
         "security_groups": _groups(instances),
     }
-    result: Record = {"changed": False, **found}
+    result: JsonObject = {"changed": False, **found}
     if params["picture"]:
         result["dot"] = topology.dot(hosts, found["networks"], found["servers"], found["security_groups"])
     return result
 
 
-def _host(state: HostState) -> Record:
+def _host(state: HostState) -> JsonObject:
     def fill(name: str, ratio: float) -> list[float]:
         total = (getattr(state, name) - getattr(state, f"reserved_{name}")) * ratio
         return [getattr(state, f"{name}_used"), round(max(total, 0), 1)]
@@ -61,7 +61,7 @@ def _host(state: HostState) -> Record:
     }
 
 
-def _networks(connection: sa.Connection, owner: str | None) -> list[Record]:
+def _networks(connection: sa.Connection, owner: str | None) -> list[JsonObject]:
     pool = (
         sa.select(fixed_ip.c.network_id, sa.func.count().label("size"), sa.func.count(fixed_ip.c.owner).label("used"))
         .where(fixed_ip.c.reserved.is_(None))
@@ -81,7 +81,7 @@ def _networks(connection: sa.Connection, owner: str | None) -> list[Record]:
     return [{**row, "size": row["size"] or 0, "used": row["used"] or 0} for row in rows]
 
 
-def _server(one: Instance) -> Record:
+def _server(one: Instance) -> JsonObject:
     return {
         "id": one["id"],
         "uuid": one["uuid"],
@@ -98,9 +98,9 @@ def _server(one: Instance) -> Record:
     }
 
 
-def _groups(instances: t.Iterable[Instance]) -> list[Record]:
+def _groups(instances: t.Iterable[Instance]) -> list[JsonObject]:
     """Those that instances carry, with their rules."""
-    found: dict[int, Record] = {}
+    found: dict[int, JsonObject] = {}
     for instance in instances:
         for group in instance["security_groups"]:
             record = found.setdefault(group["id"], {**group, "project": instance["project"]["name"], "members": 0})

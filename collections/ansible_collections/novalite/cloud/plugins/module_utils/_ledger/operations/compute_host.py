@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import compute_host as table
 from ..placement.compute_hosts import STATE_COLUMNS, record
 from ..placement.host_removal import remove
@@ -17,7 +17,7 @@ from ..placement.host_removal import remove
 _PUBLIC_COLUMNS = (*STATE_COLUMNS, "count_foreign", "failed_builds", "id", "last_seen_at")
 
 
-def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `compute_host`: record what hosts reported and how they are to be used, or forget one.
 
     `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
@@ -31,7 +31,7 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     names = {entry["name"] for entry in entries}
     columns = (table.c[name] for name in _PUBLIC_COLUMNS)
     query = sa.select(*columns).where(table.c.name.in_(names)).order_by(table.c.name)
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": before != after,
         "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],
     }
@@ -40,7 +40,7 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     return result
 
 
-def _absent(connection: sa.Connection, name: str) -> dict[str, t.Any]:
+def _absent(connection: sa.Connection, name: str) -> JsonObject:
     before = remove(connection, name)
     if before is None:
         return {"changed": False, "compute_hosts": []}

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..placement.compute_services import switch_hosts
 
 
-def compute_service(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def compute_service(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Enable or disable the compute hosts named in `params["hosts"]`, with `params["disabled_reason"]`."""
     return switch_hosts(connection, params["hosts"], params["enabled"], params["disabled_reason"])

@@ -12,11 +12,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._drift import report
+from ..._json import JsonMapping, JsonObject
 from ..db.tables import compute_host, instance, vif
 from ..queries.views import domain_name
 
 
-def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def difference_report(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`params`: `corrections` and `deletions` of ledger_repair; `failures`; `hosts`, {name: {"rows", "failed",
     "steps", "taken"}}, the latter two as host_steps returns its steps. See the module's documentation for what is
     returned.

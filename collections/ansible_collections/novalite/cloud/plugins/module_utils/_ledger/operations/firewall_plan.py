@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._plan import host_plan
 from ..queries import lookups
 from ..queries.adopted import not_adopted
@@ -16,7 +15,7 @@ from ..queries.views import instances_by
 from ..security.firewalls import Instance, complete, facts_of_hosts
 
 
-def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def firewall_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`{"changed": False, "hosts": {host: plan}}`, plan as `firewall` takes it: all that `params["hosts"]`
     (None: every compute host that has ever reported) shall have, also where that is nothing.
 
@@ -31,7 +30,7 @@ def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     by_host: dict[str, list[Instance]] = {name: [] for name in names}
     # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
     for one in not_adopted(instances_by(connection, hosts=names)):
-        by_host[one["host"]].append(one)
+        by_host[one["host"] or ""].append(one)
     plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     complete(connection, plans)
     return {"changed": False, "hosts": plans}

@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..network.addresses import give_addresses
 
 
-def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def fixed_ip(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`params["instances"]` with the addresses of their interfaces: see give_addresses(), and the module's text."""
     given = give_addresses(connection, params["instances"])
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": given.taken > 0,
         "instances": given.instances,
         "msg": f"{given.taken} addresses taken" if given.taken else "every interface has its address",

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..catalog.flavors import remove_flavors, write_flavors
 
 
-def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def flavor(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["flavors"]`; `params["state"]` holds for all of them."""
     act = remove_flavors if params["state"] == "absent" else write_flavors
     return act(connection, params["flavors"])

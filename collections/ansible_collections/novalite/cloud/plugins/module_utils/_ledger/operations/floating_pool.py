@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names
 from ..db import tables
@@ -20,10 +21,10 @@ from ..network.pool_claims import pool_lock
 
 NAME_LENGTH = 64
 
-Pool = dict[str, t.Any]  # "cidr", "interface", and "addresses" as ranges
+Pool = JsonObject  # "cidr", "interface", and "addresses" as ranges
 
 
-def floating_pool(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def floating_pool(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["floating_pools"]`, a list of {"name", "cidr", "addresses", "interface"}.
 
     What is not given stays as it is. Raises NovaliteError for ranges that cannot be, ConflictError for addresses that
@@ -75,7 +76,7 @@ def _pools(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str,
     }, members
 
 
-def _wanted(item: t.Mapping[str, t.Any], before: Pool | None, members: set[int]) -> tuple[Pool, set[int]]:
+def _wanted(item: JsonMapping, before: Pool | None, members: set[int]) -> tuple[Pool, set[int]]:
     """The pool as it shall be, and its addresses."""
     what = f"floating pool {item['name']!r}"
     given = {key: item[key] for key in ("cidr", "interface") if item[key] is not None}

@@ -19,12 +19,16 @@ import sqlalchemy as sa
 from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from ..._drift.report import Row, row
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.look import Look
 from ..compute import moves, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.kept_disks import kept_disks
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.instance_rows import whereabouts
+from ..queries.views import instances_by
 from ..volumes import volume_repair
 from .leftovers import leftovers
 
@@ -34,10 +38,8 @@ ACTION = "reboot"  # Nova's way to make a guest again from what is recorded of i
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DETAILS = {"type": server_actions.HARD}
 
-Found = t.Mapping[str, t.Any]
 
-
-def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def host_differences(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Compare `params["found"]` (see host_scan.look) on `params["host"]` with the ledger; `params["since"]` is when the
     look began, in seconds since the epoch.
 
@@ -47,7 +49,8 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     be defined and to be started, the latter with their actions begun. Writes the states of guests that nobody can bring
     back, or that went another way by themselves.
     """
-    found, host, since = params["found"], params["host"], params["since"]
+    found: Look = params["found"]
+    host, since = params["host"], params["since"]
     result = leftovers(connection, {"host": host, "found": found})
     told = _Told(connection, found)
     rows = [*_left(host, result, told), *_released(host, result)]
@@ -95,7 +98,7 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     return result
 
 
-def _brought_here(connection: sa.Connection, host: str, found: Found) -> list[Row]:
+def _brought_here(connection: sa.Connection, host: str, found: Look) -> list[Row]:
     """Guests that were adopted on another host, and that somebody moved."""
     uuids = [domain["uuid"] for domain in found["domains"]]
     how = "none: release it (release.yml), and adopt it here (adopt.yml)"
@@ -110,7 +113,7 @@ class _Guests:
     """The guests of a host that are compared, and what is to become of them."""
 
     def __init__(
-        self, connection: sa.Connection, host: str, found: Found, at_rest: t.Sequence[Instance], keep: Found
+        self, connection: sa.Connection, host: str, found: Look, at_rest: t.Sequence[Instance], keep: JsonMapping
     ) -> None:
         self._connection, self._host, self._found = connection, host, found
         self._instances = [one for one in at_rest if one["vm_state"] in STATES]
@@ -164,7 +167,7 @@ class _Guests:
             what = f"{' and '.join(missing)} of {one['name']}"
             self.rows.append(row(self._host, what, RESIZED, "missing", "none: revert the resize"))
             return True
-        state = self._domains.get(one["uuid"], {}).get("state", "missing")
+        state = self._domains[one["uuid"]]["state"] if one["uuid"] in self._domains else "missing"
         runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
         message = (
             f"its {' and '.join(missing)} are gone from {self._host}"
@@ -292,7 +295,7 @@ class _Guests:
 class _Told:
     """What the ledger knows of what was found: UUIDs, numbers and MACs -> a word about whose they are."""
 
-    def __init__(self, connection: sa.Connection, found: Found) -> None:
+    def __init__(self, connection: sa.Connection, found: Look) -> None:
         c = instance.c
         numbers = {chain["id"] for chain in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
         macs = {entry["mac"] for network in found["dhcp_networks"] for entry in network["hosts"]}
@@ -306,28 +309,20 @@ class _Told:
                 sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers)))
             )
         ).all()
-        self.by_uuid = {record.uuid: _whereabouts(record) for record in rows}
-        self.by_number = {record.id: _whereabouts(record) for record in rows}
+        self.by_uuid = {record.uuid: whereabouts(record, record.name) for record in rows}
+        self.by_number = {record.id: whereabouts(record, record.name) for record in rows}
         owners = connection.execute(
             sa.select(vif.c.mac, c.name, c.host, c.deleted, c.vm_state)
             .join(instance, c.uuid == vif.c.instance_uuid)
             .where(vif.c.mac.in_(sorted(macs)))
         )
-        self.by_mac = {owner.mac: _whereabouts(owner) for owner in owners}
+        self.by_mac = {owner.mac: whereabouts(owner, owner.name) for owner in owners}
 
     def is_ours(self, path: str) -> bool:
         return any(word in self.by_uuid for word in _UUID.findall(path))
 
 
-def _whereabouts(one: t.Any) -> str:
-    if one.deleted:
-        return f"{one.name} is deleted"
-    if one.host is None:
-        return f"{one.name} is {one.vm_state}, on no host"
-    return f"{one.name} is on {one.host}"
-
-
-def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
+def _left(host: str, result: JsonMapping, told: _Told) -> list[Row]:
     """What the role `reclaim` is to take away."""
     plan, nobody = result["plan"], "nobody's"
     found = [
@@ -345,13 +340,13 @@ def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
     return [row(host, what, ledger, "there", "removed") for what, ledger in found]
 
 
-def _released(host: str, result: t.Mapping[str, t.Any]) -> list[Row]:
+def _released(host: str, result: JsonMapping) -> list[Row]:
     networks = result.get("diff", {}).get("before", {}).get("host_addresses", ())
     why = "no instance needs it"
     return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
 
 
-def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
+def _guard(host: str, found: Look, keep: JsonObject) -> list[Row]:
     """Name the devices whose rules against spoofing are not in force."""
     mine = {domain["uuid"] for domain in keep["domains"]}
     bare = [
@@ -367,7 +362,7 @@ def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
     ]
 
 
-def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
+def _plug(host: str, found: Look, keep: JsonMapping) -> list[Row]:
     """Name for each bridge the guests' devices that belong to it; returns those that are not plugged in."""
     mine = {domain["uuid"]: domain for domain in keep["domains"]}
     rows: list[Row] = []

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..compute.slices import Slicer
 from ..db import tables
 
 
-def host_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def host_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `host_record`: what `params["host"]` is to keep, by UUID `records` of instances and those of `adopted`
     ones, and its own `host_record`."""
     i = tables.instance.c

@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from ..._errors import NovaliteError
 from ..._guest.image_properties import HOST_MOUNT
 from ..._host import in_threads
+from ..._json import Json, JsonMapping, JsonObject
+from ..._model.instance import Image as KeptImage
 from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, given
 from ..catalog.image_files import File, measure
@@ -22,28 +24,16 @@ from ..db import engine, tables
 from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name
 
-COLUMNS = (
-    "disk_format",
-    "source",
-    "checksum",
-    "size",
-    "virtual_size",
-    "kernel",
-    "ramdisk",
-    "cmdline",
-    "min_disk_gb",
-    "min_ram_mb",
-    "properties",
-)
+COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
 STAT = f"{PRIVATE}stat"  # size and time of the local files, so that a large one is not read again each time
 CMDLINE_LENGTH = 2048  # the kernel's COMMAND_LINE_SIZE on x86
 BOOT_FILES = ("kernel", "ramdisk")
 
-Image = dict[str, t.Any]
+Image = JsonObject
 Files = dict[str, t.Optional[File]]  # "disk", "kernel", "ramdisk"; a file that is to go is null
 
 
-def prepare_image(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def prepare_image(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     """Read the images' files before image() runs: that can take minutes, in which the ledger must not be locked."""
     if params["state"] == "absent":
         return dict(params)
@@ -53,7 +43,7 @@ def prepare_image(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str,
     return {**params, "images": [{**item, "files": found} for item, found in zip(params["images"], files)]}
 
 
-def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["images"]`, public ones or those of the project named `params["project"]`.
 
     What is not given stays as it is; a new image needs source and disk_format. Instances carry a copy of the record.
@@ -99,7 +89,7 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
     return {**result, "files": list(files.values())}
 
 
-def _owner(connection: sa.Connection, params: t.Mapping[str, t.Any], lock: bool) -> str:
+def _owner(connection: sa.Connection, params: JsonMapping, lock: bool) -> str:
     if params["project"] is None:
         return ""
     return str(project_by_name(connection, params["project"], lock=lock)["id"])
@@ -119,7 +109,7 @@ def _shown(record: Image | None) -> Image | None:
     return {**record, "properties": public}
 
 
-def _measured(item: t.Mapping[str, t.Any], before: Image | None) -> Files:
+def _measured(item: JsonMapping, before: Image | None) -> Files:
     """The files that `item` speaks about, measured; `before` is the record that it changes."""
     what = f"image {item['name']!r}"
     files: Files = {}
@@ -142,7 +132,7 @@ def _measured(item: t.Mapping[str, t.Any], before: Image | None) -> Files:
     return files
 
 
-def _boot_file(what: str, value: t.Any, known: File | None) -> File | None:
+def _boot_file(what: str, value: Json, known: File | None) -> File | None:
     """A kernel or ramdisk, given as {"source", "checksum"} or as its source alone; an empty one is none."""
     named = {"source": value} if isinstance(value, str) else value
     if not isinstance(named, dict) or set(named) - {"source", "checksum"}:
@@ -156,7 +146,7 @@ def _boot_file(what: str, value: t.Any, known: File | None) -> File | None:
     return measure(what, source, checksum, None, known)
 
 
-def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> Image:
+def _wanted(item: JsonMapping, before: Image | None, files: Files) -> Image:
     what = f"image {item['name']!r}"
     empty: Image = {"kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0, "properties": {}}
     after = {**(before or empty), **given(item, ("disk_format", "cmdline", "min_disk_gb", "min_ram_mb"))}

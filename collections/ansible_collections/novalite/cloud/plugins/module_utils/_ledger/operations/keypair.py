@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..catalog.keypairs import remove_keypairs, write_keypairs
 
 
-def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def keypair(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, for nobody in it alone."""
     act = remove_keypairs if params["state"] == "absent" else write_keypairs
     return act(connection, params["project"], params["keypairs"])

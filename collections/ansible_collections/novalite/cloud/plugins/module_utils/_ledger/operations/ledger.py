@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..db import copies
 from ..db.engine import (
     DEFERRED,
@@ -29,11 +30,8 @@ from ..db.engine import (
     transaction,
 )
 
-Params = t.Mapping[str, t.Any]
-Result = dict[str, t.Any]
 
-
-def ledger(params: Params, check_mode: bool) -> Result:
+def ledger(params: JsonMapping, check_mode: bool) -> JsonObject:
     """Operation of the module `ledger`: see its documentation for `params` and what is returned.
 
     Raises NovaliteError; the ledger is as before then.
@@ -51,18 +49,18 @@ def ledger(params: Params, check_mode: bool) -> Result:
 ledger.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
 
 
-def _to_be_replaced(params: Params, check_mode: bool) -> sa.Engine:
+def _to_be_replaced(params: JsonMapping, check_mode: bool) -> sa.Engine:
     """The engine of the ledger that is to be restored: one that is missing is made."""
     if not params.get("file"):
         raise NovaliteError("restore: say which copy by `file` (-e file=/path)")
     return open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
 
 
-def _info(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+def _info(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     return {"changed": False, "revision": _revision(engine), "newest": HEAD, "copies": copies.copies_in(place.home)}
 
 
-def _backup(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+def _backup(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision = params.get("file"), _revision(engine)
     if check_mode:
         path = path or os.path.join(place.home, copies.DIRECTORY)
@@ -73,7 +71,7 @@ def _backup(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -
     return {"changed": True, "file": path, "revision": revision}
 
 
-def _export(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+def _export(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     path, revision = params.get("file") or copies.default_path(place.home), _revision(engine)
     changed = not copies.is_text_of(engine, path)
     if changed and not check_mode:
@@ -81,16 +79,16 @@ def _export(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -
     return {"changed": changed, "file": path, "revision": revision}
 
 
-def _restore(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+def _restore(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     loaded = copies.load_file(engine, params["file"], place.home, params["force"], check_mode)
     return {"changed": True, "file": params["file"], "revision": loaded.revision, "copy": loaded.copy}
 
 
-def _migrate(engine: sa.Engine, place: Place, params: Params, check_mode: bool) -> Result:
+def _migrate(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: bool) -> JsonObject:
     before, to = _revision(engine), params.get("revision") or HEAD
     if to not in REVISIONS:
         raise NovaliteError(f"{to!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
-    result: Result = {"changed": before != to, "revision": to, "before": before, "copy": None}
+    result: JsonObject = {"changed": before != to, "revision": to, "before": before, "copy": None}
     if before != to and not check_mode:
         result["copy"] = copies.keep_copy(engine, place.home, f"before-{to}")
         with transaction(engine) as connection:
@@ -115,7 +113,7 @@ def _written(path: str, write: t.Callable[[sa.Engine, str], None], engine: sa.En
         raise NovaliteError(f"{path} cannot be written: {error.strerror}") from error
 
 
-_OPERATIONS: dict[str, t.Callable[[sa.Engine, Place, Params, bool], Result]] = {
+_OPERATIONS: dict[str, t.Callable[[sa.Engine, Place, JsonMapping, bool], JsonObject]] = {
     "info": _info,
     "backup": _backup,
     "export": _export,

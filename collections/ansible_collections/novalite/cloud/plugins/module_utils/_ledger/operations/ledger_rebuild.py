@@ -18,11 +18,14 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError
-from ..compute.slices import POOL
+from ..._json import Json, JsonMapping, JsonObject
+from ..._model.look import Kept
+from ..compute.slices import POOL, Row
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
-from ..drift.found_slices import Found, Row, Slice, judge
+from ..drift.found_slices import Found, Slice, judge
+from ..placement.move_claims import SUMS
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
@@ -34,10 +37,9 @@ LOST = (
     "the history of instances, jobs, and deleted instances",
     "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )
-_SUMS = ("vcpus", "memory_mb", "disk_gb")
 
 
-def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned.
 
     Raises ConflictError when the ledger here has other things of the same names, or other addresses for them.
@@ -62,7 +64,7 @@ def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
         *writer.dropped,
         *_volumes(connection, params["hosts"]),
     ]
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(writer.added),
         "ledger": found.ledger,
         "added": dict(sorted(writer.added.items())),
@@ -104,7 +106,7 @@ class _Writer:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._ids: dict[tuple[str, t.Any], t.Any] = {}  # (table, id in a slice) -> id of the same thing here
+        self._ids: dict[tuple[str, Json], Json] = {}  # (table, id in a slice) -> id of the same thing here
         self.added: collections.Counter[str] = collections.Counter()
         self.dropped: list[str] = []
 
@@ -185,7 +187,7 @@ class _Writer:
             row[name] = None
         return row
 
-    def _fill_pools(self, rows: t.Mapping[str, list[Row]], there: set[t.Any]) -> None:
+    def _fill_pools(self, rows: t.Mapping[str, list[Row]], there: set[Json]) -> None:
         """Make the addresses of the networks that were not here."""
         for pool in rows.get(POOL, ()):
             network = pool.get("network_id")
@@ -200,7 +202,7 @@ class _Writer:
                 self._connection.execute(sa.insert(tables.fixed_ip), addresses)
                 self.added["fixed_ip"] += len(addresses)
 
-    def _fill_floating(self, rows: t.Mapping[str, list[Row]], there: set[t.Any]) -> None:
+    def _fill_floating(self, rows: t.Mapping[str, list[Row]], there: set[Json]) -> None:
         known = {row["address"]: row["id"] for row in rows.get("floating_ip", ())}
         for pool in rows.get(POOL, ()):
             name = pool.get("floating_pool")
@@ -238,7 +240,7 @@ class _Writer:
     def correct_sums(self) -> None:
         """Make what is used on each host the sum of its claims."""
         host, claim = tables.compute_host, tables.allocation
-        for name in _SUMS:
+        for name in SUMS:
             total = sa.select(sa.func.coalesce(sa.func.sum(claim.c[name]), 0)).where(
                 claim.c.compute_host_id == host.c.id
             )
@@ -258,7 +260,7 @@ def _unique(table: sa.Table) -> list[tuple[str, ...]]:
     return sorted(set(found))
 
 
-def _highest(hosts: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, int]:
+def _highest(hosts: t.Sequence[Kept]) -> dict[str, int]:
     """The highest ids that hosts know, so that none is given to another: also those of what is left over there."""
     numbers = [0]
     for host in hosts:
@@ -295,7 +297,7 @@ def _name(one: Slice) -> str:
     return str(one.tables["instance"][0]["name"]) if one.uuid else one.host
 
 
-def _volumes(connection: sa.Connection, hosts: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+def _volumes(connection: sa.Connection, hosts: t.Sequence[Kept]) -> list[str]:
     """Volumes that lie on hosts and that nothing tells of."""
     known = set(connection.execute(sa.select(tables.tables_volumes.volume.c.id)).scalars())
     return [

@@ -18,6 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing import pools
+from ..._json import JsonMapping, JsonObject
 from ..compute import server_actions
 from ..compute.builds import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -25,10 +26,11 @@ from ..db.tables_jobs import job, job_instance
 from ..db.tables_moves import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.kept_ports import KEPT, let_go
+from ..placement.move_claims import SUMS
+from ..queries.instance_rows import instance_rows, whereabouts
 from ..volumes import volume_repair
 from .server_state import server_state
 
-SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
 
 
@@ -39,11 +41,11 @@ class Correction:
     kind: str
     name: str
     reason: str
-    before: t.Mapping[str, t.Any]
-    after: t.Mapping[str, t.Any] | None  # None: the row is gone
+    before: JsonMapping
+    after: JsonMapping | None  # None: the row is gone
 
 
-def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def ledger_repair(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `ledger_repair`. `build_timeout`: seconds after which a silent build was abandoned.
 
     Returns `changed`, `corrections` (kind, name, reason, before, after), `msg`. Waits for the runs that are claiming
@@ -65,7 +67,7 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         *_ownerless_interfaces(connection),
     ]
     deletions = _abandoned_deletions(connection, timeout, now)
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(found),
         "corrections": [dataclasses.asdict(one) for one in found],
         "deletions": [
@@ -197,28 +199,19 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     # no look before: a claim that another run makes right now is not in what this one statement sees
     gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
-    owners = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(uuids)))}
+    owners = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))}
     hosts = _host_names(connection)
     return [
         Correction(
             "allocation",
             f"of {row.instance_uuid} on {hosts[row.compute_host_id]}",
-            _why_not(owners.get(row.instance_uuid)),
+            whereabouts(owner, f"'{owner.name}'") if owner else "there is no such instance",
             {one: getattr(row, one) for one in SUMS},
             None,
         )
         for row in sorted(gone, key=lambda row: (row.compute_host_id, row.instance_uuid))
+        for owner in (owners.get(row.instance_uuid),)
     ]
-
-
-def _why_not(owner: t.Any) -> str:
-    if owner is None:
-        return "there is no such instance"
-    if owner.deleted:
-        return f"'{owner.name}' is deleted"
-    if owner.host is None:
-        return f"'{owner.name}' is {owner.vm_state}, on no host"
-    return f"'{owner.name}' is on {owner.host}"
 
 
 def _wrong_sums(connection: sa.Connection) -> list[Correction]:

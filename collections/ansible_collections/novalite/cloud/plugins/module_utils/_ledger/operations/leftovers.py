@@ -13,6 +13,9 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Network
+from ..._model.look import FoundDomain, Look
 from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
 from ..._plan.networks import bridge, routed, router
@@ -23,22 +26,26 @@ from ..db.tables_addresses import OF_HOST
 from ..db.tables_moves import migration
 from ..network.addresses import release_host_address
 
+Held = t.TypeVar("Held")
 
-def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+
+def leftovers(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Compare `params["found"]` (see host_scan.look) on `params["host"]` with the ledger, read after it was found.
 
     Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
     that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
     no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
     """
-    found, host = params["found"], params["host"]
+    found: Look = params["found"]
+    host = params["host"]
     held = _placed(connection, host)
     moved = _moved_away(connection, host)
     here = {uuid: number for uuid, number in held.items() if uuid not in moved}
-    domains: list[dict[str, t.Any]] = []
-    unknown: list[dict[str, t.Any]] = []
-    known = _known(connection, [domain["uuid"] for domain in found["domains"]] + found["disks"])
-    adopted = _adopted(connection)
+    domains: list[FoundDomain] = []
+    unknown: list[FoundDomain] = []
+    uuids = {domain["uuid"] for domain in found["domains"]}.union(found["disks"])
+    known: set[str] = _all(connection, instance.c.uuid, instance.c.uuid.in_(sorted(uuids)))
+    adopted: set[str] = _all(connection, instance.c.uuid, instance.c.adopted.is_not(None))
     for domain in found["domains"]:
         # one that was adopted on another host was brought here by whoever it belongs to
         if domain["uuid"] in here or domain["uuid"] in adopted:
@@ -48,9 +55,11 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     staying = [domain for domain in found["domains"] if domain["uuid"] not in going]
     # what a guest that stays stands on, whoever made that guest
     names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
-    macs = {mac for server in staying for mac in server["macs"]} | _macs(connection, here)
-    numbers = _numbers(connection)
-    served = _networks_of(connection, {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)})
+    macs = {mac for server in staying for mac in server["macs"]}
+    macs |= _all(connection, vif.c.mac, vif.c.instance_uuid.in_(sorted(here)))
+    numbers: set[int] = _all(connection, instance.c.id)
+    serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)}
+    served: set[int] = _all(connection, vif.c.network_id, vif.c.instance_uuid.in_(sorted(serving)))
     mark = Mark(ledger_id(connection))
     bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
     dhcp_owners = found.get("dhcp_owners", {})
@@ -83,7 +92,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
         "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
     }
     released = [] if unknown else _release(connection, host, served)
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(released),
         "plan": plan,
         "left": any(value for key, value in plan.items() if key != "ledger"),
@@ -122,31 +131,14 @@ def _moved_away(connection: sa.Connection, host: str) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _known(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    query = sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))))
-    return set(connection.execute(query).scalars())
-
-
-def _adopted(connection: sa.Connection) -> set[str]:
-    return set(connection.execute(sa.select(instance.c.uuid).where(instance.c.adopted.is_not(None))).scalars())
-
-
-def _numbers(connection: sa.Connection) -> set[int]:
-    return set(connection.execute(sa.select(instance.c.id)).scalars())
-
-
-def _macs(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
-    return set(connection.execute(sa.select(vif.c.mac).where(vif.c.instance_uuid.in_(sorted(uuids)))).scalars())
-
-
-def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
-    query = sa.select(vif.c.network_id).where(vif.c.instance_uuid.in_(sorted(uuids)))
-    return set(connection.execute(query).scalars())
+def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.ColumnElement[bool]) -> set[Held]:
+    """The values that the column has, where all `conditions` hold."""
+    return set(connection.execute(sa.select(column).where(*conditions)).scalars())
 
 
 def _unused_bridges(
-    connection: sa.Connection, found: t.Mapping[str, t.Any], served: set[int], mark: Mark, others: bool
-) -> list[dict[str, t.Any]]:
+    connection: sa.Connection, found: Look, served: set[int], mark: Mark, others: bool
+) -> list[Network]:
     """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
 
     A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
@@ -162,7 +154,7 @@ def _unused_bridges(
         # made before there were marks; the module looks closer
         return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
 
-    return [dict(row) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
+    return [t.cast(Network, dict(row)) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
 
 
 def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names, given
 from ..db import tables
@@ -41,7 +42,7 @@ COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
 FIXED_WHEN_USED = ("cidr", "cidr_v6", "manager", "bridge", "bridge_interface", "vlan", "vni", "isolated", "ipv6_mode")
 
 
-def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["networks"]`, public ones or those of the project named `params["project"]`.
 
     What is not given stays as it is; a new network needs its cidr, and has its pool filled. No two networks overlap,
@@ -110,7 +111,7 @@ def _networks(
     }
 
 
-def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Record | None) -> Record:
+def _wanted(connection: sa.Connection, item: JsonMapping, before: Record | None) -> Record:
     what = f"network {item['name']!r}"
     if (before is None or before["cidr"] is None) and item["cidr"] is None:
         raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")

@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..compute.power_states import follow, to_look_at
 from ..queries.views import instances_by
 
 
-def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def power_state(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `power_state`: see the module's documentation for `params` and what is returned."""
     if params.get("observed") is None:
         at_rest = [instance for instance in instances_by(connection) if instance["host"] is not None]
         return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
     followed = follow(connection, params["observed"])
-    result: dict[str, t.Any] = {"changed": bool(followed), "hosts": {}, "followed": followed}
+    result: JsonObject = {"changed": bool(followed), "hosts": {}, "followed": followed}
     if followed:
         result["diff"] = {side: {one["name"]: one[side] for one in followed} for side in ("before", "after")}
     return result

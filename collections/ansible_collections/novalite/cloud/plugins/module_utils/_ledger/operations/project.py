@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..identity.projects import remove_projects, write_projects
 
 
-def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def project(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["projects"]`; `params["state"]` holds for all of them."""
     act = remove_projects if params["state"] == "absent" else write_projects
     return act(connection, params["projects"])

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
-from ..._firewall import reach
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._plan import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
 from ..queries.views import instances_by
 
 
-def reachability(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """May `source` talk to `destination` (names of instances, or addresses)? Every pair of addresses is answered.
 
     Raises NotFoundError for a name that is no instance's.
@@ -53,7 +53,7 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     return reach.End(address, (reach.Address(address),))
 
 
-def _instance_end(one: t.Mapping[str, t.Any], only: str | None = None) -> reach.End:
+def _instance_end(one: Instance, only: str | None = None) -> reach.End:
     addresses = tuple(
         reach.Address(address, nic["network"]["id"], nic["network"]["bridge"] if nic["network"]["isolated"] else "")
         for nic in one["nics"]

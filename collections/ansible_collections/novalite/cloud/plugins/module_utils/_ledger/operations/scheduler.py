@@ -11,6 +11,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import StateRow
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import Request, request_of
@@ -18,18 +21,18 @@ from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
-from ..placement.placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
+from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
 from ..queries.groups import groups_of, lock_groups, violated
 
 
-def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `scheduler`: a host and a claim for each instance, with the reasons.
 
     An instance that has a claim keeps it. Returns `instances` (those with a host, in the order given), `unplaced`
     (instance and message), `explanations`, `msg`, `changed`. To find no host is a result, not an error: it has to be
     recorded. Raises ConflictError when other runs changed the hosts under ten choices in a row.
     """
-    instances = params["instances"]
+    instances: list[Instance] = params["instances"]
     now = int(time.time())
     options = Options.of(params.get("options"))
     lock_groups(connection, instances)
@@ -48,7 +51,7 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
 def _place(
     connection: sa.Connection,
     instances: t.Sequence[Instance],
-    params: t.Mapping[str, t.Any],
+    params: JsonMapping,
     options: Options,
     now: int,
     lock: bool,
@@ -109,7 +112,7 @@ def _place(
     return outcome
 
 
-def _together(instances: t.Sequence[Instance], params: t.Mapping[str, t.Any]) -> dict[str, str]:
+def _together(instances: t.Sequence[Instance], params: JsonMapping) -> dict[str, str]:
     """Which instances are launched together or not at all: UUID -> a name that they have in common."""
     apart = not params.get("all_or_nothing", True)
     named = params.get("reservations") or {}
@@ -162,15 +165,15 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
     return {uuid: name for uuid, name in found.items() if uuid not in stale}
 
 
-def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, t.Any]:
+def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, StateRow]:
     """The states of the instances that are in the ledger. In check mode a new one is not."""
     query = sa.select(instance.c.uuid, instance.c.vm_state, instance.c.task_state, instance.c.deleted).where(
         instance.c.uuid.in_([server["uuid"] for server in instances])
     )
-    return {row.uuid: row for row in connection.execute(query)}
+    return {row.uuid: t.cast(StateRow, row) for row in connection.execute(query)}
 
 
-def _not_to_be_built(row: t.Any) -> str | None:
+def _not_to_be_built(row: StateRow | None) -> str | None:
     if row is None:
         return None
     if row.deleted or row.task_state == "deleting":

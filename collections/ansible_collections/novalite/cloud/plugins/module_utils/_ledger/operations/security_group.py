@@ -11,6 +11,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, check_text, checked_names
 from ..._rules.rules import Rule, identity, normalised, ordered, range_of
 from ..db import tables
@@ -19,10 +20,10 @@ from ..queries.lookups import project_by_name, security_groups_by_name
 from ..security.firewalls import plan_for_groups
 from ..security.security_groups import DEFAULT_DESCRIPTION, DEFAULT_GROUP, insert_group, remove_groups, rules_query
 
-Group = dict[str, t.Any]  # {"description", "rules": [...]}
+Group = JsonObject  # {"description", "rules": [...]}
 
 
-def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def security_group(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["security_groups"]` of the project named `params["project"]`.
 
     `rules`, when given, replaces all rules of a group; their order does not matter, and a rule that stays keeps its
@@ -88,9 +89,7 @@ def _groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) 
     return groups
 
 
-def _replace_rules(
-    connection: sa.Connection, project_id: str, name: str, items: t.Sequence[t.Mapping[str, t.Any]]
-) -> None:
+def _replace_rules(connection: sa.Connection, project_id: str, name: str, items: t.Sequence[JsonMapping]) -> None:
     try:
         wanted: dict[tuple[str, ...], Rule] = {identity(rule): rule for rule in map(normalised, items)}
     except NovaliteError as error:

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
 from ..._graph import security_groups
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Rule
 from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
 from ..queries import lookups
 
-_RULE = ("id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group_id")
 
-
-def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def security_group_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """The groups of a project, or of all, with rules and members; with `picture` also as a graph."""
     query = (
         sa.select(security_group, project.c.name.label("project"))
@@ -26,13 +24,9 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
     if not params["all_projects"]:
         owner = lookups.project_by_name(connection, params["project"])["id"]
         query = query.where(security_group.c.project_id == owner)
-    groups: dict[int, dict[str, t.Any]] = {
+    groups: dict[int, JsonObject] = {
         row.id: {
-            "id": row.id,
-            "uuid": row.uuid,
-            "name": row.name,
-            "project": row.project,
-            "description": row.description,
+            **{field: getattr(row, field) for field in ("id", "uuid", "name", "project", "description")},
             "rules": [],
             "servers": [],
         }
@@ -40,7 +34,7 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
     }
     rules, link = security_group_rule, instance_security_group
     for row in connection.execute(sa.select(rules).where(rules.c.group_id.in_(sorted(groups))).order_by(rules.c.id)):
-        groups[row.group_id]["rules"].append({field: getattr(row, field) for field in _RULE})
+        groups[row.group_id]["rules"].append({field: getattr(row, field) for field in Rule.__annotations__})
     names = connection.execute(
         sa.select(link.c.group_id, instance.c.name)
         .join(instance, instance.c.id == link.c.instance_id)
@@ -49,7 +43,7 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
     )
     for group_id, name in names:
         groups[group_id]["servers"].append(name)
-    result: dict[str, t.Any] = {"changed": False, "security_groups": list(groups.values())}
+    result: JsonObject = {"changed": False, "security_groups": list(groups.values())}
     if params["picture"]:
         result["dot"] = security_groups.dot(groups.values())
     return result

@@ -18,6 +18,9 @@ import sqlalchemy as sa
 
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Image, Instance
+from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import recorded, server_requests
@@ -30,21 +33,20 @@ from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
 from ..queries import actions, lookups
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
-from ..queries.views import Instance, flavor_of, image_of, instances_by
+from ..queries.views import flavor_of, image_of, instances_by
 from ..volumes import server_volumes
 
-Record = t.Mapping[str, t.Any]
-
-_SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
+_SUMMARY: t.Final = ("vm_state", "task_state", "host", "availability_zone", "metadata")
 
 
-def prepare_server(_engine: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def prepare_server(_engine: sa.Engine, params: JsonMapping) -> JsonObject:
     """The same `params` without passwords: a hash takes a while, and only the hash is recorded."""
     return {**params, "servers": guest_requests.with_hashes(params.get("servers") or [])}
 
 
-def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server`: see the module's documentation for `params` and what is returned.
 
     Raises NovaliteError for the first thing that is wrong with any server; nothing was written then.
@@ -63,7 +65,7 @@ def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
 # --- present --------------------------------------------------------------------------------------------------------
 
 
-def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping) -> JsonObject:
     now = int(time.time())
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
@@ -85,15 +87,15 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     record_servers(connection, owner["id"], blueprints, limits, request_id, now, mac_prefix=mac_prefix)
 
     to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(to_build),
         "to_build": to_build,
         "existing": instances_by(connection, uuids=[row.uuid for row in rest]),
         "differences": [
             difference
             for request in requests
-            if request.name in stored
-            for difference in server_requests.differences(request, stored[request.name]._mapping)
+            if (row := stored.get(request.name)) is not None
+            for difference in server_requests.differences(request, row.flavor, row.image, row.key_name)
         ],
     }
     if to_build:
@@ -102,21 +104,20 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     return result
 
 
-def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, t.Any]:
+def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, InstanceRow]:
     """The rows of those requested servers that are there already, by name.
 
     Raises ConflictError when another server has the host name of a new one: DHCP and DNS know one owner of a name.
     """
-    rows = connection.execute(
-        sa.select(instance).where(
-            instance.c.project_id == project_id,
-            instance.c.deleted == 0,
-            sa.or_(
-                instance.c.name.in_([request.name for request in requests]),
-                instance.c.hostname.in_([request.hostname for request in requests]),
-            ),
-        )
-    ).all()
+    rows = instance_rows(
+        connection,
+        instance.c.project_id == project_id,
+        instance.c.deleted == 0,
+        sa.or_(
+            instance.c.name.in_([request.name for request in requests]),
+            instance.c.hostname.in_([request.hostname for request in requests]),
+        ),
+    )
     owners = {row.hostname: row.name for row in rows}
     by_name = {row.name: row for row in rows}
     for request in requests:
@@ -129,7 +130,7 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
 
 
 def _bury_what_is_asked_for_otherwise(
-    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, t.Any], now: int
+    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
 ) -> list[Instance]:
     """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
 
@@ -154,12 +155,12 @@ def _bury_what_is_asked_for_otherwise(
 
 
 def _at_rest_or_again(
-    rows: t.Iterable[t.Any], now: int, params: t.Mapping[str, t.Any]
-) -> tuple[list[t.Any], list[t.Any]]:
+    rows: t.Iterable[InstanceRow], now: int, params: JsonMapping
+) -> tuple[list[InstanceRow], list[InstanceRow]]:
     """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
     patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
-    rest: list[t.Any] = []
-    again: list[t.Any] = []
+    rest: list[InstanceRow] = []
+    again: list[InstanceRow] = []
     for row in rows:
         age = max(0, now - row.updated_at)
         if row.task_state == "deleting":
@@ -182,7 +183,7 @@ def _with_hints_resolved(
     connection: sa.Connection,
     project_id: str,
     requests: list[ServerRequest],
-    stored: t.Mapping[str, t.Any],
+    stored: t.Mapping[str, InstanceRow],
     uuids: t.Mapping[str, str],
 ) -> list[ServerRequest]:
     """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""
@@ -196,7 +197,7 @@ def _with_hints_resolved(
 
 
 def _blueprints(
-    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str]
+    connection: sa.Connection, owner: JsonMapping, requests: list[ServerRequest], uuids: t.Mapping[str, str]
 ) -> list[Blueprint]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
@@ -209,12 +210,12 @@ def _blueprints(
     groups = {record["name"]: record["id"] for record in found}
     network_names = dict.fromkeys(nic.name for request in requests for nic in request.networks or ())
     found = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
-    networks: dict[str, Record] = {record["name"]: record for record in found}
+    networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in found}
     alone: tuple[NetworkRequest, ...] = ()
     if lone := next((request for request in requests if request.networks is None), None):
         only = _only_network(connection, owner, lone.name)
-        networks[only["name"]] = only
-        alone = (NetworkRequest(only["name"]),)
+        networks[only.name] = only
+        alone = (NetworkRequest(only.name),)
 
     blueprints = []
     for request in requests:
@@ -222,6 +223,7 @@ def _blueprints(
         flavor = flavors[request.flavor or ""]
         volumes = server_volumes.resolved(connection, owner_id, request.volumes, private_types=True)
         root = root_of(volumes)
+        image: Image
         if root is not None and root.source in (SNAPSHOT, VOLUME):
             image = server_volumes.image_for(connection, owner_id, root)
         else:
@@ -234,7 +236,7 @@ def _blueprints(
                 flavor=flavor,
                 image=image,
                 public_key=None if request.key is None else keys[request.key]["public_key"],
-                nics=tuple((_ref(networks[nic.name]), nic.fixed_ip) for nic in nics),
+                nics=tuple((networks[nic.name], nic.fixed_ip) for nic in nics),
                 # None stands for the project's default group, which may have to be made first
                 group_ids=tuple(groups.get(name) for name in request.security_groups),
                 volumes=volumes,
@@ -254,7 +256,7 @@ def _named(requests: list[ServerRequest], field: str, required: bool = True) -> 
     return list(names)
 
 
-def _only_network(connection: sa.Connection, owner: Record, name: str) -> Record:
+def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> NetworkRef:
     seen = connection.execute(
         sa.select(network.c.name).where(network.c.owner.in_(["", owner["id"]])).distinct().order_by(network.c.name)
     ).scalars()
@@ -267,17 +269,14 @@ def _only_network(connection: sa.Connection, owner: Record, name: str) -> Record
             f"'{name}' names no network, and project '{owner['name']}' sees {len(names)} ({shown}): "
             "name one in networks"
         )
-    return lookups.network_by_name(connection, names[0], owner["id"])
-
-
-def _ref(record: Record) -> NetworkRef:
+    record = lookups.network_by_name(connection, names[0], owner["id"])
     return NetworkRef(record["id"], record["name"], record["cidr"])
 
 
 # --- absent ---------------------------------------------------------------------------------------------------------
 
 
-def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:
     names = server_requests.expand_names(params.get("servers") or [])
     doomed = instances_by(connection, names=names, project_id=project_id)
     if not doomed:
@@ -291,7 +290,7 @@ def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t
     }
 
 
-def _summaries(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+def _summaries(instances: t.Iterable[Instance]) -> dict[str, JsonObject]:
     """What a person wants to see of each instance in a diff, by name."""
     return {
         record["name"]: {

@@ -13,11 +13,12 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._host import write_atomically
+from ..._json import JsonMapping, JsonObject
 from ..._ssh.config import console_command, render
 from ..queries.views import instances_by
 
 
-def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_access(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Write `path` from the ledger and return `access`: uuid, host, ip and the commands that log in (`ssh`) and attach
     to the `console`, of the asked `servers`.
 
@@ -60,7 +61,7 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         }
         for server in params["servers"] or []
     ]
-    result: dict[str, t.Any] = {"changed": text != before or forgotten, "access": access}
+    result: JsonObject = {"changed": text != before or forgotten, "access": access}
     if text != before:
         result["diff"] = {"before_header": path, "after_header": path, "before": before, "after": text}
     return result

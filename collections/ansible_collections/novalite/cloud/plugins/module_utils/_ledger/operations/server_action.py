@@ -15,14 +15,17 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
 from ..._plan import targets
+from ..._plan.host_plan import Plan
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
-from ..compute.named_servers import servers_named, take_over
+from ..compute.named_servers import servers_named, states_of, take_over, with_names
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.adopted import not_adopted
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 
 LOCKS = ("lock", "unlock")
 CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded
@@ -31,21 +34,18 @@ NAMES = (*server_actions.NAMES, *LOCKS, CONSOLE)
 _STARTS = ("start", "reboot", "resume")
 _POWER_STATES = {**power_states.POWER_STATES, "missing": 0}
 
-Params = t.Mapping[str, t.Any]
-Plan = dict[str, t.Any]
 
-
-def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server_action`: see the module's documentation for `params` and what is returned.
 
     Raises NovaliteError for the first server that is unknown, or of which it cannot be asked; nothing was written then.
     """
     if params.get("outcomes") is not None:
         return _record(connection, params)
-    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": []}
+    result: JsonObject = {"changed": False, "instances": [], "settled": [], "skipped": []}
     result |= {"hosts": {}, "looks": {}, "targets": {}}
     name = params["action"]
-    found = _by_uuid(connection, params["uuids"]) if params.get("uuids") is not None else _by_name(connection, params)
+    found = _asked_for(connection, params)
     if name in LOCKS:
         return {**result, **_lock(connection, params, found)}
     if name == CONSOLE:
@@ -70,7 +70,7 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     return {**result, "instances": going, "hosts": hosts, "secret": any(plan.get("secret") for plan in hosts.values())}
 
 
-def prepare_server_action(_engine: sa.Engine, params: Params) -> dict[str, t.Any]:
+def prepare_server_action(_engine: sa.Engine, params: JsonMapping) -> JsonObject:
     """The same `params` without a password: a hash takes a while, and only the hash is recorded."""
     return {**params, "request": anew_requests.with_hash(params.get("request") or {})}
 
@@ -78,11 +78,9 @@ def prepare_server_action(_engine: sa.Engine, params: Params) -> dict[str, t.Any
 # --- who ------------------------------------------------------------------------------------------------------------
 
 
-def _by_uuid(connection: sa.Connection, uuids: t.Sequence[str]) -> list[Instance]:
-    return instances_by(connection, uuids=uuids)
-
-
-def _by_name(connection: sa.Connection, params: Params) -> list[Instance]:
+def _asked_for(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
+    if params.get("uuids") is not None:
+        return instances_by(connection, uuids=params["uuids"])
     entries = [entry if isinstance(entry, dict) else {"name": entry} for entry in params.get("servers") or []]
     return servers_named(connection, params.get("project"), server_requests.expand_names(entries))
 
@@ -95,7 +93,7 @@ def _why_not(name: str, one: Instance) -> str:
 # --- begin ----------------------------------------------------------------------------------------------------------
 
 
-def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:
+def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]) -> JsonObject:
     name = params["action"]
     details = {"type": server_actions.HARD if params.get("hard") else server_actions.SOFT} if name == "reboot" else {}
     rules = server_actions.action_of(name, details)
@@ -114,28 +112,30 @@ def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> 
         else:
             begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
     except (ConflictError, NotFoundError) as error:
-        raise type(error)(_with_name(str(error), to_begin)) from None
+        raise type(error)(with_names(str(error), to_begin)) from None
     return {
         "changed": True,
         "instances": begun,
         "settled": settled,
         "request_id": request_id,
-        "diff": {"before": _states(to_begin), "after": _states(begun)},
+        "diff": {"before": states_of(to_begin), "after": states_of(begun)},
     }
 
 
-def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:
-    change = server_actions.lock if params["action"] == "lock" else server_actions.unlock
-    request_id = actions.new_request_id()
-    changed = [one for one in found if change(connection, one["uuid"], params.get("reason"), request_id=request_id)]
-    result: dict[str, t.Any] = {"changed": bool(changed), "settled": [one for one in found if one not in changed]}
+def _lock(connection: sa.Connection, params: JsonMapping, found: list[Instance]) -> JsonObject:
+    request_id, locked, reason = actions.new_request_id(), params["action"] == "lock", params.get("reason")
+    changed = [
+        server
+        for server in found
+        if server_actions.set_lock(connection, server["uuid"], locked, reason, request_id=request_id)
+    ]
+    result: JsonObject = {"changed": bool(changed), "settled": [one for one in found if one not in changed]}
     result["instances"] = instances_by(connection, uuids=[one["uuid"] for one in changed])
     if changed:
-        locked = params["action"] == "lock"
         result["request_id"] = request_id
         result["diff"] = {
             "before": {one["name"]: {"locked": not locked} for one in changed},
-            "after": {one["name"]: {"locked": locked, "reason": params.get("reason")} for one in changed},
+            "after": {one["name"]: {"locked": locked, "reason": reason} for one in changed},
         }
     return result
 
@@ -143,7 +143,7 @@ def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> d
 # --- the hosts' plans -----------------------------------------------------------------------------------------------
 
 
-def _plans(connection: sa.Connection, params: Params, instances: list[Instance]) -> dict[str, Plan]:
+def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Instance]) -> dict[str, Plan]:
     """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
     and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
     hosts: dict[str, Plan] = {}
@@ -167,10 +167,10 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     return hosts
 
 
-def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
+def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: bool) -> None:
     """Add these to the plans of their hosts by name and UUID alone."""
     for instance in instances:
-        plan = hosts.setdefault(instance["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
+        plan = hosts.setdefault(instance["host"] or "", {"names": [], "uuids": [], "domains": [], "starts": False})
         plan["names"].append(instance["name"])
         plan["uuids"].append(instance["uuid"])
         plan["domains"].append({"uuid": instance["uuid"], "name": instance["domain_name"], "xml": None, **spec})
@@ -179,14 +179,14 @@ def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any)
 # --- record ---------------------------------------------------------------------------------------------------------
 
 
-def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """How it went on each host. What was given to a host that did not even say so failed, too."""
     name = params["action"]
     if name not in server_actions.NAMES:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     said: dict[str, tuple[str, str | None, int | None]] = {}  # UUID -> host, error, power state
-    told: dict[str, t.Mapping[str, t.Any]] = {}  # UUID -> all that its host says of it
+    told: dict[str, JsonMapping] = {}  # UUID -> all that its host says of it
     for outcome in params["outcomes"]:
         host = outcome["host"]
         for row in outcome["results"] or []:
@@ -208,7 +208,7 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         )
     after = instances_by(connection, uuids=said)
     names = {one["uuid"]: one["name"] for one in after}
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(changed),
         "instances": after,
         "settled": [],
@@ -228,21 +228,7 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     }
     if changed:
         result["diff"] = {
-            "before": _states(one for one in before if one["uuid"] in changed),
-            "after": _states(one for one in after if one["uuid"] in changed),
+            "before": states_of(one for one in before if one["uuid"] in changed),
+            "after": states_of(one for one in after if one["uuid"] in changed),
         }
     return result
-
-
-def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
-    return {
-        instance["name"]: {field: instance[field] for field in ("vm_state", "task_state", "power_state", "host")}
-        for instance in instances
-    }
-
-
-def _with_name(message: str, instances: t.Iterable[Instance]) -> str:
-    """`message` with the name beside the UUID: a person at a playbook knows servers by name."""
-    for instance in instances:
-        message = message.replace(instance["uuid"], f"{instance['uuid']} ('{instance['name']}')")
-    return message

@@ -18,15 +18,19 @@ from xml.etree import ElementTree
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..adoption.adopted_nics import OwnNic, chosen_nics, give_back, take
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Adopted, AdoptedDisk, Flavor, Instance
+from ..._model.rows import InstanceRow
+from ..adoption.adopted_nics import FoundNic, OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, flavor, instance
 from ..identity import quotas
 from ..placement.claims import release_claims
 from ..queries import actions, lookups
+from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
-from ..queries.views import Instance, flavor_of, instances_by
+from ..queries.views import flavor_of, instances_by
 from ..volumes.server_volumes import NO_IMAGE
 
 GIB = 1 << 30
@@ -39,9 +43,6 @@ _STATES = {
     "crashed": ("stopped", 6),
 }
 
-Record = dict[str, t.Any]
-Params = t.Mapping[str, t.Any]
-
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
@@ -53,13 +54,13 @@ class Guest:
     vcpus: int
     memory_mb: int
     disk_gb: int
-    disks: t.Sequence[t.Mapping[str, t.Any]]
-    nics: t.Sequence[t.Mapping[str, t.Any]]
+    disks: list[AdoptedDisk]
+    nics: list[FoundNic]
     marked: bool
     adopted_by: str | None
 
 
-def server_adopt(connection: sa.Connection, params: Params) -> Record:
+def server_adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """See the module's documentation for `params` and what is returned. Raises NovaliteError; nothing was written."""
     return _release(connection, params) if params["state"] == "released" else _adopt(connection, params)
 
@@ -67,14 +68,13 @@ def server_adopt(connection: sa.Connection, params: Params) -> Record:
 # --- in ---------------------------------------------------------------------------------------------------------------
 
 
-def _adopt(connection: sa.Connection, params: Params) -> Record:
+def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     guest, host = Guest(**params["domain"]), params["host"]
     owner = lookups.project_by_name(connection, params["project"], lock=True)
     lookups.check_compute_hosts(connection, [host])
     name = server_requests.check_label(params["name"] or guest.name, "server name")
-    known = connection.execute(sa.select(instance).where(instance.c.uuid == guest.uuid)).first()
-    if known is not None:
-        return _again(connection, known, host, guest)
+    if known := instance_rows(connection, instance.c.uuid == guest.uuid):
+        return _again(connection, known[0], host, guest)
     # a mark of this ledger's own without a record: of one that was moved by hand, or that a lost ledger forgot
     if guest.marked and guest.adopted_by != ledger_id(connection):
         raise ConflictError(f"domain '{guest.name}' carries the mark of another ledger: let that one release it first")
@@ -84,6 +84,7 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     size = _flavor(connection, guest, params["flavor"])
     now = int(time.time())
     vm_state, power_state = _STATES[guest.state]
+    adopted: Adopted = {"domain": guest.name, "at": now, "disks": guest.disks, "reserved": []}
     row = {
         "uuid": guest.uuid,
         "project_id": owner["id"],
@@ -99,7 +100,7 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
         "created_at": now,
         "updated_at": now,
         "launched_at": now,
-        "adopted": {"domain": guest.name, "at": now, "disks": list(guest.disks), "reserved": []},
+        "adopted": adopted,
     }
     before = usage(connection, owner["id"])
     try:
@@ -108,7 +109,7 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
         raise ConflictError(f"project '{owner['name']}' has a server '{name}' already: give another name") from error
     reserved = take(connection, guest.uuid, chosen)
     if reserved:
-        changed = {**t.cast(Record, row["adopted"]), "reserved": reserved}
+        changed = {**adopted, "reserved": reserved}
         connection.execute(sa.update(instance).where(instance.c.uuid == guest.uuid).values(adopted=changed))
     asked = {"instances": 1, "cores": guest.vcpus, "ram": guest.memory_mb, "fixed_ips": len(chosen)}
     server_requests.check_quota(asked, before, quotas.quota_limits(connection, owner["id"]))
@@ -125,7 +126,7 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     }
 
 
-def _again(connection: sa.Connection, row: t.Any, host: str, guest: Guest) -> Record:
+def _again(connection: sa.Connection, row: InstanceRow, host: str, guest: Guest) -> JsonObject:
     if row.deleted:
         raise ConflictError(f"domain '{guest.name}' was server '{row.name}' and is to be gone: run reconcile.yml")
     if row.adopted is None:
@@ -136,7 +137,7 @@ def _again(connection: sa.Connection, row: t.Any, host: str, guest: Guest) -> Re
     return {**_result(connection, made, changed=False), "left_out": []}
 
 
-def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Record:
+def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Flavor:
     """The named flavor, one that fits exactly, or one of the guest's own that is in no catalogue."""
     root_gb = -(-int(guest.disks[0]["size"]) // GIB) if guest.disks else 0
     if named is not None:
@@ -199,7 +200,7 @@ def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
 # --- out --------------------------------------------------------------------------------------------------------------
 
 
-def _release(connection: sa.Connection, params: Params) -> Record:
+def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     owner = lookups.project_by_name(connection, params["project"])
     found = instances_by(connection, names=[params["name"]], project_id=owner["id"])
     if not found:
@@ -242,7 +243,7 @@ def _release(connection: sa.Connection, params: Params) -> Record:
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-def _result(connection: sa.Connection, one: Instance, changed: bool) -> Record:
+def _result(connection: sa.Connection, one: Instance, changed: bool) -> JsonObject:
     mark = _mark(one, ledger_id(connection))
     return {"changed": changed, "server": one, "host": one["host"], "domain": one["uuid"], "mark": mark}
 
@@ -263,7 +264,8 @@ def _mark(one: Instance, ledger: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _summary(one: Instance) -> Record:
+def _summary(one: Instance) -> JsonObject:
+    disks = one["adopted"]["disks"] if one["adopted"] else []
     return {
         "uuid": one["uuid"],
         "project": one["project"]["name"],
@@ -271,6 +273,6 @@ def _summary(one: Instance) -> Record:
         "host": one["host"],
         "flavor": one["flavor"]["name"],
         "vm_state": one["vm_state"],
-        "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in one["adopted"]["disks"]],
+        "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in disks],
         "networks": {nic["network"]["name"]: nic["ip"] for nic in one["nics"]},
     }

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..placement.server_groups import remove_server_groups, write_server_groups
 
 
-def server_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_group(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["server_groups"]` of the project named `params["project"]`."""
     act = remove_server_groups if params["state"] == "absent" else write_server_groups
     return act(connection, params["project"], params["server_groups"])

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..queries import actions, lookups
 from ..queries.views import instances_by
 
 
-def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
 
     Who asks for a host without naming a project means all that are on it.

@@ -10,23 +10,24 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance, Nic
 from ..._plan import targets
+from ..._plan.host_plan import Plan
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, Wanted
 from ..compute.named_servers import servers_named
 from ..compute.plans import plan_hosts
 from ..queries import actions
-from ..queries.views import Instance, instances_by
+from ..queries.views import instances_by
 from ..security import firewalls
 
-Params = t.Mapping[str, t.Any]
-Plan = dict[str, t.Any]
 Changes = t.Mapping[str, str]  # instance -> interface
 
 _STATUS = {"present": ATTACHING, "absent": DETACHING}
 
 
-def server_interface(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def server_interface(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server_interface`: see the module's documentation for `params` and what is returned.
 
     Raises NovaliteError for the first server or interface that is unknown, or of which it cannot be asked.
@@ -47,7 +48,7 @@ def server_interface(connection: sa.Connection, params: Params) -> dict[str, t.A
     found = instances_by(connection, uuids=changing)
     plans = _attach_plans if status == ATTACHING else _detach_plans
     hosts, peers = plans(connection, found, changing, params["state_dir"])
-    result: dict[str, t.Any] = {"changed": changed, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
+    result: JsonObject = {"changed": changed, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
     result["targets"] = targets.of_hosts(hosts, peers=peers)
     return {**result, "diff": diff} if diff is not None else result
 
@@ -55,7 +56,7 @@ def server_interface(connection: sa.Connection, params: Params) -> dict[str, t.A
 # --- begin ----------------------------------------------------------------------------------------------------------
 
 
-def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list[str], bool]:
+def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> tuple[list[str], bool]:
     """The servers that are named, and whether any of them changes: what is as it shall be is left alone."""
     wanted, changed = [], False
     for item in params["interfaces"]:
@@ -84,7 +85,7 @@ def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list
     return wanted, changed
 
 
-def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def _matching(one: Instance, item: JsonMapping) -> list[Nic]:
     return [
         nic
         for nic in one["nics"]
@@ -94,24 +95,20 @@ def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.An
     ]
 
 
-def _nics_of(connection: sa.Connection, params: Params) -> dict[str, list[str]]:
+def _nics_of(connection: sa.Connection, params: JsonMapping) -> dict[str, list[str]]:
     names = sorted({item["server"] for item in params["interfaces"]})
-    servers = servers_named(connection, params.get("project"), names)
-    return {
-        server["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in server["nics"]]
-        for server in servers
-    }
+    return {server["name"]: _shown(server) for server in servers_named(connection, params.get("project"), names)}
+
+
+def _shown(server: Instance, going: t.Collection[str] = ()) -> list[str]:
+    return [
+        f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in server["nics"] if nic["id"] not in going
+    ]
 
 
 def _without(connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]) -> dict[str, list[str]]:
     going = set(interfaces.under_way(connection, DETACHING, wanted).values())
-    for instance in instances_by(connection, uuids=wanted):
-        after[instance["name"]] = [
-            f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})"
-            for nic in instance["nics"]
-            if nic["id"] not in going
-        ]
-    return after
+    return after | {server["name"]: _shown(server, going) for server in instances_by(connection, uuids=wanted)}
 
 
 # --- the hosts' plans -----------------------------------------------------------------------------------------------
@@ -123,8 +120,7 @@ def _attach_plans(
     """What is to be there before the interface is plugged in, the guests' definitions with it, and what a failure takes
     back; and what other hosts of its network are told."""
     whole = _plan(connection, state_dir, existing=found)
-    only = [_with(one, [nic for nic in one["nics"] if nic["id"] == changing[one["uuid"]]]) for one in found]
-    rest = [_with(one, [nic for nic in one["nics"] if nic["id"] != changing[one["uuid"]]]) for one in found]
+    only, rest = _split(found, changing)
     new, back = _plan(connection, state_dir, instances=only), _plan(connection, state_dir, existing=rest)
     undo = _plan(connection, state_dir, leaving=only)
     hosts = {}
@@ -151,14 +147,24 @@ def _detach_plans(
     connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """The guests' definitions without the interface, and what goes after it."""
-    rest = [_with(one, [nic for nic in one["nics"] if nic["id"] != changing[one["uuid"]]]) for one in found]
-    gone = [_with(one, [nic for nic in one["nics"] if nic["id"] == changing[one["uuid"]]]) for one in found]
+    gone, rest = _split(found, changing)
     left, leaving = _plan(connection, state_dir, existing=rest), _plan(connection, state_dir, leaving=gone)
     hosts = {
         host: {"uuids": plans["keep"]["uuids"], **_leaving(plans["keep"], leaving[host]["remove"], rest)}
         for host, plans in left.items()
     }
     return hosts, _peers(leaving)
+
+
+def _split(found: list[Instance], changing: Changes) -> tuple[list[Instance], list[Instance]]:
+    """The servers with their changing interfaces alone, and with all the others."""
+    only: list[Instance] = []
+    rest: list[Instance] = []
+    for server in found:
+        for side, changes in ((only, True), (rest, False)):
+            nics = [nic for nic in server["nics"] if (nic["id"] == changing[server["uuid"]]) is changes]
+            side.append({**server, "nics": nics})
+    return only, rest
 
 
 def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
@@ -191,14 +197,10 @@ def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
     return {host: plans["peers"] for host, plans in hosts.items() if "peers" in plans}
 
 
-def _with(one: Instance, nics: list[dict[str, t.Any]]) -> Instance:
-    return {**one, "nics": nics}
-
-
 # --- record ---------------------------------------------------------------------------------------------------------
 
 
-def _record(connection: sa.Connection, status: str, params: Params) -> dict[str, t.Any]:
+def _record(connection: sa.Connection, status: str, params: JsonMapping) -> JsonObject:
     """How it went on each host. What was given to a host that did not even say so failed, too."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     said: dict[str, dict[str, str | None]] = {host: {} for host in plans}

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
 from ..compute.plans import plan_hosts
 
 
-def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, ...}}, "targets": {part: hosts}, "secret":
     bool}`: see plan_hosts()."""
     plans = plan_hosts(

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import instance, instance_security_group, security_group
 from ..queries import adopted, lookups
@@ -16,7 +17,7 @@ from ..security.firewalls import plan_for_instances
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
 
-def server_security_groups(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_security_groups(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Put the instances `params["servers"]` (`{"name", "security_groups"}`) of a project into groups, or take them out.
 
     Returns `servers` with the groups that each is in, and `hosts`: the plan for the module `firewall` on every host

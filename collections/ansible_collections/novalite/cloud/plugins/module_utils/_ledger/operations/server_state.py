@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..compute.server_states import MAX_ATTEMPTS, STATES, Outcome, record_outcomes
 
 
-def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def server_state(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `server_state`: see the module's documentation for `params` and what is returned.
 
     Raises NovaliteError for outcomes that contradict each other.
@@ -21,7 +20,7 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     return record_outcomes(connection, _by_uuid(params), params.get("max_attempts") or MAX_ATTEMPTS)
 
 
-def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
+def _by_uuid(params: JsonMapping) -> dict[str, Outcome]:
     """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
     outcomes: dict[str, Outcome] = {}
     for outcome in params.get("outcomes") or []:

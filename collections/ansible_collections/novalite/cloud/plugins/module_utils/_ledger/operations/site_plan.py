@@ -18,6 +18,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
+from ..._json import Json, JsonMapping, JsonObject
+from ..._model.rows import InstanceRow
 from ..._stack import document, plan
 from ..._stack.document import SECTIONS, SHARED, Record, Server, Site
 from ..._stack.plan import ADD, CHANGE, REMOVE, REPLACE, Item
@@ -28,7 +30,7 @@ from ..queries.volume_views import volumes_by
 from ..security.security_groups import DEFAULT_GROUP
 from ..stack import site_marks
 from ..stack.site_marks import Made
-from ..stack.site_servers import checked, launched_with, live_servers, wanted
+from ..stack.site_servers import Live, checked, launched_with, live_servers, wanted
 from .flavor import flavor
 from .image import image, prepare_image
 from .keypair import keypair
@@ -41,7 +43,7 @@ from .server_security_groups import server_security_groups
 from .server_state import server_state
 from .volume import volume
 
-OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
+OPERATIONS: dict[str, t.Callable[[sa.Connection, JsonMapping], JsonObject]] = {
     "flavor": flavor,
     "image": image,
     "network": network,
@@ -53,29 +55,27 @@ OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[st
 SECRET = ("admin_password", "files", "user_data")  # options of a server that no screen shall show
 REPORTED = ("site", "project", "pending", "summary", "plan", "refused", "unnamed")
 
-Params = t.Mapping[str, t.Any]
-
 
 @dataclasses.dataclass
 class _Servers:
     """What is to be done with servers, in the arguments of the modules that do it."""
 
     items: list[Item] = dataclasses.field(default_factory=list)
-    launch: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    launch: list[JsonObject] = dataclasses.field(default_factory=list)
     terminate: list[str] = dataclasses.field(default_factory=list)
-    join: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
-    leave: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
-    metadata: list[tuple[t.Any, dict[str, str]]] = dataclasses.field(default_factory=list)
+    join: list[JsonObject] = dataclasses.field(default_factory=list)
+    leave: list[JsonObject] = dataclasses.field(default_factory=list)
+    metadata: list[tuple[InstanceRow, dict[str, str]]] = dataclasses.field(default_factory=list)
     refused: list[str] = dataclasses.field(default_factory=list)  # need a new instance, and may not have it
     unnamed: list[str] = dataclasses.field(default_factory=list)  # the site's, which nobody asked to remove
 
 
-def prepare_site_plan(engine: sa.Engine, params: Params) -> dict[str, t.Any]:
+def prepare_site_plan(engine: sa.Engine, params: JsonMapping) -> JsonObject:
     """Read the document and measure its images, which can take minutes, before the ledger is locked."""
     site = document.load(params.get("document"), params.get("path"))
     if params.get("prune") is not None:
         site = site._replace(prune=params["prune"])
-    measured: dict[tuple[bool, str], t.Any] = {}
+    measured: dict[tuple[bool, str], Json] = {}
     if params["phase"] != "removals":
         for public in (True, False):
             records = [one for one in site.of("image") if one.public == public]
@@ -86,7 +86,7 @@ def prepare_site_plan(engine: sa.Engine, params: Params) -> dict[str, t.Any]:
     return {**params, "site": site, "measured": measured}
 
 
-def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def site_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `site_plan`: see the module's documentation for `params` and what is returned."""
     site: Site = params["site"]
     with connection.begin_nested() as recorded:
@@ -118,12 +118,12 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         named = {one.name for one in site.of("volume")} | {item.name for item in items if item.kind == "volume"}
         waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
         begun = [one.id for one in waiting]
-    return {**_result(site, params, items, servers, changed_groups, removals), "volumes": begun}
+    return {**_result(site, items, servers, changed_groups, removals), "volumes": begun}
 
 
 def _result(
-    site: Site, params: Params, items: list[Item], servers: _Servers, changed_groups: list[str], removals: list[Item]
-) -> dict[str, t.Any]:
+    site: Site, items: list[Item], servers: _Servers, changed_groups: list[str], removals: list[Item]
+) -> JsonObject:
     title = f"Site {site.name!r}, project {site.project!r}:"
     lines = plan.table(items, title)
     if servers.unnamed:
@@ -134,7 +134,7 @@ def _result(
     if servers.refused:
         lines.append(f"{_refusal(servers.refused)}: not done without -e replace=true")
     groups = [one for one in site.of("security_group") if one.name in changed_groups]
-    result: dict[str, t.Any] = {
+    result: JsonObject = {
         "changed": bool(items),
         "site": site.name,
         "project": site.project,
@@ -182,7 +182,7 @@ def _project(connection: sa.Connection, site: Site) -> tuple[Item | None, str]:
     return plan.record_item("project", site.project, said, before, after), result["projects"][0]["id"]
 
 
-def _make_records(connection: sa.Connection, site: Site, owner: str, params: Params) -> list[Item]:
+def _make_records(connection: sa.Connection, site: Site, owner: str, params: JsonMapping) -> list[Item]:
     """Bring the records to what the document says; what was made is written down as the site's."""
     items, made = [], []
     for kind in SECTIONS:
@@ -190,8 +190,7 @@ def _make_records(connection: sa.Connection, site: Site, owner: str, params: Par
             records = [one for one in site.of(kind) if one.public == public]
             if not records:
                 continue
-            fields = document.fields_of(kind)
-            entries = [{"name": record.name, **{key: record.fields.get(key) for key in fields}} for record in records]
+            entries = _entries(kind, records)
             if kind == "image":
                 entries = [{**entry, "files": params["measured"][public, entry["name"]]} for entry in entries]
             with _blamed(site, records):
@@ -208,7 +207,7 @@ def _make_records(connection: sa.Connection, site: Site, owner: str, params: Par
     return items
 
 
-def _remove_records(connection: sa.Connection, site: Site, owner: str, params: Params) -> list[Item]:
+def _remove_records(connection: sa.Connection, site: Site, owner: str, params: JsonMapping) -> list[Item]:
     """Remove what is marked as absent and, if that is asked for, what the site made and the document does not name."""
     named = {Made(record.kind, "" if record.public else owner, record.name): record for record in site.records}
     doomed = [made for made, one in named.items() if one.absent]
@@ -234,19 +233,22 @@ def _remove_records(connection: sa.Connection, site: Site, owner: str, params: P
 
 
 def _measured(
-    engine: sa.Engine, params: Params, owner: str, public: bool, records: list[Record]
-) -> list[dict[str, t.Any]]:
-    fields = document.fields_of("image")
-    entries = [{"name": record.name, **{key: record.fields.get(key) for key in fields}} for record in records]
-    arguments = {"images": entries, "state": "present", "project": None if public else owner}
+    engine: sa.Engine, params: JsonMapping, owner: str, public: bool, records: list[Record]
+) -> list[JsonObject]:
+    arguments = {"images": _entries("image", records), "state": "present", "project": None if public else owner}
     try:
         found = prepare_image(engine, arguments)
     except NotFoundError:  # the project is still to be made
         found = prepare_image(engine, {**arguments, "project": None})
-    return t.cast("list[dict[str, t.Any]]", found["images"])
+    return t.cast("list[JsonObject]", found["images"])
 
 
-def _arguments(site: Site, kind: str, public: bool, entries: list[dict[str, t.Any]], state: str) -> dict[str, t.Any]:
+def _entries(kind: str, records: list[Record]) -> list[JsonObject]:
+    fields = document.fields_of(kind)
+    return [{"name": record.name, **{key: record.fields.get(key) for key in fields}} for record in records]
+
+
+def _arguments(site: Site, kind: str, public: bool, entries: list[JsonObject], state: str) -> JsonObject:
     owner = None if kind in SHARED and public else site.project
     return {_plural(kind): entries, "state": state, "project": owner}
 
@@ -255,7 +257,7 @@ def _plural(kind: str) -> str:
     return f"{kind}s"  # the option that lists them in each module, and the key of its result
 
 
-def _sides(result: Params, kind: str, name: str) -> tuple[t.Any, t.Any]:
+def _sides(result: JsonMapping, kind: str, name: str) -> tuple[Json, Json]:
     """The record before and after, as the operation's diff has it; both None if nothing changed."""
     diff = result.get("diff")
     return (diff["before"][kind].get(name), diff["after"][kind].get(name)) if diff else (None, None)
@@ -307,9 +309,9 @@ def _servers(connection: sa.Connection, site: Site, owner: str, replace: bool) -
             if not replace:
                 todo.refused.append(instance.name)
                 continue
-            todo.terminate.append(t.cast("dict[str, t.Any]", there)["uuid"])
+            todo.terminate.append(t.cast(Live, there)["uuid"])
         if item.action == CHANGE:
-            _change_in_place(todo, instance.name, said, t.cast("dict[str, t.Any]", there), item)
+            _change_in_place(todo, instance.name, said, t.cast(Live, there), item)
         else:
             todo.launch.append(launched_with(site, instance))
     named = {instance.name for instance in site.servers}
@@ -323,7 +325,7 @@ def _servers(connection: sa.Connection, site: Site, owner: str, replace: bool) -
     return todo
 
 
-def _change_in_place(todo: _Servers, name: str, said: dict[str, t.Any], there: dict[str, t.Any], item: Item) -> None:
+def _change_in_place(todo: _Servers, name: str, said: JsonObject, there: Live, item: Item) -> None:
     fields = {change.field.partition(".")[0] for change in item.changes}
     if "metadata" in fields:
         todo.metadata.append((there["row"], said["metadata"]))
@@ -335,7 +337,7 @@ def _change_in_place(todo: _Servers, name: str, said: dict[str, t.Any], there: d
             todo.leave.append({"name": name, "security_groups": sorted(now - then)})
 
 
-def _rehearse(connection: sa.Connection, site: Site, servers: _Servers, params: Params) -> None:
+def _rehearse(connection: sa.Connection, site: Site, servers: _Servers, params: JsonMapping) -> None:
     """Do with the servers, in the ledger, what is going to be done. Raises NovaliteError with a place."""
     with _blamed(site, site.servers):
         for row, values in servers.metadata:

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
 from ..._rules.passwords import hash_password, is_password
 from ..._rules.records import Changes, checked_names
 from ..db import engine
@@ -20,7 +21,7 @@ from ..queries.projects import project_name
 SHOWN = ("enabled", "description", "email")
 
 
-def prepare_user(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def prepare_user(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     """Work with the passwords before user() runs: that is meant to take time, in which the ledger must not be locked.
 
     Each user gets "password_hash": of a new password, or None where the one there is right.
@@ -33,7 +34,7 @@ def prepare_user(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, 
     return {**params, "users": hashed}
 
 
-def user(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Make, change or remove `params["users"]`; `params["state"]` holds for all.
 
     What is not named stays as it is; `roles` are all that the user has, when they are named. A new password, or to
@@ -72,7 +73,7 @@ def user(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, 
     return changes.result("users", records)
 
 
-def _new_hash(item: t.Mapping[str, t.Any], row: t.Mapping[str, t.Any] | None) -> str | None:
+def _new_hash(item: JsonMapping, row: JsonMapping | None) -> str | None:
     """The hash to write for a user, or None where what is there stays."""
     if item["password"] is None:
         return None
@@ -87,7 +88,7 @@ def _new_hash(item: t.Mapping[str, t.Any], row: t.Mapping[str, t.Any] | None) ->
         raise NovaliteError(f"user {item['name']!r}: {error}") from None
 
 
-def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[JsonMapping]) -> None:
     wanted = set()
     for role in roles:
         wanted.add((project_by_name(connection, role["project"])["id"], role["role"]))
@@ -98,7 +99,7 @@ def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequ
         users.grant_role(connection, user_id, project_id, role)
 
 
-def _shown(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _shown(connection: sa.Connection, row: JsonMapping) -> JsonObject:
     """A user as people see one: no id, no hash."""
     found = users.list_roles(connection, row["id"])
     default = row["default_project_id"]

@@ -14,16 +14,15 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
+from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
 from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
 
-Params = t.Mapping[str, t.Any]
 
-
-def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation `volume_action`: see the module's documentation."""
     if params.get("outcomes") is not None:
         return _record(connection, params)
@@ -63,7 +62,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     under_way = {one["id"] for plan in hosts.values() for one in plan["work"]} | {one["id"] for one in nowhere}
     still = [one for one in [*ids, *attached, *copied] if one not in under_way]
     skipped += [{"id": one, "reason": "nothing of it is under way"} for one in still]
-    result: dict[str, t.Any] = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
+    result: JsonObject = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
     if changed:
         done = [one for each in hosts.values() for one in each["work"]]
@@ -84,7 +83,7 @@ def _server(connection: sa.Connection, owner: str, name: str) -> str:
     return str(found)
 
 
-def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+def _attach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
     """The id of the attachment that is under way; None where the server has the volume."""
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item.get("server") or "")
@@ -106,7 +105,7 @@ def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
     return str(found.id)
 
 
-def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
+def _detach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
     one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item["server"]) if item.get("server") else None
     theirs = [there for there in one.attachments if server in (None, there.instance_uuid)]
@@ -118,7 +117,7 @@ def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
 
 
 def _snapshot(
-    connection: sa.Connection, owner: str, item: Params, absent: bool, limit_to: t.Collection[str] | None
+    connection: sa.Connection, owner: str, item: JsonMapping, absent: bool, limit_to: t.Collection[str] | None
 ) -> str | None:
     there = snapshots_by(connection, names=[item["name"]], project_id=owner)
     if absent:
@@ -148,7 +147,7 @@ _FINISH: dict[str, _Finish] = {
 }
 
 
-def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
+def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`plans` ({host: plan}) were carried out, `outcomes` say how: what no outcome is about was not done."""
     said = {one["host"]: one for one in params["outcomes"]}
     errors, changed = [], False

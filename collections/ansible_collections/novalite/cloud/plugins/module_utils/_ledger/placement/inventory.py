@@ -49,7 +49,7 @@ def _read(connection: sa.Connection, projects: t.Sequence[str] | None, states: t
         if instance["host"] and instance["nics"] and instance["nics"][0]["ip"]:
             counts[instance["nics"][0]["ip"]] = counts.get(instance["nics"][0]["ip"], 0) + 1
     guests: list[Guest] = [
-        guest(instance, zones.get(instance["host"]))
+        guest(instance, zones.get(instance["host"] or ""))
         for instance in everyone
         if instance["vm_state"] in states and (ids is None or instance["project"]["id"] in ids)
     ]

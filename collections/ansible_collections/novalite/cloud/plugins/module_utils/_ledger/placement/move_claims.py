@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonMapping
+from ..._model.instance import Flavor, Instance
 from ..._scheduling.explain import Decision, explanation
 from ..._scheduling.lines import lines_of
 from ..._scheduling.options import Options
@@ -24,7 +25,6 @@ from ..._scheduling.rows import Request, request_of
 from ..._scheduling.select import select
 from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
-from ..queries.views import Instance
 from . import claims
 from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
@@ -44,7 +44,7 @@ class Place:
 def place(
     connection: sa.Connection,
     one: Instance,
-    flavor: JsonMapping,
+    flavor: Flavor,
     *,
     host: str | None = None,
     same_host: str = "never",
@@ -60,7 +60,7 @@ def place(
     changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [one])
-    wanted = {**one, "flavor": dict(flavor)}
+    wanted: Instance = {**one, "flavor": flavor}
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
@@ -77,7 +77,7 @@ def place(
 def _place(
     connection: sa.Connection,
     one: Instance,
-    old: JsonMapping,
+    old: Flavor,
     host: str | None,
     same_host: str,
     options: JsonMapping | None,
@@ -97,7 +97,7 @@ def _place(
         with_instances=claims.asks_for_instances([one], chosen),
     )
     here = host == source if host is not None else same_host == "only"
-    grown = _growth(connection, request, source, old)
+    grown = _growth(request, old)
     at_home = [state for state in found if state.name == source]
     if here:
         decision = _select(at_home, grown, chosen)
@@ -130,7 +130,7 @@ def _request(connection: sa.Connection, one: Instance) -> Request:
 
 
 def _claim(
-    connection: sa.Connection, decision: Decision, source: str, versions: dict[str, tuple[int, int]], now: int
+    connection: sa.Connection, decision: Decision, source: str | None, versions: dict[str, tuple[int, int]], now: int
 ) -> None:
     request = decision.request
     claims.take_room(connection, [decision], versions)
@@ -144,14 +144,14 @@ def _claim(
         connection.execute(sa.insert(allocation).values(**row))
 
 
-def _growth(connection: sa.Connection, request: Request, source: str, old: JsonMapping) -> Request:
+def _growth(request: Request, old: Flavor) -> Request:
     """What its own host has to give beside what it has claimed there."""
     return dataclasses.replace(
         request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
     )
 
 
-def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: JsonMapping) -> None:
+def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: Flavor) -> None:
     """Make the instance's claim on `host` smaller: what `flavor` takes. One that is smaller already stays."""
     row = connection.execute(
         sa.select(allocation, compute_host.c.id)

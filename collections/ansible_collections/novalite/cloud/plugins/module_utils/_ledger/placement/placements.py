@@ -12,12 +12,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import StateRow
 from ..._scheduling.explain import Decision, explanation
 from ..._scheduling.lines import NAMED, lines_of
 from ..._scheduling.select import EXPLAINED_HOSTS
 from ..db.tables import instance, instance_action
-
-Instance = JsonMapping
 
 
 @dataclasses.dataclass
@@ -36,7 +36,7 @@ class StaleChoiceError(Exception):
     """A row changed between the choice and the write: undo, and choose again."""
 
 
-def write_outcome(connection: sa.Connection, outcome: Outcome, rows: JsonMapping, now: int) -> None:
+def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[str, StateRow], now: int) -> None:
     """Write what was decided to the instances and to the record of their launch, where there are any."""
     moves = []
     for uuid, row in rows.items():
@@ -105,7 +105,8 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
 
 
 def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
-    placed, unplaced, explanations = [], [], []
+    placed: list[Instance] = []
+    unplaced, explanations = [], []
     for server in instances:
         uuid = server["uuid"]
         decision, host = outcome.decisions.get(uuid), outcome.hosts.get(uuid)
@@ -113,9 +114,9 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
             unplaced.append({"instance": dict(server), "message": outcome.unplaced[uuid]})
         elif host is not None:
             moved = uuid not in outcome.kept or server.get("task_state") == "scheduling"
-            states = {"vm_state": "building", "task_state": "networking"} if moved else {}
             alternates = list(decision.alternates) if decision else list(server.get("alternates") or [])
-            placed.append({**server, **states, "host": host, "alternates": alternates})
+            there: Instance = {**server, "host": host, "alternates": alternates}
+            placed.append({**there, "vm_state": "building", "task_state": "networking"} if moved else there)
         if decision is not None:
             explanations.append(_explanation(outcome, uuid, outcome.explain_all))
         else:

@@ -19,17 +19,10 @@ from ..._addressing.ipv6 import host_ipv6
 from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.texts import parse_network
 from ..._firewall.rules import MAX_RANGE
+from ..._model.instance import AddressPair
 from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_networking import port
-
-
-class Pair(t.TypedDict):
-    """An allowed address pair."""
-
-    ip_address: str  # or a range
-    mac_address: t.NotRequired[str | None]
-
 
 _OWNER = sa.func.coalesce(instance.c.project_id, port.c.project_id)
 _IS_HOSTS = fixed_ip.c.owner.startswith(OF_HOST)
@@ -37,10 +30,10 @@ _PORTS = vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid).outerjo
 
 
 def without_others(
-    connection: sa.Connection, project_id: str, network_id: int, pairs: t.Sequence[Pair] | None
-) -> list[Pair]:
+    connection: sa.Connection, project_id: str, network_id: int, pairs: t.Sequence[AddressPair] | None
+) -> list[AddressPair]:
     """Return the pairs of a project's port on the network, without addresses of other projects' ports and of hosts."""
-    allowed: list[Pair] = []
+    allowed: list[AddressPair] = []
     for pair in pairs or ():
         try:
             around = parse_network(pair["ip_address"])

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._model.instance import Instance
 from ..db.tables import instance
 
 # They need only the domain as it is defined; lock and unlock are the ledger's alone
@@ -31,6 +32,6 @@ def refuse(connection: sa.Connection, uuids: t.Iterable[str], action: str) -> No
         )
 
 
-def not_adopted(instances: t.Iterable[t.Mapping[str, t.Any]]) -> list[t.Any]:
+def not_adopted(instances: t.Iterable[Instance]) -> list[Instance]:
     """Those of the instances that hosts are to be made ready for: an adopted one has what it needs, made by others."""
     return [server for server in instances if server["adopted"] is None]

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
 from ..._json import JsonObject
+from ..._model.instance import Network
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, OF_HOST
 from ..db.tables_moves import UNDER_WAY, migration
@@ -48,10 +49,10 @@ def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Itera
     return query if hosts is None else query.where(column.in_(sorted(hosts)))
 
 
-def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, JsonObject]:
+def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, Network]:
     """The networks' rows, by id."""
     rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
-    return {row["id"]: dict(row) for row in rows}
+    return {row["id"]: t.cast(Network, dict(row)) for row in rows}
 
 
 def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable[str]) -> dict[tuple[int, str], str]:
@@ -107,6 +108,6 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     return found
 
 
-def named(hostname: str, ip: str, ipv6: str | None) -> JsonObject:
+def named(hostname: str, ip: str | None, ipv6: str | None) -> JsonObject:
     """A guest as the module `dhcp` takes it for its name alone."""
-    return {"hostname": hostname, "addresses": [ip, ipv6] if ipv6 else [ip]}
+    return {"hostname": hostname, "addresses": [address for address in (ip, ipv6) if address]}

@@ -14,6 +14,7 @@ import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._model.instance import AddressPair
 from ..._rules import pools
 from ..db.tables import (
     fixed_ip,
@@ -27,7 +28,6 @@ from ..db.tables import (
 )
 from ..db.tables_addresses import HELD
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
-from .address_pairs import Pair
 
 # A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
 POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
@@ -95,7 +95,7 @@ class Port:
     ip: str | None
     ipv6: str | None
     status: str | None
-    allowed_address_pairs: list[Pair] | None
+    allowed_address_pairs: list[AddressPair] | None
     network_id: int
     network_uuid: str
     instance_id: int | None  # None: no server has it

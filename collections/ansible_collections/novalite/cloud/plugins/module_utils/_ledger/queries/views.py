@@ -15,6 +15,18 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import (
+    AttachedVolume,
+    Flavor,
+    FloatingAddress,
+    Image,
+    Instance,
+    Network,
+    Nic,
+    Rule,
+    SecurityGroup,
+)
 from ..db.tables import (
     fixed_ip,
     floating_ip,
@@ -32,45 +44,11 @@ from ..db.tables_addresses import OF_HOST
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from .address_pairs import without_others
 
-Instance = dict[str, t.Any]
-
-_ATTACHMENT_FIELDS = (
-    "id",
-    "instance_uuid",
-    "volume_id",
-    "device",
-    "boot_index",
-    "tag",
-    "delete_on_termination",
-    "readonly",
-    "attached_at",
-)
-
-_RULE_FIELDS = ("id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group_id")
-_NETWORK_FIELDS = (
-    "id",
-    "uuid",
-    "name",
-    "cidr",
-    "cidr_v6",
-    "gateway",
-    "gateway_v6",
-    "bridge",
-    "bridge_interface",
-    "vlan",
-    "dhcp",
-    "dns",
-    "domain",
-    "mtu",
-    "lease_seconds",
-    "manager",
-    "vni",
-    "isolated",
-    "snat",
-    "ntp",
-    "ipv6_mode",
-    "routes",
-)
+# the columns are named as the keys
+_FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
+_RULE_FIELDS, _NETWORK_FIELDS = tuple(Rule.__annotations__), tuple(Network.__annotations__)
+_INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
+_ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
 
 
 def instances_by(
@@ -111,80 +89,45 @@ def instances_by(
     groups = _groups(connection, conditions)
     hints = _hints(connection, conditions)
     volumes = _volumes(connection, conditions)
-    return [
-        {**_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {})), "volumes": volumes[row.uuid]}
-        for row in rows
-    ]
+    return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {}), volumes[row.uuid]) for row in rows]
 
 
-def domain_name(number: int, adopted: t.Mapping[str, t.Any] | None) -> str:
+def domain_name(number: int, adopted: JsonMapping | None) -> str:
     """What libvirt calls the instance of this number; one that was `adopted` has kept its name."""
     return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
 
 
-def image_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def image_of(record: JsonMapping) -> Image:
     """What an instance keeps of its image record: all that its launch needs, whatever becomes of the record."""
-    fields = (
-        "id",
-        "name",
-        "disk_format",
-        "source",
-        "checksum",
-        "size",
-        "virtual_size",
-        "kernel",
-        "ramdisk",
-        "cmdline",
-        "min_disk_gb",
-        "min_ram_mb",
-        "properties",
-    )
-    return {field: record[field] for field in fields}
+    return t.cast(Image, {field: record[field] for field in _IMAGE_FIELDS})
 
 
-def flavor_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def flavor_of(record: JsonMapping) -> Flavor:
     """What an instance keeps of its flavor record; `flavorid` is what clients know it by."""
-    fields = ("name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "extra_specs")
-    return {**{field: record[field] for field in fields}, "flavorid": record["flavorid"] or str(record["id"])}
+    kept = {field: record[field] for field in _FLAVOR_FIELDS}
+    return t.cast(Flavor, {**kept, "flavorid": record["flavorid"] or str(record["id"])})
 
 
 def _instance(
-    row: t.Any, nics: list[dict[str, t.Any]], groups: list[dict[str, t.Any]], hints: dict[str, t.Any]
+    row: sa.Row[t.Any], nics: list[Nic], groups: list[SecurityGroup], hints: JsonObject, volumes: list[AttachedVolume]
 ) -> Instance:
-    return {
-        "id": row.id,
-        "uuid": row.uuid,
-        "name": row.name,
-        "hostname": row.hostname,
+    made = {
+        **{field: getattr(row, field) for field in _INSTANCE_FIELDS},
         "domain_name": domain_name(row.id, row.adopted),
         "project": {"id": row.project_id, "name": row.project_name},
-        "host": row.host,
         "alternates": [],
-        "vm_state": row.vm_state,
-        "task_state": row.task_state,
-        "power_state": row.power_state,
-        "flavor": row.flavor,
-        "image": row.image,
         "key": None if row.public_key is None else {"name": row.key_name, "public_key": row.public_key},
-        "availability_zone": row.availability_zone,
-        "metadata": row.metadata,
-        "attempts": row.attempts,
         "request": hints,
         "security_groups": groups,
         "nics": nics,
-        "fault": row.fault,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "launched_at": row.launched_at,
-        "terminated_at": row.terminated_at,
-        "config_drive": row.config_drive,
-        "adopted": row.adopted,
+        "volumes": volumes,
     }
+    return t.cast(Instance, made)
 
 
 def _nics(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[str, list[dict[str, t.Any]]]:
+) -> collections.defaultdict[str, list[Nic]]:
     own, dhcp = fixed_ip.alias("own"), fixed_ip.alias("dhcp_server")
     query = (
         sa.select(
@@ -207,7 +150,7 @@ def _nics(
         .where(*conditions)
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
-    nics: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    nics: collections.defaultdict[str, list[Nic]] = collections.defaultdict(list)
     floating = _floating_ips(connection, conditions)
     for row in connection.execute(query).all():
         pairs = row.allowed_address_pairs
@@ -220,7 +163,7 @@ def _nics(
                 "dhcp_server": _ipv4(row.dhcp_ip),
                 "floating_ips": floating.get(row.vif_id, []),
                 "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
-                "network": {field: getattr(row, field) for field in _NETWORK_FIELDS},
+                "network": t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS}),
             }
         )
     return nics
@@ -228,7 +171,7 @@ def _nics(
 
 def _floating_ips(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> dict[str, list[dict[str, str]]]:
+) -> dict[str, list[FloatingAddress]]:
     query = (
         sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface)
         .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
@@ -237,15 +180,15 @@ def _floating_ips(
         .where(*conditions)
         .order_by(floating_ip.c.address)
     )
-    found: dict[str, list[dict[str, str]]] = {}
+    addresses: dict[str, list[FloatingAddress]] = {}
     for vif_id, address, interface in connection.execute(query):
-        found.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
-    return found
+        addresses.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
+    return addresses
 
 
 def _groups(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[int, list[dict[str, t.Any]]]:
+) -> collections.defaultdict[int, list[SecurityGroup]]:
     links = (
         sa.select(
             instance_security_group.c.instance_id, security_group.c.id, security_group.c.uuid, security_group.c.name
@@ -255,8 +198,8 @@ def _groups(
         .where(*conditions)
         .order_by(instance_security_group.c.instance_id, security_group.c.id)
     )
-    groups: dict[int, dict[str, t.Any]] = {}
-    of_instance: collections.defaultdict[int, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    groups: dict[int, SecurityGroup] = {}
+    of_instance: collections.defaultdict[int, list[SecurityGroup]] = collections.defaultdict(list)
     for instance_id, group_id, uuid, name in connection.execute(links):
         group = groups.setdefault(group_id, {"id": group_id, "uuid": uuid, "name": name, "rules": []})
         of_instance[instance_id].append(group)
@@ -266,11 +209,11 @@ def _groups(
         .order_by(security_group_rule.c.group_id, security_group_rule.c.id)
     )
     for row in connection.execute(rules):
-        groups[row.group_id]["rules"].append({field: getattr(row, field) for field in _RULE_FIELDS})
+        groups[row.group_id]["rules"].append(t.cast(Rule, {field: getattr(row, field) for field in _RULE_FIELDS}))
     return of_instance
 
 
-def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, dict[str, t.Any]]:
+def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) -> dict[str, JsonObject]:
     """The scheduler hints that each server was asked for with; they are part of the record of that action."""
     query = (
         # taken out in the database: the scheduler's reasons beside them are long
@@ -284,10 +227,11 @@ def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) 
 
 def _volumes(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
-) -> collections.defaultdict[str, list[dict[str, t.Any]]]:
+) -> collections.defaultdict[str, list[AttachedVolume]]:
     """What each has of volumes, by device name: the attachment (`id`), and what its host must know of the volume."""
     query = (
         sa.select(
+            volume_attachment.c.instance_uuid,
             *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
             *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
             sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
@@ -300,12 +244,11 @@ def _volumes(
         .where(*conditions)
         .order_by(volume_attachment.c.device)
     )
-    found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    volumes: collections.defaultdict[str, list[AttachedVolume]] = collections.defaultdict(list)
     for row in connection.execute(query).mappings():
-        one = dict(row)
-        one["image"] = one["image"] and one["image"]["id"]
-        found[one.pop("instance_uuid")].append(one)
-    return found
+        attached = {**row, "image": row["image"] and row["image"]["id"]}
+        volumes[attached.pop("instance_uuid")].append(t.cast(AttachedVolume, attached))
+    return volumes
 
 
 def _ipv4(number: int | None) -> str | None:

@@ -10,7 +10,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._json import JsonObject
+from ..._model.instance import Image
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
 
@@ -82,7 +82,7 @@ class Volume(Stored):
     bootable: bool
     readonly: bool
     multiattach: bool
-    image: JsonObject | None  # that it was made of, as an instance keeps it
+    image: Image | None  # that it was made of, as an instance keeps it
     source_volume_id: str | None
     snapshot_id: str | None
     made_at: int | None  # when its data came to be; None: on no host yet

@@ -10,6 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
 from ..._plan import host_plan
 from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
@@ -17,8 +18,6 @@ from ..db.tables import compute_host, instance, instance_security_group
 from ..queries import group_members
 from ..queries.adopted import not_adopted
 from ..queries.views import instances_by
-
-Instance = JsonMapping
 
 
 def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, Plan]:
@@ -49,7 +48,7 @@ def _plan(
 ) -> dict[str, Plan]:
     by_host: dict[str, list[Instance]] = {}
     for server in instances:
-        by_host.setdefault(server["host"], []).append(server)
+        by_host.setdefault(str(server["host"]), []).append(server)
     plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
     for host in sorted(naming):

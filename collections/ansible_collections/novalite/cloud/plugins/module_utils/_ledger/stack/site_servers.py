@@ -10,6 +10,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
+from ..._json import JsonObject
+from ..._model.instance import File
+from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..._stack.document import Server, Site
 from ..compute import server_requests
@@ -18,7 +21,29 @@ from ..db.tables import instance, server_group, server_group_member
 from ..queries.views import instances_by
 from .site_marks import METADATA_KEY
 
-Live = dict[str, t.Any]
+
+class Live(t.TypedDict):
+    """A server that there is, in the form in which a document's is compared with it; `row` has what is not shown."""
+
+    uuid: str
+    row: InstanceRow
+    mine: bool
+    vm_state: str
+    launched_at: int | None
+    flavor: str
+    image: str
+    image_id: str
+    key: str | None
+    availability_zone: str | None
+    hostname: str
+    networks: list[dict[str, str | None]]
+    security_groups: list[str]
+    metadata: dict[str, str]
+    user_data: str | None
+    files: list[File] | None
+    config_drive: bool
+    server_group: str | None
+
 
 PLAIN = ("flavor", "image", "key", "availability_zone", "hostname", "user_data", "config_drive")
 
@@ -80,7 +105,7 @@ def checked(site: Site, server: Server) -> ServerRequest:
         raise site.error(str(error), server.where) from None
 
 
-def wanted(server: Server, request: ServerRequest, live: Live | None) -> dict[str, t.Any]:
+def wanted(server: Server, request: ServerRequest, live: Live | None) -> JsonObject:
     """What the document says of the server, in the form of live_servers(); of hints, the server group alone.
 
     Other hints, and a password, count when the server is made: what became of them nobody can tell afterwards.
@@ -89,7 +114,7 @@ def wanted(server: Server, request: ServerRequest, live: Live | None) -> dict[st
     config_drive = guest.config_drive
     if live is not None:
         config_drive = guest_requests.asked_config_drive(guest, live["row"])
-    values: dict[str, t.Any] = {
+    values: JsonObject = {
         "flavor": request.flavor,
         "image": request.image,
         "key": request.key,
@@ -111,7 +136,7 @@ def wanted(server: Server, request: ServerRequest, live: Live | None) -> dict[st
     return said
 
 
-def launched_with(site: Site, server: Server) -> dict[str, t.Any]:
+def launched_with(site: Site, server: Server) -> JsonObject:
     """What the module `server` is given to make it: what the document says, and whose work it is."""
     metadata = {**server.fields.get("metadata", {}), METADATA_KEY: site.name}
     return {**server.fields, "name": server.name, "metadata": metadata}

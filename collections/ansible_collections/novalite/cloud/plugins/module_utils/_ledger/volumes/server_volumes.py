@@ -12,7 +12,8 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._json import JsonMapping, JsonObject
+from ..._json import JsonObject
+from ..._model.instance import Image
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
 from ..catalog.volume_types import LOCAL_BACKENDS, types_by
 from ..db.tables import instance
@@ -22,7 +23,7 @@ from ..queries.volume_views import volumes_by
 from . import volume_access, volume_attachments, volume_plans, volume_sources, volumes
 
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
-NO_IMAGE: JsonMapping = {
+NO_IMAGE: Image = {
     "id": "",
     "name": "",
     "disk_format": "raw",
@@ -56,7 +57,7 @@ def resolved(
     return tuple(found)
 
 
-def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> JsonObject:
+def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> Image:
     """What an instance that starts from this existing volume keeps as its image: the kernel may be beside the disk.
 
     Raises NotFoundError, and NovaliteError for a volume that nothing can start from.
@@ -67,10 +68,10 @@ def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -
     elif root.source == VOLUME:
         record = volume_sources.volume_of(connection, root.of or "", project_id)
     else:
-        return dict(NO_IMAGE)
+        return NO_IMAGE
     if not record.bootable:
         raise NovaliteError(f"Block Device {record.id} is not bootable.")
-    return image_of(record.image) if record.image else dict(NO_IMAGE)
+    return image_of(record.image) if record.image else NO_IMAGE
 
 
 def give(
@@ -79,7 +80,7 @@ def give(
     instance_uuid: str,
     requests: t.Sequence[VolumeRequest],
     *,
-    image: JsonMapping | None = None,
+    image: Image | None = None,
     zone: str | None = None,
     host: str | None = None,
     user_id: str | None = None,

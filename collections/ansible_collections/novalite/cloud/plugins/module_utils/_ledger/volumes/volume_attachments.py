@@ -252,7 +252,7 @@ def _insert(
     readonly: bool = False,
     boot_index: int | None = None,
 ) -> Attachment:
-    own = own_devices({"flavor": server.flavor, "config_drive": server.config_drive})
+    own = own_devices(server.flavor, server.config_drive)
     others = sa.select(volume_attachment.c.device).where(volume_attachment.c.instance_uuid == server.uuid)
     taken = {*own, *(name.rpartition("/")[2] for name in connection.execute(others).scalars())}
     name = next(iter(own)) if boot_index == 0 else choose_device(taken, device)

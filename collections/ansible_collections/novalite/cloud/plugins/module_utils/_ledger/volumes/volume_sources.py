@@ -12,7 +12,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._json import JsonMapping, JsonObject
+from ..._json import JsonMapping
+from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
@@ -30,7 +31,7 @@ class Source:
     """What a volume is made of, and what follows from it."""
 
     kind: str | None = None  # image, snapshot_id or source_volume_id; None: it is blank
-    image: JsonObject | None = None
+    image: Image | None = None
     bootable: bool = False
     least: int = 1  # GiB
     of: Volume | None = None  # the volume that it, or its snapshot, is of

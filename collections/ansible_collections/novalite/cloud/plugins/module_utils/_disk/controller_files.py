@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The controller's end of a snapshot: a file that comes from a compute host, which need not be trusted with more than
-its own guests."""
+"""Files of images on the controller: downloaded for hosts which cannot, once, however many hosts and playbooks ask;
+or fetched from a compute host, which need not be trusted with more than its own guests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,35 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import locked
+from .._json import JsonObject
+from . import layout
+from .cache import Image, Rules, fetch_verified
 from .inspect import inspect_image
 
 CHUNK = 1 << 20
 
 
-def received(image_id: str, directory: str, fetch: t.Callable[[str], t.Any], size: int) -> dict[str, t.Any]:
+def downloaded(image: Image, directory: str, rules: Rules) -> str:
+    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download.
+
+    Its format is not looked at: that is for the host, which has to open it. Raises NovaliteError.
+    """
+    key = layout.cache_key(image.checksum)
+    path = os.path.join(directory, key)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        # Locks of its own: this may be another user than root.
+        with locked(f"{key}.lock", timeout=rules.timeout, directory=directory):
+            if not os.path.exists(path):
+                fetch_verified(image, f"{path}.part", rules)
+                os.rename(f"{path}.part", path)
+    except OSError as error:
+        raise NovaliteError(f"{image} cannot be stored in {directory} on the controller: {error.strerror}") from error
+    return path
+
+
+def received(image_id: str, directory: str, fetch: t.Callable[[str], object], size: int) -> JsonObject:
     """Let `fetch` write the image's file, and make it `directory`/<image id>.
 
     Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no qcow2 without a backing

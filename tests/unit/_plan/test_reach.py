@@ -9,8 +9,8 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import reach
 from ansible_collections.novalite.cloud.plugins.module_utils._graph import security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._plan import reach
 from tests.packets.bed import all_places
 from tests.packets.oracle import Probe, passes
 from tests.packets.policies import random_policy

@@ -13,13 +13,14 @@ import typing as t
 
 import netaddr
 
-from .rules import Rule, parse_rule
+from .._firewall.rules import Rule, parse_rule
+from .._json import JsonMapping, JsonObject
 
 _PORTS = (6, 17, 132)
 _ICMP = (1, 58)
 _NAMES = {6: "tcp", 17: "udp", 132: "sctp", 1: "icmp", 58: "icmpv6", 47: "gre", 50: "esp", 51: "ah"}
 
-Groups = t.Sequence[t.Mapping[str, t.Any]]  # {"id", "name", "rules"}, as in the record of an instance
+Groups = t.Sequence[JsonMapping]  # {"id", "name", "rules"}, as in the record of an instance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Remote(t.NamedTuple):
 Remotes = t.Mapping[int, Remote]
 
 
-def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list[dict[str, t.Any]]:
+def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list[JsonObject]:
     """One answer for each pair of addresses of one family, in words and as data.
 
     Raises NovaliteError for a protocol that is none.
@@ -114,9 +115,7 @@ def subject(rule: Rule) -> str:
     return f"{name} {low}" if low == high else f"{name} {low}-{high}"
 
 
-def _answer(
-    source: End, here: Address, destination: End, there: Address, talk: Talk, remotes: Remotes
-) -> dict[str, t.Any]:
+def _answer(source: End, here: Address, destination: End, there: Address, talk: Talk, remotes: Remotes) -> JsonObject:
     apart = here.network != there.network and bool(here.scope or there.scope)
     sides = (
         {}
@@ -147,7 +146,7 @@ def _answer(
     }
 
 
-def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes) -> dict[str, t.Any]:
+def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes) -> JsonObject:
     if end.groups is None:
         return {"allowed": True, "rule": None, "reason": ""}
     rules = [(group, rule, parse_rule(int(group["id"]), rule)) for group in end.groups for rule in group["rules"]]

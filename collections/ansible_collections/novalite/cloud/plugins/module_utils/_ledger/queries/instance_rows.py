@@ -1,0 +1,41 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rows of instances for whoever is going to change them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._model.rows import InstanceRow, StateRow
+from ..db.tables import instance
+
+
+def instance_rows(
+    connection: sa.Connection, *conditions: sa.ColumnElement[bool], lock: bool = False
+) -> list[InstanceRow]:
+    """The rows that meet all `conditions`, in the order of their ids, as every writer takes them.
+
+    With `lock` (where the database has row locks) nobody else changes them before this transaction ends.
+    """
+    query = sa.select(instance).where(*conditions).order_by(instance.c.id)
+    return t.cast(
+        "list[InstanceRow]", connection.execute(query.with_for_update(key_share=True) if lock else query).all()
+    )
+
+
+def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
+    """The row of an instance that there is."""
+    (row,) = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0)
+    return row
+
+
+def whereabouts(row: StateRow, name: str) -> str:
+    """Where the instance is that is called `name`, for a person who finds something of it elsewhere."""
+    if row.deleted:
+        return f"{name} is deleted"
+    if row.host is None:
+        return f"{name} is {row.vm_state}, on no host"
+    return f"{name} is on {row.host}"

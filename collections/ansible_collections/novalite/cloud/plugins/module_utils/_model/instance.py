@@ -1,0 +1,248 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The shape of an instance on its way between modules, playbooks and rooms: JSON, with its keys and their types.
+
+Made out of rows in _ledger/queries/views.py; the module `server` documents it. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._json import JsonObject
+
+
+class Flavor(t.TypedDict):
+    """What an instance keeps of its flavor record. GiB and MiB; `root_gb` 0 means as large as the image."""
+
+    name: str
+    flavorid: str  # what clients know it by
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int
+    swap_mb: int
+    extra_specs: dict[str, str]
+
+
+class BootFile(t.TypedDict):
+    """A kernel, or a RAM disk. `size` in bytes."""
+
+    source: str
+    checksum: str
+    size: int
+
+
+class Image(t.TypedDict):
+    """What an instance keeps of its image record: all that its launch needs. `size` and `virtual_size` in bytes."""
+
+    id: str
+    name: str
+    disk_format: str
+    source: str
+    checksum: str
+    size: int
+    virtual_size: int
+    kernel: BootFile | None
+    ramdisk: BootFile | None
+    cmdline: str
+    min_disk_gb: int
+    min_ram_mb: int
+    properties: JsonObject
+
+
+class Route(t.TypedDict):
+    destination: str
+    nexthop: str
+
+
+class Network(t.TypedDict):
+    """A network as its interfaces show it."""
+
+    id: int
+    uuid: str
+    name: str
+    cidr: str | None
+    cidr_v6: str | None
+    gateway: str | None
+    gateway_v6: str | None
+    bridge: str
+    bridge_interface: str | None
+    vlan: int | None
+    dhcp: bool
+    dns: list[str]
+    domain: str
+    mtu: int | None
+    lease_seconds: int
+    manager: str
+    vni: int | None
+    isolated: bool
+    snat: bool
+    ntp: list[str]
+    ipv6_mode: str
+    routes: list[Route]
+
+
+class FloatingAddress(t.TypedDict):
+    address: str
+    interface: str  # the host's, on which the address is reached
+
+
+class AddressPair(t.TypedDict):
+    """What an interface may send from besides its own address."""
+
+    ip_address: str  # an address or a range
+    mac_address: str | None
+
+
+class _Nic(t.TypedDict):
+    id: str
+    mac: str
+    ip: str | None
+    ipv6: str | None
+    dhcp_server: str | None  # the address of the instance's host in the network
+    floating_ips: list[FloatingAddress]
+    allowed_address_pairs: list[AddressPair]
+    network: Network
+
+
+class Nic(_Nic, total=False):
+    """A network interface of an instance."""
+
+    requested_ip: str | None  # the address that it is to get
+
+
+class Rule(t.TypedDict):
+    """A rule of a security group, as rows have it."""
+
+    id: str
+    direction: str
+    ethertype: str
+    protocol: str
+    port_min: int | None
+    port_max: int | None
+    cidr: str | None
+    remote_group_id: int | None
+
+
+class SecurityGroup(t.TypedDict):
+    id: int
+    uuid: str
+    name: str
+    rules: list[Rule]
+
+
+class AttachedVolume(t.TypedDict):
+    """An attachment (`id`), and what the instance's host must know of the volume."""
+
+    id: str
+    volume_id: str
+    device: str
+    boot_index: int | None
+    tag: str | None
+    delete_on_termination: bool
+    readonly: bool
+    attached_at: int | None
+    status: str
+    size_gb: int
+    format: str | None
+    host: str | None
+    made_at: int | None
+    image: str | None  # its id
+    copied: bool
+    backend: str
+    options: JsonObject
+
+
+class ProjectName(t.TypedDict):
+    id: str
+    name: str
+
+
+class Key(t.TypedDict):
+    name: str | None
+    public_key: str
+
+
+class AdoptedDisk(t.TypedDict):
+    """A disk of a guest that somebody else made. `size` in bytes."""
+
+    dev: str
+    bus: str | None
+    source: str | None
+    format: str
+    size: int
+
+
+class KeptAddress(t.TypedDict):
+    network_id: int
+    ip: int
+
+
+class Adopted(t.TypedDict):
+    """What is kept of a guest that somebody else made: `reserved` were the operator's addresses before."""
+
+    domain: str
+    at: int
+    disks: list[AdoptedDisk]
+    reserved: list[KeptAddress]
+
+
+class Fault(t.TypedDict):
+    code: int
+    message: str
+    created: int
+
+
+class File(t.TypedDict):
+    path: str
+    content: str  # base64
+
+
+class GuestRecord(t.TypedDict, total=False):
+    """What only the guest may know; never in a result."""
+
+    user_data: str | None  # base64
+    files: list[File] | None
+    password_hash: str | None
+    password_optional: bool
+
+
+class _Instance(t.TypedDict):
+    id: int
+    uuid: str
+    name: str
+    hostname: str
+    domain_name: str
+    project: ProjectName
+    host: str | None
+    alternates: list[str]
+    vm_state: str
+    task_state: str | None
+    power_state: int
+    flavor: Flavor
+    image: Image
+    key: Key | None
+    availability_zone: str | None
+    metadata: dict[str, str]
+    attempts: list[str]
+    request: JsonObject  # the scheduler hints that it was asked for with
+    security_groups: list[SecurityGroup]
+    nics: list[Nic]
+    fault: Fault | None
+    created_at: int
+    updated_at: int
+    launched_at: int | None
+    terminated_at: int | None
+    config_drive: bool
+    adopted: Adopted | None
+    volumes: list[AttachedVolume]
+
+
+class Instance(_Instance, total=False):
+    """An instance as the module `server` returns it."""
+
+    guest: GuestRecord  # on the way to the host that builds it
+    rescue: bool  # `image` is that of a rescue
+    actions: list[JsonObject]  # its history, where that was asked for

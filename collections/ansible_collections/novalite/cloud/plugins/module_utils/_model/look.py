@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The shape of what a host was found to have (_drift/host_scan.py), on its way to the ledger."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._json import Json
+
+
+class Tap(t.TypedDict):
+    """The device by which a running guest is on its bridge; `master` is where it is plugged in really."""
+
+    device: str
+    bridge: str
+    master: str | None
+    filter: str | None
+    unfiltered: bool
+
+
+class FoundDomain(t.TypedDict):
+    uuid: str
+    name: str
+    state: str
+    reason: str  # why it is off, if libvirt knows
+    macs: list[str]
+    taps: list[Tap]
+
+
+class Chain(t.TypedDict):
+    """The firewall's chains of an instance, by its number, and the addresses that lead to them."""
+
+    id: int
+    addresses: list[str]
+
+
+class Remnant(t.TypedDict):
+    """A device or mount that nobody is at."""
+
+    what: str
+    name: str
+    disk: str
+
+
+class Look(t.TypedDict):
+    """All of novalite's that is on a host."""
+
+    looked_at: float  # seconds since the epoch, by the host's clock
+    domains: list[FoundDomain]
+    disks: list[str]  # UUIDs
+    files: dict[str, list[str]]  # UUID -> names
+    volumes: list[str]
+    missing_bases: dict[str, list[str]]  # UUID -> checksums
+    residue: list[Remnant]
+    filters: list[str]
+    chains: list[Chain]
+    dhcp_networks: list[dict[str, Json]]  # as the module `dhcp` takes them
+    dhcp_owners: dict[str, str]  # bridge -> mark
+    bridges: list[str]
+    bridge_owners: dict[str, list[str]]  # bridge -> marks
+
+
+class Kept(t.TypedDict):
+    """What the host `name` was `found` to have, and keeps of the ledger: slices by UUID, and its own."""
+
+    name: str
+    found: Look
+    records: dict[str, str | None]
+    host_record: str | None

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rows that many rooms decide on: the columns that they read, and their types. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .instance import Adopted, Fault, File, Flavor, Image
+
+
+class StateRow(t.Protocol):
+    """What an instance is just now."""
+
+    uuid: str
+    name: str
+    host: str | None
+    vm_state: str
+    task_state: str | None
+    deleted: int  # its id once it is deleted
+
+
+class InstanceRow(StateRow, t.Protocol):
+    """A row of the table `instance`."""
+
+    id: int
+    project_id: str
+    hostname: str
+    flavor: Flavor
+    image: Image
+    key_name: str | None
+    availability_zone: str | None
+    metadata: dict[str, str]
+    power_state: int
+    fault: Fault | None
+    attempts: list[str]
+    updated_at: int
+    launched_at: int | None
+    user_data: str | None
+    config_drive: bool
+    files: list[File] | None
+    password_hash: str | None
+    password_optional: bool
+    locked: bool
+    locked_reason: str | None
+    rescue_image: Image | None
+    adopted: Adopted | None
+
+
+class MoveRow(t.Protocol):
+    """A row of the table `migration`."""
+
+    id: int
+    uuid: str
+    instance_uuid: str
+    type: str
+    status: str
+    source_host: str
+    dest_host: str | None
+    old_flavor: Flavor
+    new_flavor: Flavor
+    old_vm_state: str
+    reason: str | None
+
+
+class NetworkRow(t.Protocol):
+    """What it takes to find a network's addresses, and to speak of it; `owner` is "" of a public one."""
+
+    id: int
+    owner: str
+    name: str
+    cidr: str | None
