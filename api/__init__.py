@@ -35,7 +35,7 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     from flask import Flask
 
     from .settings import Settings
-    from .web import errors, health, logs, metrics, policy, rates, shell
+    from .web import errors, health, logs, metrics, policy, rates, request_hooks
     from .web.ledger import Ledger
 
     settings = settings or Settings.from_environment()
@@ -46,7 +46,7 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     app.extensions["ledger"] = Ledger(settings)
     app.extensions["settings"] = settings
     logs.register(app)
-    shell.register(app, settings)
+    request_hooks.register(app, settings)
     errors.register(app)
     health.register(app, settings)
     if "metadata" not in services:  # a guest has no business with them

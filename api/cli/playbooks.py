@@ -15,7 +15,7 @@ import click
 
 # What serves novalite best, for those who have no ansible.cfg. Theirs would be overruled, so it is left alone then.
 DEFAULTS = {
-    "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.ready",
+    "ANSIBLE_CALLBACKS_ENABLED": "novalite.cloud.launch_summary",
     "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress",
     "ANSIBLE_FORKS": "25",
     "ANSIBLE_PIPELINING": "True",

@@ -13,7 +13,7 @@ from ..jobs import queue
 from ..web import policy
 from ..web.context import current
 from ..web.ledger import reading_ledger
-from .routes_jobs import veiled
+from .routes_jobs import masked
 from .session import pages
 
 RECENT = 5  # jobs on the first page
@@ -29,7 +29,7 @@ def overview() -> str:
             hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
             states=status.instance_states(connection, caller.project),
             quotas=status.usage(connection, caller.project),
-            jobs=veiled(connection, queue.list_jobs(connection, project_id=caller.project, limit=RECENT)),
+            jobs=masked(connection, queue.list_jobs(connection, project_id=caller.project, limit=RECENT)),
         )
 
 

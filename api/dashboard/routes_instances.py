@@ -26,7 +26,7 @@ from ..web import policy
 from ..web.context import current, request_id
 from ..web.host_names import veil_faults
 from ..web.ledger import reading_ledger, writing_ledger
-from .routes_jobs import veiled
+from .routes_jobs import masked
 from .session import pages
 
 ACTIONS = {  # what the form says -> kind of job, its variables
@@ -67,8 +67,8 @@ def show_instance(uuid: str) -> str:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
         veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
         instance = named(connection, records[0])
-        history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
-        jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+        history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+        jobs = masked(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,
@@ -114,7 +114,7 @@ def show_console(uuid: str) -> str:
     with reading_ledger() as connection:
         (record,) = acting.own(connection, caller, [uuid])
         asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
-        jobs = veiled(connection, asked)
+        jobs = masked(connection, asked)
         instance = named(connection, record)
     said = next((job for job in jobs if job["state"] == queue.SUCCEEDED and _console_of(job, uuid) is not None), None)
     return render_template(

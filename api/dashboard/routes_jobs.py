@@ -19,7 +19,7 @@ from ..v1.routes_jobs import seen_before
 from ..web import policy
 from ..web.context import current, request_id
 from ..web.errors import BadRequestError
-from ..web.host_names import veil
+from ..web.host_names import host_name_mask
 from ..web.ledger import reading_ledger, writing_ledger
 from . import session
 from .session import pages
@@ -28,9 +28,9 @@ PAGE = 50
 EVENTS = 1000  # shown at once
 
 
-def veiled(connection: Connection, jobs: t.Iterable[JsonMapping]) -> list[JsonObject]:
+def masked(connection: Connection, jobs: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
-    hidden = veil(connection, current().reach)
+    hidden = host_name_mask(connection, current().reach)
     return [{**event, "message": hidden.over(event["message"])} for event in jobs]
 
 
@@ -42,7 +42,7 @@ def list_jobs() -> str:
     marker = request.args.get("after") or None
     with reading_ledger() as connection:
         jobs = queue.list_jobs(connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker)
-        jobs = veiled(connection, jobs)
+        jobs = masked(connection, jobs)
     following = jobs[-1]["id"] if len(jobs) == PAGE else None
     return render_template(
         "pages/jobs.html", jobs=jobs, following=following, everywhere=everywhere, later=marker is not None
@@ -56,7 +56,7 @@ def show_job(job_id: str) -> str:
     with reading_ledger() as connection:
         job = queue.get(connection, job_id, caller.reach)
         events = queue.events(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
-        (body,) = veiled(connection, [job])
+        (body,) = masked(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last

@@ -14,7 +14,7 @@ from werkzeug.datastructures import MultiDict
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 
-from ..openstack.identity import proof
+from ..openstack.identity import authenticate
 from ..web import policy
 from ..web.errors import BadRequestError, TooManyRequestsError, UnauthorizedError
 from ..web.ledger import writing_ledger
@@ -38,9 +38,9 @@ def log_in() -> ResponseReturnValue:
     try:
         if not field("user") or not field("password"):
             raise UnauthorizedError(REFUSED)
-        proved = proof.prove(asked)
+        proved = authenticate.prove(asked)
         proved = dataclasses.replace(proved, expires_at=time.time() + session.LIFETIME)
-        token, caller, _credential = proof.issue(proved, {"project": {"name": project}} if project else None)
+        token, caller, _credential = authenticate.issue(proved, {"project": {"name": project}} if project else None)
     except UnauthorizedError:
         return _form(request.form, REFUSED), 401
     except TooManyRequestsError as error:

@@ -17,7 +17,7 @@ from ..web import policy, rates
 from ..web.context import MAX_TOKEN, find_caller
 from ..web.errors import BadRequestError, ForbiddenError, TooManyRequestsError, UnauthorizedError, message_of, status_of
 from ..web.ledger import reading_ledger
-from ..web.shell import unfit
+from ..web.request_hooks import unfit
 
 pages = Blueprint("pages", __name__, template_folder="templates")
 

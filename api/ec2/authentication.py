@@ -22,7 +22,7 @@ from ..web import rates
 from ..web.context import Caller, implied
 from ..web.errors import BadRequestError
 from ..web.ledger import credentials_seal, reading_ledger
-from ..web.shell import unfit
+from ..web.request_hooks import unfit
 from . import signing
 from .faults import Ec2Error
 from .parameters import MOST_PARAMETERS

@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ..web.context import Caller
-from ..web.host_names import Veil
+from ..web.host_names import HostNameMask
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set
 from .faults import as_codes
@@ -113,7 +113,7 @@ def attachment(holder: Attachment, status: str) -> Body:
     }
 
 
-def snapshot(row: Snapshot, hidden: Veil | None = None) -> Body:
+def snapshot(row: Snapshot, hidden: HostNameMask | None = None) -> Body:
     """A snapshot as EC2 shows it; `hidden` puts ids in the place of hosts' names in what went wrong."""
     state = _SNAPSHOT_STATES.get(row.status, "error")
     return {

@@ -76,7 +76,7 @@ class Child:
         self._messages.put(None)
 
 
-class Nursery:
+class Supervisors:
     """Keeps one supervisor waiting, so that a run does not wait for one to start."""
 
     def __init__(self) -> None:

@@ -75,7 +75,7 @@ class Kind:
     instances: Instances = "none"
     runs: int = 4  # how many of them at once; of several, one project has all but one
     timeout: int = 1800  # seconds
-    stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
+    always_retry: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
     limit: bool = False  # the variable `limit` names the hosts
     hosts: frozenset[str] = frozenset()  # variables that choose hosts as `limit` does
@@ -179,7 +179,7 @@ _KINDS = (
         timeout=1800,
         project=True,
         action="delete",
-        stubborn=True,
+        always_retry=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
     _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
@@ -316,7 +316,7 @@ _KINDS = (
         "bring the ledger and the hypervisors together again",
         limit=True,
         runs=1,
-        stubborn=True,
+        always_retry=True,
         variables={"build_timeout": SECONDS, "output": {"const": "json"}},
     ),
     Kind(

@@ -17,7 +17,7 @@ import uuid
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import of_job as events
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import (
     CANCELLED,
@@ -31,7 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_ro
     is_waiting,
     list_jobs,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import ring
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
@@ -118,14 +118,14 @@ def cancel(connection: Connection, job_id: str, project_id: str | None = None) -
     row = job_rows.row_of(connection, job_id, project_id)
     if job_rows.cancel_waiting(connection, job_id):
         of_job = job_rows.instances_of(connection, [job_id])[job_id]
-        settling.settle(connection, row.kind, of_job, "the job was cancelled")
-        settling.settle_volumes(connection, row.kind, row.variables, "the job was cancelled")
-        if row.kind == settling.LAUNCH:  # it may have been in a run that was cut off
-            enqueue_cleaning(connection, settling.hosts_tried(connection, of_job))
+        job_outcomes.settle(connection, row.kind, of_job, "the job was cancelled")
+        job_outcomes.settle_volumes(connection, row.kind, row.variables, "the job was cancelled")
+        if row.kind == job_outcomes.LAUNCH:  # it may have been in a run that was cut off
+            enqueue_cleaning(connection, job_outcomes.hosts_tried(connection, of_job))
     elif not job_rows.ask_to_cancel(connection, job_id):
         state = job_rows.row_of(connection, job_id).state
         raise ConflictError(f"job {job_id} has ended ({state}): there is nothing to cancel")
-    ring(connection)
+    notify(connection)
     return get(connection, job_id)
 
 
@@ -150,7 +150,7 @@ def retry(
     of_job = job_rows.instances_of(connection, [job_id])[job_id]
     request_id = request_id or actions.new_request_id()
     longest = row.timeout_seconds if keep_timeout else min(row.timeout_seconds, kind_of(row.kind).timeout)
-    left = settling.begin_again(connection, row.kind, of_job, request_id)
+    left = job_outcomes.begin_again(connection, row.kind, of_job, request_id)
     if of_job and not left:
         raise ConflictError(f"job {job_id} has nothing left to do: its instances are as they should be, or gone")
     return enqueue(

@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows, settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows, run_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
@@ -64,7 +64,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
         # ACTIVE is what runs, as in Nova, whatever the inventory says: not every image has an ssh server, not every
         # group lets us in, and others of the run would wait for it
         variables["wait_for"] = "running"
-    if run.kind == settling.LAUNCH and uuids:
+    if run.kind == job_outcomes.LAUNCH and uuids:
         variables.pop("all_or_nothing", None)
         # which of them have to be placed together
         variables["novalite_reservations"] = {
@@ -96,7 +96,7 @@ def begin_attempt(connection: Connection, run_id: str, worker_id: str, most: int
         return "ended"
     if all(job.cancel_requested for job in run_rows.jobs_of(connection, run_id)):
         return "cancelled"
-    if run.attempts > most and not kind_of(run.kind).stubborn:
+    if run.attempts > most and not kind_of(run.kind).always_retry:
         return "lost"
     run_rows.count_attempt(connection, run_id, worker_id)
     return "go"
@@ -118,13 +118,13 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
         uuids = instances[row.id]
         state, message, settled = _end_of(connection, row, uuids, outcome, len(jobs) > 1)
         if state == queue.QUEUED:
-            if row.kind == settling.LAUNCH:
-                settling.forgive(connection, uuids)
+            if row.kind == job_outcomes.LAUNCH:
+                job_outcomes.forgive(connection, uuids)
             run_rows.queue_again(connection, row.id)
             continue
         # a build that came to an end took back what it had made
-        if row.kind == settling.LAUNCH and (settled or state == queue.CANCELLED):
-            dirty.update(settling.hosts_tried(connection, uuids))
+        if row.kind == job_outcomes.LAUNCH and (settled or state == queue.CANCELLED):
+            dirty.update(job_outcomes.hosts_tried(connection, uuids))
         result = result_of(outcome.data, uuids, len(jobs) == 1)
         run_rows.end_job(connection, row.id, state, message, result, now)
     queue.enqueue_cleaning(connection, dirty)
@@ -137,13 +137,13 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
     The run goes on for the others: what it builds for these is refused by the ledger, and removed afterwards.
     """
     jobs = run_rows.jobs_of(connection, run_id)
-    doomed = [row for row in jobs if row.cancel_requested]
-    if doomed and len(doomed) < len(jobs):
-        instances = job_rows.instances_of(connection, [row.id for row in doomed])
-        for row in doomed:
-            if row.kind == settling.LAUNCH:
-                settling.settle(connection, row.kind, instances[row.id], "the job was cancelled")
-    return bool(jobs) and len(doomed) == len(jobs)
+    to_cancel = [row for row in jobs if row.cancel_requested]
+    if to_cancel and len(to_cancel) < len(jobs):
+        instances = job_rows.instances_of(connection, [row.id for row in to_cancel])
+        for row in to_cancel:
+            if row.kind == job_outcomes.LAUNCH:
+                job_outcomes.settle(connection, row.kind, instances[row.id], "the job was cancelled")
+    return bool(jobs) and len(to_cancel) == len(jobs)
 
 
 def result_of(data: JsonMapping, uuids: t.Collection[str], alone: bool) -> JsonObject | None:
@@ -191,7 +191,7 @@ def _end_of(
         done, error = outcome.how == SUCCESSFUL, reason
         is_open = not done
     else:
-        verdict = settling.judge(connection, row.request_id, kind.action, uuids)
+        verdict = job_outcomes.judge(connection, row.request_id, kind.action, uuids)
         is_open = bool(verdict.open)
         done, error = not is_open and verdict.error is None, verdict.error or reason
     if done:
@@ -199,8 +199,8 @@ def _end_of(
     if is_open and merged and not row.cancel_requested:
         return queue.QUEUED, None, False
     if is_open:
-        settling.settle(connection, row.kind, uuids, reason)
-        settling.settle_volumes(connection, row.kind, row.variables, reason)
+        job_outcomes.settle(connection, row.kind, uuids, reason)
+        job_outcomes.settle_volumes(connection, row.kind, row.variables, reason)
     return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
 
 

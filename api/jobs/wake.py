@@ -31,7 +31,7 @@ class Bell:
         self._rung.clear()
         return rung
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         self._rung.set()
 
     def close(self) -> None:

@@ -28,10 +28,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
     run_rows,
     worker_rows,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import ring
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 
 from . import durable, events, housekeeping, progress, runs, supervisor, wake, workers
-from .children import Child, Nursery
+from .children import Child, Supervisors
 from .kinds import KINDS
 from .options import Options
 
@@ -53,7 +53,7 @@ class Worker:
         self._url = options.place.libpq_url  # None: the ledger is a file
         self._registration = workers.Registration(options)
         self._bell = wake.Bell(options.place.home, self.id, self._url)
-        self._nursery = Nursery()
+        self._supervisors = Supervisors()
         self._environment = options.environment()
         self._secrets = events.secrets_of(self._environment)
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class Worker:
 
     def _stop(self, _number: int, _frame: types.FrameType | None) -> None:
         self._stopping.set()
-        self._bell.ring()
+        self._bell.notify()
 
     def _look(self) -> None:
         with reading(self._engine) as connection:
@@ -108,7 +108,7 @@ class Worker:
             self._start_some()
         now = time.monotonic()
         if now - self._last_start > CALM:
-            self._nursery.refill()
+            self._supervisors.refill()
         if now - self._last_keeping > KEEPING_INTERVAL:
             self._last_keeping = now
             housekeeping.keep_house(self._engine, self._options)
@@ -167,8 +167,8 @@ class Worker:
         if not active:
             return
         with reading(self._engine) as connection:
-            doomed = run_rows.to_cancel(connection, active)
-        for run_id in doomed:
+            to_cancel = run_rows.to_cancel(connection, active)
+        for run_id in to_cancel:
             with transaction(self._engine) as connection:
                 whole = runs.cancel_in_company(connection, run_id)
             child = active[run_id]
@@ -199,10 +199,10 @@ class Worker:
                 for run_id in active:
                     run_rows.forgive_attempt(connection, run_id)
                 worker_rows.stop(connection, self.id)
-                ring(connection)
+                notify(connection)
         except Exception as error:  # left alone, DBOS's threads would keep this process, and it the lock on its file
             log.warning("the end could not be recorded: %s", error)
-        self._nursery.close()
+        self._supervisors.close()
         self._bell.close()
         self._registration.close()
         logging.shutdown()
@@ -218,7 +218,7 @@ class Worker:
     def play(self, plan: runs.Plan) -> runs.Outcome:
         """Run the playbook, under the run's lock, until it ended or was attempted often enough."""
         while True:
-            child = self._nursery.take()
+            child = self._supervisors.take()
             with self._lock:
                 self._active[plan.run_id] = child
             outcome = self._follow(child, plan)
@@ -233,7 +233,7 @@ class Worker:
             try:
                 with transaction(self._engine) as connection:
                     runs.end(connection, run_id, outcome)
-                    ring(connection)
+                    notify(connection)
                 break
             except NovaliteError as error:
                 log.warning("run %s could not be recorded: %s", run_id, error)
@@ -241,7 +241,7 @@ class Worker:
                 time.sleep(1)
         with self._lock:
             self._active.pop(run_id, None)
-        self._bell.ring()
+        self._bell.notify()
 
     def _wait_if_stopping(self) -> None:
         """Stay here once the worker stops: what is cut off then is no result, and another worker goes on."""

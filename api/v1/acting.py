@@ -10,8 +10,8 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    anew_requests,
-    recorded,
+    api_created,
+    reimage,
     server_actions,
     server_choices,
 )
@@ -62,11 +62,11 @@ def trigger(
     )
     if known is None and instances:
         found = own(connection, caller, instances)
-        if kind.name in anew_requests.ACTIONS:
+        if kind.name in reimage.ACTIONS:
             asked_for = {"action": kind.name, "request": variables}
             who = {"user_id": caller.user_id, "ignore_lock": caller.is_admin}
             with as_bad_request():
-                anew_requests.begin(connection, asked_for, found, request_id, **who)
+                reimage.begin(connection, asked_for, found, request_id, **who)
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(
@@ -86,7 +86,7 @@ def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -
     (instance,) = own(connection, caller, [uuid])
     if is_locked(connection, uuid) and not caller.is_admin:
         raise ConflictError(f"Instance {uuid} is locked")
-    recorded.mark(connection, [instance], request_id)
+    api_created.mark(connection, [instance], request_id)
     return queue.enqueue(
         connection,
         "terminate",

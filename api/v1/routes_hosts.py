@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
 from ..web.context import current
-from ..web.host_names import veil
+from ..web.host_names import host_name_mask
 from ..web.ledger import reading_ledger
 from . import views
 from .operations import Operation
@@ -20,13 +20,13 @@ from .operations import Operation
 def list_hosts() -> ResponseReturnValue:
     with reading_ledger() as connection:
         hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
-        return veil(connection, current().reach).over({"hosts": hosts})
+        return host_name_mask(connection, current().reach).over({"hosts": hosts})
 
 
 @Operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
 def show_host(name: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
-        hidden = veil(connection, current().reach)
+        hidden = host_name_mask(connection, current().reach)
         host = status.host(connection, hidden.lift(name))
         return hidden.over({"host": views.host(host, current().is_admin)})
 
@@ -41,4 +41,4 @@ def show_host(name: str) -> ResponseReturnValue:
 def show_placement(uuid: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         placement = status.placement(connection, uuid, current().reach)
-        return veil(connection, current().reach).over({"placement": views.placement(placement)})
+        return host_name_mask(connection, current().reach).over({"placement": views.placement(placement)})

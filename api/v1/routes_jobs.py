@@ -18,7 +18,7 @@ from ..jobs import kinds, queue
 from ..web import policy
 from ..web.context import current, request_id
 from ..web.errors import BadRequestError
-from ..web.host_names import Veil, veil
+from ..web.host_names import HostNameMask, host_name_mask
 from ..web.ledger import reading_ledger, writing_ledger
 from ..web.validation import check
 from . import acting, schemas, streams, views
@@ -86,7 +86,7 @@ def list_jobs(query: JsonObject) -> ResponseReturnValue:
             limit=limit,
             marker=query.get("marker"),
         )
-        hidden = veil(connection, caller.reach)
+        hidden = host_name_mask(connection, caller.reach)
         shown = [_shown(job, hidden) for job in jobs]
     following = None
     if len(jobs) == limit:
@@ -99,7 +99,7 @@ def list_jobs(query: JsonObject) -> ResponseReturnValue:
 def show_job(job_id: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
         job = queue.get(connection, job_id, current().reach)
-        return {"job": _shown(job, veil(connection, current().reach))}
+        return {"job": _shown(job, host_name_mask(connection, current().reach))}
 
 
 @Operation(
@@ -129,7 +129,7 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
             shown = []
         else:
             events = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
-            hidden = veil(connection, caller.reach)
+            hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
     if wanted == streams.CONTENT_TYPE:
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
@@ -178,9 +178,9 @@ def seen_before() -> int | None:
     return int(seen)
 
 
-def _shown(job: queue.Job, hidden: Veil) -> JsonObject:
+def _shown(job: queue.Job, hidden: HostNameMask) -> JsonObject:
     return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
 
 
 def _accepted(connection: Connection, job: queue.Job) -> ResponseReturnValue:
-    return {"job": _shown(job, veil(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}
+    return {"job": _shown(job, host_name_mask(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

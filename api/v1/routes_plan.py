@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ..web import policy
 from ..web.context import current
 from ..web.errors import BadRequestError
-from ..web.host_names import veil
+from ..web.host_names import host_name_mask
 from ..web.ledger import Ledger
 from . import schemas, views
 from .operations import Operation
@@ -65,4 +65,4 @@ def plan(body: JsonObject) -> ResponseReturnValue:
                 raise BadRequestError(str(error)) from None
             raise
         shown = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
-        return veil(connection, caller.reach).over({"plan": shown})
+        return host_name_mask(connection, caller.reach).over({"plan": shown})

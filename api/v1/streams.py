@@ -26,7 +26,7 @@ from ..settings import Settings
 from ..web import policy
 from ..web.context import Caller, find_caller
 from ..web.errors import TooManyRequestsError
-from ..web.host_names import veil
+from ..web.host_names import host_name_mask
 from ..web.ledger import Ledger
 from . import views
 
@@ -111,7 +111,7 @@ def _events(engine: Engine, job_id: str, who: Reader, after: int) -> t.Generator
                 events = queue.events(
                     connection, job_id, after=after, limit=BATCH, project_id=who.project_id, texts=who.texts
                 )
-                hidden = veil(connection, who.project_id)
+                hidden = host_name_mask(connection, who.project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
         for event in events:

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMa
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.lines import lines_of
 
-from ..web.host_names import Veil
+from ..web.host_names import HostNameMask
 from . import schemas
 
 Body = JsonObject
@@ -29,21 +29,21 @@ def moment(seconds: float | None) -> str | None:
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def job(record: Record, veil: Veil, console: bool) -> Body:
+def job(record: Record, mask: HostNameMask, console: bool) -> Body:
     """A job. What a guest wrote on its console is told if `console`: guests print passwords and keys there."""
     body = {name: record.get(name) for name in schemas.JOB["properties"]}
-    veiled = {"message": veil.over(body["message"])}
+    masked = {"message": mask.over(body["message"])}
     if body["kind"] != "console":  # what a guest wrote is its owner's
-        veiled["result"] = veil.over(body["result"])
+        masked["result"] = mask.over(body["result"])
     elif not console:
-        veiled["result"] = None
-    return {**body, **veiled, **{name: moment(record.get(name)) for name in _TIMES}}
+        masked["result"] = None
+    return {**body, **masked, **{name: moment(record.get(name)) for name in _TIMES}}
 
 
-def event(record: Record, veil: Veil) -> Body:
+def event(record: Record, mask: HostNameMask) -> Body:
     body = {name: record.get(name) for name in schemas.EVENT["properties"]}
-    veiled = {name: veil.over(body[name]) for name in ("host", "text")}
-    return {**body, **veiled, "created_at": moment(record["created_at"])}
+    masked = {name: mask.over(body[name]) for name in ("host", "text")}
+    return {**body, **masked, "created_at": moment(record["created_at"])}
 
 
 def host(record: Record, internal: bool) -> Body:

@@ -21,7 +21,7 @@ def host_id(project_id: str, host: str | None) -> str:
     return "" if host is None else hashlib.sha224(f"{project_id}{host}".encode()).hexdigest()
 
 
-class Veil:
+class HostNameMask:
     """Puts a project's ids in the place of hosts' names, wherever these are in an answer."""
 
     def __init__(self, names: t.Iterable[str], project_id: str) -> None:
@@ -47,7 +47,7 @@ class Veil:
         return next((name for name, known_id in self._ids.items() if known_id == shown), "")
 
 
-class Unveiled(Veil):
+class NoHostNameMask(HostNameMask):
     """For administrators: hosts have their names."""
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class Unveiled(Veil):
         return shown
 
 
-def veil(connection: Connection, project_id: str | None) -> Veil:
+def host_name_mask(connection: Connection, project_id: str | None) -> HostNameMask:
     """`project_id` is whose objects the caller sees; None: everybody's, who is an administrator."""
     if project_id is None:
-        return Unveiled()
-    return Veil(lookups.compute_host_names(connection), project_id)
+        return NoHostNameMask()
+    return HostNameMask(lookups.compute_host_names(connection), project_id)
 
 
 def veil_faults(connection: Connection, reach: str | None, records: t.Sequence[dict[str, t.Any]]) -> None:
@@ -72,6 +72,6 @@ def veil_faults(connection: Connection, reach: str | None, records: t.Sequence[d
     faulty = [record for record in records if record["fault"]]
     if reach is None or not faulty:
         return
-    hidden = veil(connection, reach)
+    hidden = host_name_mask(connection, reach)
     for record in faulty:
         record["fault"] = {**record["fault"], "message": hidden.over(str(record["fault"].get("message", "")))}

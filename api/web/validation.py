@@ -14,7 +14,7 @@ from flask import request
 
 from .bodies import Json, Record
 from .errors import BadRequestError
-from .shell import MAX_DEPTH, unfit
+from .request_hooks import MAX_DEPTH, unfit
 
 Schema = t.Mapping[str, t.Any]
 

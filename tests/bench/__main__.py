@@ -18,7 +18,7 @@ GROUPS = {
     "launch": "tests.bench.launch",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
-    "site": "tests.bench.site",
+    "stack": "tests.bench.stack",
 }
 
 

@@ -215,7 +215,9 @@ def _fill(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         project = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == "demo")).scalar_one()
         connection.execute(sa.update(tables.instance).values(deleted=tables.instance.c.id))
-        wanted = new_servers.Wanted("listed", "2", seeds.IMAGE_ID, LISTED, LISTED, metadata={"a": "b"}, tags=("x",))
+        wanted = new_servers.CreateRequest(
+            "listed", "2", seeds.IMAGE_ID, LISTED, LISTED, metadata={"a": "b"}, tags=("x",)
+        )
         made = new_servers.create(connection, project, wanted, request_id="req-bench")
         connection.execute(
             sa.update(tables.instance)

@@ -159,9 +159,9 @@ def test_playbooks(site: Site) -> None:
         assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
 
     # and what the ledger says about it
-    said = site.play("may.yml", **{"from": "web", "to": "db", "port": 5432})
+    said = site.play("reachability.yml", **{"from": "web", "to": "db", "port": 5432})
     assert "allowed, web may send anything, let in by group db: tcp 5432 from group web" in said
-    assert "not allowed" in site.play("may.yml", **{"from": "db", "to": "web", "port": 80})
+    assert "not allowed" in site.play("reachability.yml", **{"from": "db", "to": "web", "port": 80})
     if shutil.which("dot"):
-        site.play("picture.yml", file=str(site.path / "groups.svg"))
+        site.play("security_group_graph.yml", file=str(site.path / "groups.svg"))
         assert "tcp 5432" in (site.path / "groups.svg").read_text()

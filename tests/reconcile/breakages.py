@@ -24,7 +24,7 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from tests.reconcile.lab import HOSTS, Lab, Row
 
 INSTANCES = "/var/lib/novalite/instances"

@@ -203,11 +203,11 @@ def _revoke(asked: Asked, direction: str) -> Body:
         rows = group_rules.groups_of(connection, caller.project)
         row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
         there = [rule for rule in row["rules"] if rule["direction"] == direction]
-        doomed: dict[str, permissions.Rule] = {}
+        to_delete: dict[str, permissions.Rule] = {}
         if asked.get("SecurityGroupRuleId"):
             known = {ids.of("sgr", rule["id"]): rule for rule in there}
             for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known):
-                doomed[rule["id"]] = rule
+                to_delete[rule["id"]] = rule
         else:
             for rule in _asked_rules(asked, direction, rows):
                 matching = permissions.same(rule, there)
@@ -215,13 +215,13 @@ def _revoke(asked: Asked, direction: str) -> Body:
                     raise Ec2Error(
                         "InvalidPermission.NotFound", "The specified rule does not exist in this security group."
                     )
-                doomed.update({rule["id"]: rule for rule in matching})
-        for rule_id in doomed:
+                to_delete.update({rule["id"]: rule for rule in matching})
+        for rule_id in to_delete:
             group_rules.delete_rule(connection, caller.project, rule_id)
-        if doomed:
+        if to_delete:
             tell_group_hosts(connection, row["id"], row["name"])
     revoked = []
-    for rule in doomed.values():
+    for rule in to_delete.values():
         body = permissions.rule_body(rule, caller.project)
         referenced = body.pop("referencedGroupInfo")
         revoked.append({**body, "referencedGroupId": referenced and referenced["groupId"]})

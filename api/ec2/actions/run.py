@@ -145,7 +145,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     return made.uuids
 
 
-def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.Wanted:
+def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.CreateRequest:
     project = caller.project
     placement = asked.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
@@ -166,7 +166,7 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
         guest = guest_requests.checked(
             "instance", {"user_data": base64.b64encode(user_data).decode() if user_data else None}
         )
-    return new_servers.Wanted(
+    return new_servers.CreateRequest(
         name=name if name and name.isprintable() else f"ec2-{secrets.token_hex(4)}",
         min_count=asked["MinCount"],
         max_count=asked["MaxCount"],

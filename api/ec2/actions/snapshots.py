@@ -9,7 +9,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 
 from ...web.context import current
-from ...web.host_names import veil
+from ...web.host_names import host_name_mask
 from ...web.ledger import reading_ledger
 from .. import filters, ids, volumes
 from ..blueprint import action, writing
@@ -33,7 +33,7 @@ def describe_snapshots(asked: Asked) -> Body:
     with reading_ledger() as connection:
         known = volumes.snapshots_of_project(connection, project)
         # the names are read where there is something to hide
-        hidden = veil(connection, current().reach if any(row.fault for row in known.values()) else None)
+        hidden = host_name_mask(connection, current().reach if any(row.fault for row in known.values()) else None)
     rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
     owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
     if owners and not {"self", "all", project} & set(owners):

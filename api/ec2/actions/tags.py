@@ -61,8 +61,8 @@ def delete_tags(asked: Asked) -> Body:
     def without(before: Tags) -> Tags:
         if not wanted:
             return {}
-        doomed = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
-        return {key: value for key, value in before.items() if key not in doomed}
+        to_delete = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
+        return {key: value for key, value in before.items() if key not in to_delete}
 
     with writing() as (connection, caller):
         for resource_id in dict.fromkeys(asked["ResourceId"]):

@@ -27,7 +27,7 @@ from .blueprint import compute
 from .microversions import microversion, since
 from .paging import NOVA, page
 from .servers.schemas import BOOLEAN, FALSE, TRUE
-from .servers.views import Lens, lens
+from .servers.views import RenderContext, render_context
 
 SORTABLE = {
     **{name: name for name in ("flavorid", "name", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", "id", "is_public")},
@@ -76,7 +76,7 @@ def _create_schema() -> Schema:
 
 @compute.get("/flavors", "compute:flavors:read", defaults={"view": views_flavors.brief})
 @compute.get("/flavors/detail", "compute:flavors:read", defaults={"view": views_flavors.detail})
-def list_flavors(view: t.Callable[[Record, Lens], Body]) -> Answer:
+def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
         rows = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
@@ -87,8 +87,8 @@ def list_flavors(view: t.Callable[[Record, Lens], Body]) -> Answer:
         rows = [row for row in rows if bool(row["is_public"]) == public or (public and row["granted"])]
     order = NOVA.checked([(args.get("sort_key", "flavorid"), args.get("sort_dir", "asc"))], SORTABLE)
     rows = ordered(rows, [(SORTABLE[key], direction) for key, direction in order])
-    looking = lens()
-    return page("flavors", rows, lambda row: view(row, looking), "flavorid", "flavor"), 200
+    context = render_context()
+    return page("flavors", rows, lambda row: view(row, context), "flavorid", "flavor"), 200
 
 
 def _is_public(text: str | None, admin: bool) -> bool | None:
@@ -105,7 +105,7 @@ def _is_public(text: str | None, admin: bool) -> bool | None:
 @compute.get("/flavors/<flavor_id>", "compute:flavors:read")
 def show_flavor(flavor_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), lens())}, 200
+        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
 @compute.post("/flavors", "compute:flavors:write")
@@ -126,7 +126,7 @@ def create_flavor() -> Answer:
     }
     with writing_ledger() as connection, as_bad_request():
         flavor_records.create_flavor(connection, record)
-        return {"flavor": views_flavors.detail(_flavor(connection, number), lens())}, 200
+        return {"flavor": views_flavors.detail(_flavor(connection, number), render_context())}, 200
 
 
 @compute.put("/flavors/<flavor_id>", "compute:flavors:write", since("2.55"))
@@ -134,7 +134,7 @@ def update_flavor(flavor_id: str) -> Answer:
     wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
         flavor_records.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
-        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), lens())}, 200
+        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
 @compute.delete("/flavors/<flavor_id>", "compute:flavors:write")

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 from ...web.bodies import Body, Record, same
-from .servers.views import Lens
+from .servers.views import RenderContext
 
 
-def brief(row: Record, lens: Lens) -> Body:
+def brief(row: Record, context: RenderContext) -> Body:
     """An item of GET /flavors."""
-    body: Body = {"id": row["flavorid"], "name": row["name"], "links": lens.links("flavors", row["flavorid"])}
-    if lens.version >= (2, 55):
+    body: Body = {"id": row["flavorid"], "name": row["name"], "links": context.links("flavors", row["flavorid"])}
+    if context.version >= (2, 55):
         body["description"] = row["description"]
     return body
 
 
-def detail(row: Record, lens: Lens) -> Body:
+def detail(row: Record, context: RenderContext) -> Body:
     """An item of GET /flavors/detail; also GET /flavors/{id}."""
     swap = row["swap_mb"]
     body: Body = {
@@ -25,15 +25,15 @@ def detail(row: Record, lens: Lens) -> Body:
         **same(row, "name", "vcpus"),
         "ram": row["memory_mb"],
         "disk": row["root_gb"],
-        "swap": swap if swap or lens.version >= (2, 75) else "",
+        "swap": swap if swap or context.version >= (2, 75) else "",
         "OS-FLV-EXT-DATA:ephemeral": row["ephemeral_gb"],
         "OS-FLV-DISABLED:disabled": False,
         "os-flavor-access:is_public": bool(row["is_public"]),
         "rxtx_factor": 1.0,
-        "links": lens.links("flavors", row["flavorid"]),
+        "links": context.links("flavors", row["flavorid"]),
     }
-    if lens.version >= (2, 55):
+    if context.version >= (2, 55):
         body["description"] = row["description"]
-    if lens.version >= (2, 61):
+    if context.version >= (2, 61):
         body["extra_specs"] = row["extra_specs"]
     return body

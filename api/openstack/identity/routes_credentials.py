@@ -21,7 +21,7 @@ from ...web.context import current, implied
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
 from ...web.times import parse
-from . import proof, schemas, views
+from . import authenticate, schemas, views
 
 service = services.Service("identity_credentials", "/identity/v3/users/<user_id>")
 
@@ -135,7 +135,7 @@ def _refuse_delegated() -> None:
 
 
 def _refuse_restricted(connection: Connection) -> None:
-    credential = proof.credential_of(connection, current())
+    credential = authenticate.credential_of(connection, current())
     if credential is not None and not credential["unrestricted"]:
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
 

@@ -53,9 +53,11 @@ def _put_into(word: str, everything: t.Callable[[], t.Sequence[Body]], filters: 
         ]
         return views.listing(plural, bodies), 200
 
-    @service.get(f"/v3/{plural}/<number>", f"identity:{plural}", endpoint=f"show_{word}")
-    def show(number: str) -> Answer:
-        return {word: the_one(linked(), "id", number, NotFoundError(f"Could not find {word}: {number[:64]}."))}, 200
+    @service.get(f"/v3/{plural}/<resource_id>", f"identity:{plural}", endpoint=f"show_{word}")
+    def show(resource_id: str) -> Answer:
+        return {
+            word: the_one(linked(), "id", resource_id, NotFoundError(f"Could not find {word}: {resource_id[:64]}."))
+        }, 200
 
 
 def _domains() -> list[Body]:

@@ -17,7 +17,7 @@ from ...web.bodies import Answer, Body, Record
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
-from . import catalog, proof, schemas, views
+from . import authenticate, catalog, schemas, views
 
 service = services.Service("identity_tokens", "/identity/v3/auth")
 
@@ -27,7 +27,7 @@ SUBJECT = "X-Subject-Token"
 @service.post("/tokens", "identity:tokens:create")
 def create_token() -> Response:
     asked = validation.body(schemas.AUTHENTICATE)["auth"]
-    token, caller, credential = proof.issue(proof.prove(asked["identity"]), asked.get("scope"))
+    token, caller, credential = authenticate.issue(authenticate.prove(asked["identity"]), asked.get("scope"))
     return _rendered(caller, credential, token.text, 201)
 
 
@@ -36,7 +36,7 @@ def show_token() -> Response:
     text = request.headers.get(SUBJECT, "")
     with reading_ledger() as connection:
         caller = _subject(connection, text)
-        credential = proof.credential_of(connection, caller)
+        credential = authenticate.credential_of(connection, caller)
     return _rendered(caller, credential, text, 200)
 
 

@@ -21,7 +21,7 @@ from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from . import proof, schemas, views
+from . import authenticate, schemas, views
 from .routes_projects import check_domain, flag
 
 service = services.Service("identity_users", "/identity/v3/users")
@@ -83,12 +83,13 @@ def change_password(user_id: str) -> Answer:
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
     with reading_ledger() as connection:
         row = users.find_user(connection, user_id)
-    attempt = proof.check_password(row, row["name"], asked["original_password"])
+    attempt = authenticate.check_password(row, row["name"], asked["original_password"])
     hashed = hash_password(asked["password"])
     with writing_ledger() as connection:
         attempt.succeed(connection)
         if users.find_user(connection, user_id)["password_hash"] != row["password_hash"]:
-            raise proof.UnauthorizedError(proof.REFUSED)  # it was changed meanwhile: what was proved is the old one
+            # it was changed meanwhile: what was proved is the old one
+            raise authenticate.UnauthorizedError(authenticate.REFUSED)
         users.update_user(connection, user_id, {"password_hash": hashed})
     return "", 204
 

@@ -42,10 +42,10 @@ def list_images() -> Answer:
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
-@image.get("/images/<number>", "image:read")
-def show_image(number: str) -> Answer:
+@image.get("/images/<image_id>", "image:read")
+def show_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        return views.image(finding.seen(connection, number)), 200
+        return views.image(finding.seen(connection, image_id)), 200
 
 
 @image.post("/images", "image:write", strict_slashes=True)
@@ -60,56 +60,56 @@ def create_image() -> Answer:
     return response, 201
 
 
-@image.patch("/images/<number>", "image:write")
-def update_image(number: str) -> Answer:
+@image.patch("/images/<image_id>", "image:write")
+def update_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.own(connection, number)  # before a word about the body
+        finding.own(connection, image_id)  # before a word about the body
     asked = patch.changes()
     with writing_ledger() as connection, as_bad_request():
-        row = finding.own(connection, number)
+        row = finding.own(connection, image_id)
         after = patch.applied(row, views.image(row), asked)
         image_records.update_image(connection, row, after, by_operator=_is_operator())
-        return views.image(finding.seen(connection, number)), 200
+        return views.image(finding.seen(connection, image_id)), 200
 
 
 def _is_operator() -> bool:
     return policy.may(current(), "image:host_mount")
 
 
-@image.delete("/images/<number>", "image:write")
-def delete_image(number: str) -> Answer:
+@image.delete("/images/<image_id>", "image:write")
+def delete_image(image_id: str) -> Answer:
     with writing_ledger() as connection:
-        if finding.own(connection, number)["protected"]:
-            raise ForbiddenError(f"Image {number} is protected and cannot be deleted.")
-        image_records.delete_image(connection, number)
-        image_states.remove_file(connection, uploads.home(), number)
+        if finding.own(connection, image_id)["protected"]:
+            raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
+        image_records.delete_image(connection, image_id)
+        image_states.remove_file(connection, uploads.home(), image_id)
     return "", 204
 
 
-@image.put("/images/<number>/tags/<tag>", "image:write")
-def add_tag(number: str, tag: str) -> Answer:
+@image.put("/images/<image_id>/tags/<tag>", "image:write")
+def add_tag(image_id: str, tag: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        row = finding.own(connection, number)
+        row = finding.own(connection, image_id)
         image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
     return "", 204
 
 
-@image.delete("/images/<number>/tags/<tag>", "image:write")
-def remove_tag(number: str, tag: str) -> Answer:
+@image.delete("/images/<image_id>/tags/<tag>", "image:write")
+def remove_tag(image_id: str, tag: str) -> Answer:
     with writing_ledger() as connection:
-        row = finding.own(connection, number)
+        row = finding.own(connection, image_id)
         if tag not in row["tags"]:
-            raise NotFoundError(f"Image {number} has no tag {tag[:60]}")
+            raise NotFoundError(f"Image {image_id} has no tag {tag[:60]}")
         image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
     return "", 204
 
 
-@image.post("/images/<number>/actions/<any(deactivate, reactivate):action>", "image:write")
-def change_status(number: str, action: str) -> Answer:
+@image.post("/images/<image_id>/actions/<any(deactivate, reactivate):action>", "image:write")
+def change_status(image_id: str, action: str) -> Answer:
     with writing_ledger() as connection:
-        row = finding.own(connection, number)
-        if not image_states.set_active(connection, number, action == "reactivate"):
-            raise ForbiddenError(f"Image {number} is {row['status']}: only an active one can be {action}d.")
+        row = finding.own(connection, image_id)
+        if not image_states.set_active(connection, image_id, action == "reactivate"):
+            raise ForbiddenError(f"Image {image_id} is {row['status']}: only an active one can be {action}d.")
     return "", 204
 
 

@@ -39,14 +39,14 @@ IMPORT = an_object(
 )
 
 
-@image.put("/images/<number>/file", "image:write")
-def upload(number: str) -> Answer:
-    return _take(number, staged=False)
+@image.put("/images/<image_id>/file", "image:write")
+def upload(image_id: str) -> Answer:
+    return _take(image_id, staged=False)
 
 
-@image.put("/images/<number>/stage", "image:write")
-def stage(number: str) -> Answer:
-    return _take(number, staged=True)
+@image.put("/images/<image_id>/stage", "image:write")
+def stage(image_id: str) -> Answer:
+    return _take(image_id, staged=True)
 
 
 def _take(number: str, staged: bool) -> Answer:
@@ -61,10 +61,10 @@ def _take(number: str, staged: bool) -> Answer:
     return "", 204
 
 
-@image.get("/images/<number>/file", "image:read")
-def download(number: str) -> Answer:
+@image.get("/images/<image_id>/file", "image:read")
+def download(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = finding.seen(connection, number)
+        row = finding.seen(connection, image_id)
     if row["status"] == "deactivated" and not current().is_admin:
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     if row["status"] not in ("active", "deactivated"):
@@ -101,10 +101,10 @@ def _sent(row: Record) -> Response:
 # --- Import ---------------------------------------------------------------------------------------------------------
 
 
-@image.post("/images/<number>/import", "image:write")
-def import_image(number: str) -> Answer:
+@image.post("/images/<image_id>/import", "image:write")
+def import_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.own(connection, number)  # before a word about the body
+        finding.own(connection, image_id)  # before a word about the body
     body = validation.body(IMPORT)
     method = body["method"]["name"]
     if method not in METHODS:
@@ -113,13 +113,13 @@ def import_image(number: str) -> Answer:
         if store != views.STORE:
             raise BadRequestError(f"Unknown store '{store[:60]}'; there is {views.STORE}")
     with writing_ledger() as connection:
-        row = finding.own(connection, number)
-        transfer = image_states.begin(connection, number, "uploading", "importing")
+        row = finding.own(connection, image_id)
+        transfer = image_states.begin(connection, image_id, "uploading", "importing")
         caller = current()
         task = begin_task(
-            connection, number, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
+            connection, image_id, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
         )
-    staged = image_store.staged_of(uploads.home(), number)
+    staged = image_store.staged_of(uploads.home(), image_id)
     message = ""
     try:
         values = {key: row[key] for key in ("size", "checksum", "md5")}
@@ -128,7 +128,7 @@ def import_image(number: str) -> Answer:
         message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
         image_store.remove(staged)
         with writing_ledger() as connection:
-            image_states.give_up(connection, number, transfer, message)
+            image_states.give_up(connection, image_id, transfer, message)
     with writing_ledger() as connection:
         end_task(connection, task, message)
     return "", 202
@@ -148,11 +148,11 @@ def show_stores() -> Answer:
 # --- Tasks ----------------------------------------------------------------------------------------------------------
 
 
-@image.get("/images/<number>/tasks", "image:read")
-def list_tasks(number: str) -> Answer:
+@image.get("/images/<image_id>/tasks", "image:read")
+def list_tasks(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.seen(connection, number)
-        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=number)]}, 200
+        finding.seen(connection, image_id)
+        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
 
 
 @image.get("/tasks", "image:tasks")
@@ -163,12 +163,12 @@ def list_all_tasks() -> Answer:
     return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
 
 
-@image.get("/tasks/<number>", "image:tasks")
-def show_task(number: str) -> Answer:
+@image.get("/tasks/<task_id>", "image:tasks")
+def show_task(task_id: str) -> Answer:
     with reading_ledger() as connection:
-        rows = image_tasks(connection, task=number)
+        rows = image_tasks(connection, task=task_id)
     if not rows:
-        raise NotFoundError(f"No task found with ID {number[:60]}")
+        raise NotFoundError(f"No task found with ID {task_id[:60]}")
     return views.task(rows[0]), 200
 
 

@@ -103,10 +103,10 @@ def put_into(service: Service, plural: str, operation: str) -> None:
             rows = with_tags(connection, kind.find(connection))
         return listing.answer(plural, rows, kind.attributes), 200
 
-    @service.get(f"/{plural}/<number>", operation, endpoint=f"show_{kind.word}")
-    def show(number: str) -> Answer:
+    @service.get(f"/{plural}/<resource_id>", operation, endpoint=f"show_{kind.word}")
+    def show(resource_id: str) -> Answer:
         with reading_ledger() as connection:
-            return {kind.word: listing.fields(find(connection, plural, number))}, 200
+            return {kind.word: listing.fields(find(connection, plural, resource_id))}, 200
 
 
 def find(connection: Connection, plural: str, number: str) -> Record:

@@ -34,10 +34,10 @@ def list_floating_ips() -> Answer:
     return listing.answer("floatingips", found, FLOATING), 200
 
 
-@network.get("/floatingips/<number>", "network:floating_ips:read")
-def show_floating_ip(number: str) -> Answer:
+@network.get("/floatingips/<floatingip_id>", "network:floating_ips:read")
+def show_floating_ip(floatingip_id: str) -> Answer:
     with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, number))])
+        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, floatingip_id))])
     return {"floatingip": listing.fields(shown)}, 200
 
 
@@ -69,22 +69,22 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
     return str(done["floating_ips"][0]["id"])
 
 
-@network.put("/floatingips/<number>", "network:floating_ips:write")
-def update_floating_ip(number: str) -> Answer:
+@network.put("/floatingips/<floatingip_id>", "network:floating_ips:write")
+def update_floating_ip(floatingip_id: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
     with writing_ledger() as connection, as_bad_request():
-        _row(connection, number)
+        _row(connection, floatingip_id)
         if "port_id" in wanted:
-            associate(connection, number, _port(connection, wanted))
-        _describe(connection, number, wanted)
-        row = _row(connection, number)
+            associate(connection, floatingip_id, _port(connection, wanted))
+        _describe(connection, floatingip_id, wanted)
+        row = _row(connection, floatingip_id)
     return {"floatingip": views.floating_ip(row)}, 200
 
 
-@network.delete("/floatingips/<number>", "network:floating_ips:write")
-def delete_floating_ip(number: str) -> Answer:
+@network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write")
+def delete_floating_ip(floatingip_id: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        release(connection, _row(connection, number))
+        release(connection, _row(connection, floatingip_id))
     return "", 204
 
 

@@ -66,40 +66,40 @@ def create_group() -> Answer:
     return {"security_group": views.security_group(row)}, 201
 
 
-@network.get("/security-groups/<number>", "network:security_groups:read")
-def show_group(number: str) -> Answer:
+@network.get("/security-groups/<group_id>", "network:security_groups:read")
+def show_group(group_id: str) -> Answer:
     with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, number))])
+        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, group_id))])
     return {"security_group": listing.fields(shown)}, 200
 
 
-@network.put("/security-groups/<number>", "network:security_groups:write")
-def update_group(number: str) -> Answer:
+@network.put("/security-groups/<group_id>", "network:security_groups:write")
+def update_group(group_id: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
     if "name" in wanted:
         _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
-        _group(connection, number)
+        _group(connection, group_id)
         with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
             group_rules.update_group(
-                connection, current().project, number, wanted.get("name"), wanted.get("description")
+                connection, current().project, group_id, wanted.get("name"), wanted.get("description")
             )
-        row = _group(connection, number)
+        row = _group(connection, group_id)
     return {"security_group": views.security_group(row)}, 200
 
 
-@network.delete("/security-groups/<number>", "network:security_groups:write")
-def delete_group(number: str) -> Answer:
+@network.delete("/security-groups/<group_id>", "network:security_groups:write")
+def delete_group(group_id: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        row = _group(connection, number)
+        row = _group(connection, group_id)
         if row["name"] == DEFAULT_GROUP:
             raise NeutronError(
                 409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
             )
         try:
-            delete_group_and_tell(connection, number)
+            delete_group_and_tell(connection, group_id)
         except ConflictError as error:
-            message = f"Security Group {number} in use: {error}"
+            message = f"Security Group {group_id} in use: {error}"
             raise NeutronError(409, "SecurityGroupInUse", message) from error
     return "", 204
 
@@ -120,10 +120,10 @@ def list_rules() -> Answer:
     return listing.answer("security_group_rules", found, RULE), 200
 
 
-@network.get("/security-group-rules/<number>", "network:security_groups:read")
-def show_rule(number: str) -> Answer:
+@network.get("/security-group-rules/<rule_id>", "network:security_groups:read")
+def show_rule(rule_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"security_group_rule": listing.fields(_rule(connection, number))}, 200
+        return {"security_group_rule": listing.fields(_rule(connection, rule_id))}, 200
 
 
 @network.post("/security-group-rules", "network:security_groups:write")
@@ -143,13 +143,13 @@ def create_rule() -> Answer:
     return {"security_group_rule": shown}, 201
 
 
-@network.delete("/security-group-rules/<number>", "network:security_groups:write")
-def delete_rule(number: str) -> Answer:
+@network.delete("/security-group-rules/<rule_id>", "network:security_groups:write")
+def delete_rule(rule_id: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
-        found = _rule(connection, number)
-        with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", number)}):
-            group = group_rules.delete_rule(connection, project, number)
+        found = _rule(connection, rule_id)
+        with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
+            group = group_rules.delete_rule(connection, project, rule_id)
         tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
 

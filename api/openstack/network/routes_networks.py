@@ -55,19 +55,19 @@ def create_networks() -> Answer:
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
-@network.put("/networks/<number>", "network:write")
-def update_network(number: str) -> Answer:
+@network.put("/networks/<network_id>", "network:write")
+def update_network(network_id: str) -> Answer:
     wanted = validation.body(UPDATE)["network"]
     with writing_ledger() as connection, as_bad_request():
-        row = records.network_row(connection, number, write=True)
+        row = records.network_row(connection, network_id, write=True)
         tenant_networks.update_network(connection, row, wanted)
         return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
-@network.delete("/networks/<number>", "network:write")
-def delete_network(number: str) -> Answer:
+@network.delete("/networks/<network_id>", "network:write")
+def delete_network(network_id: str) -> Answer:
     with writing_ledger() as connection:
-        tenant_networks.delete_network(connection, records.network_row(connection, number, write=True))
+        tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
     return "", 204
 
 
@@ -90,20 +90,20 @@ def create_subnets() -> Answer:
         return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
-@network.put("/subnets/<number>", "network:write")
-def update_subnet(number: str) -> Answer:
+@network.put("/subnets/<subnet_id>", "network:write")
+def update_subnet(subnet_id: str) -> Answer:
     wanted = validation.body(UPDATE_SUBNET)["subnet"]
     with writing_ledger() as connection, as_bad_request():
-        row, version = records.subnet_row(connection, number, write=True)
+        row, version = records.subnet_row(connection, subnet_id, write=True)
         before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
         subnets.update_subnet(connection, row, before, _given(wanted))
-        return {"subnet": records.find(connection, "subnets", number.lower())}, 200
+        return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
 
 
-@network.delete("/subnets/<number>", "network:write")
-def delete_subnet(number: str) -> Answer:
+@network.delete("/subnets/<subnet_id>", "network:write")
+def delete_subnet(subnet_id: str) -> Answer:
     with writing_ledger() as connection:
-        row, version = records.subnet_row(connection, number, write=True)
+        row, version = records.subnet_row(connection, subnet_id, write=True)
         subnets.delete_subnet(connection, row, version)
     return "", 204
 

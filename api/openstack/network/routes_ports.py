@@ -67,12 +67,12 @@ def create_ports() -> Answer:
         return records.some(connection, "ports", made, "ports" in body), 201
 
 
-@network.put("/ports/<number>", "network:ports:write")
-def update_port(number: str) -> Answer:
+@network.put("/ports/<port_id>", "network:ports:write")
+def update_port(port_id: str) -> Answer:
     wanted = validation.body(UPDATE)["port"]
     _check(wanted)
     with writing_ledger() as connection, as_bad_request():
-        seen = records.port_row(connection, number)
+        seen = records.port_row(connection, port_id)
         if seen.router_id is not None:
             if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
                 del wanted["fixed_ips"]
@@ -92,10 +92,10 @@ def update_port(number: str) -> Answer:
         return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
-@network.delete("/ports/<number>", "network:ports:write")
-def delete_port(number: str) -> Answer:
+@network.delete("/ports/<port_id>", "network:ports:write")
+def delete_port(port_id: str) -> Answer:
     with writing_ledger() as connection:
-        ports.delete_port(connection, records.port_row(connection, number))
+        ports.delete_port(connection, records.port_row(connection, port_id))
     return "", 204
 
 

@@ -162,10 +162,10 @@ def list_agents() -> Answer:
     return listing.answer("agents", agents, attributes), 200
 
 
-@network.get("/agents/<number>", "network:agents:read")
-def show_agent(number: str) -> Answer:
+@network.get("/agents/<agent_id>", "network:agents:read")
+def show_agent(agent_id: str) -> Answer:
     with reading_ledger() as connection:
-        agent = the_one(_agents(connection), "id", number, not_found("Agent", number))
+        agent = the_one(_agents(connection), "id", agent_id, not_found("Agent", agent_id))
     return {"agent": listing.fields(agent)}, 200
 
 

@@ -43,27 +43,27 @@ def create_router() -> Answer:
         return {"router": records.find(connection, "routers", number)}, 201
 
 
-@network.put("/routers/<number>", "network:routers:write")
-def update_router(number: str) -> Answer:
+@network.put("/routers/<router_id>", "network:routers:write")
+def update_router(router_id: str) -> Answer:
     wanted = validation.body(UPDATE)["router"]
     with writing_ledger() as connection, as_bad_request():
-        row = records.router_row(connection, number)
+        row = records.router_row(connection, router_id)
         _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
         return {"router": records.find(connection, "routers", row.id)}, 200
 
 
-@network.delete("/routers/<number>", "network:routers:write")
-def delete_router(number: str) -> Answer:
+@network.delete("/routers/<router_id>", "network:routers:write")
+def delete_router(router_id: str) -> Answer:
     with writing_ledger() as connection:
-        routers.delete_router(connection, records.router_row(connection, number))
+        routers.delete_router(connection, records.router_row(connection, router_id))
     return "", 204
 
 
-@network.put("/routers/<number>/add_router_interface", "network:routers:write")
-def add_interface(number: str) -> Answer:
+@network.put("/routers/<router_id>/add_router_interface", "network:routers:write")
+def add_interface(router_id: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection, as_bad_request():
-        row = records.router_row(connection, number)
+        row = records.router_row(connection, router_id)
         port_id: str | None = None
         if "port_id" in wanted:
             port_id, of_network, version = _free_port(connection, wanted["port_id"])
@@ -78,11 +78,11 @@ def add_interface(number: str) -> Answer:
         return _interface(row, port_id, of_network.uuid, version), 200
 
 
-@network.put("/routers/<number>/remove_router_interface", "network:routers:write")
-def remove_interface(number: str) -> Answer:
+@network.put("/routers/<router_id>/remove_router_interface", "network:routers:write")
+def remove_interface(router_id: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection:
-        row = records.router_row(connection, number)
+        row = records.router_row(connection, router_id)
         for interface in routers.interfaces(connection, row.id):
             subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
             if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (

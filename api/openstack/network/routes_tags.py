@@ -44,7 +44,7 @@ def _write(connection: Connection, update: Update, plural: str, number: str) -> 
 
 Tags(
     name="tags",
-    path=f"/<{TAGGED}:plural>/<number>/tags",
+    path=f"/<{TAGGED}:plural>/<resource_id>/tags",
     reads="network:tags:read",
     writes="network:tags:write",
     schema=NAME,

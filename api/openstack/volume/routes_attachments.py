@@ -46,11 +46,11 @@ def list_attachments(shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
     ), 200
 
 
-@volume.get("/<project>/attachments/<number>", "volume:read")
-def show_attachment(number: str) -> Answer:
+@volume.get("/<project>/attachments/<attachment_id>", "volume:read")
+def show_attachment(attachment_id: str) -> Answer:
     _check_version()
     with reading_ledger() as connection:
-        return {"attachment": views.attachment(*_one(connection, number))}, 200
+        return {"attachment": views.attachment(*_one(connection, attachment_id))}, 200
 
 
 @volume.post("/<project>/attachments", "volume:write", strict_slashes=True)
@@ -62,11 +62,11 @@ def create_attachment() -> Answer:
         return {"attachment": views.attachment(*_one(connection, made.id))}, 200
 
 
-@volume.delete("/<project>/attachments/<number>", "volume:write")
-def delete_attachment(number: str) -> Answer:
+@volume.delete("/<project>/attachments/<attachment_id>", "volume:write")
+def delete_attachment(attachment_id: str) -> Answer:
     _check_version()
     with writing_ledger() as connection, in_cinders_words():
-        row, attachment = _one(connection, number)
+        row, attachment = _one(connection, attachment_id)
         detach(connection, row, attachment.instance_uuid)
         row = volumes.one_volume(connection, row.id)
         return {"attachments": [views.brief_attachment(row, attachment)]}, 200

@@ -31,10 +31,10 @@ def list_snapshots(shown: listing.View) -> Answer:
     return listing.page("snapshots", rows, views.snapshot, shown), 200
 
 
-@volume.get("/<project>/snapshots/<number>", "volume:read")
-def show_snapshot(number: str) -> Answer:
+@volume.get("/<project>/snapshots/<snapshot_id>", "volume:read")
+def show_snapshot(snapshot_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, number, whose()))}, 200
+        return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
 @volume.post("/<project>/snapshots", "volume:write", strict_slashes=True)
@@ -57,17 +57,17 @@ def create(body: Record) -> Snapshot:
     return row
 
 
-@volume.put("/<project>/snapshots/<number>", "volume:write")
-def update_snapshot(number: str) -> Answer:
+@volume.put("/<project>/snapshots/<snapshot_id>", "volume:write")
+def update_snapshot(snapshot_id: str) -> Answer:
     body = validation.body(schemas.SNAPSHOT_CHANGES)["snapshot"]
     with writing_ledger() as connection, in_cinders_words():
-        row = volume_snapshots.update_snapshot(connection, number, changes(body), project_id=whose())
+        row = volume_snapshots.update_snapshot(connection, snapshot_id, changes(body), project_id=whose())
     return {"snapshot": views.new_snapshot(row)}, 200
 
 
-@volume.delete("/<project>/snapshots/<number>", "volume:write")
-def delete_snapshot(number: str) -> Answer:
-    remove(number, force=False)
+@volume.delete("/<project>/snapshots/<snapshot_id>", "volume:write")
+def delete_snapshot(snapshot_id: str) -> Answer:
+    remove(snapshot_id, force=False)
     return "", 202
 
 
@@ -86,20 +86,20 @@ STATES = ["creating", "available", "deleting", "error", "error_deleting"]
 STATUS = an_object({"status": {"enum": STATES}}, ["status"], more=True)
 
 
-@volume.post("/<project>/snapshots/<number>/action", "volume:write")
-def act_on_snapshot(number: str) -> Answer:
+@volume.post("/<project>/snapshots/<snapshot_id>/action", "volume:write")
+def act_on_snapshot(snapshot_id: str) -> Answer:
     ((name, said),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
-        volume_snapshots.one_snapshot(connection, number, whose())
+        volume_snapshots.one_snapshot(connection, snapshot_id, whose())
     if name not in ("os-force_delete", "os-reset_status", "os-update_snapshot_status"):
         raise BadRequestError(f"There is no such action: {name[:60]}")
     policy.check("volume:admin")
     if name == "os-force_delete":
-        remove(number, force=True)
+        remove(snapshot_id, force=True)
         return "", 202
     validation.check(said, STATUS, f"value of {name}")
     with writing_ledger() as connection, in_cinders_words():
-        volume_snapshots.update_snapshot(connection, number, {"status": said["status"]}, project_id=whose())
+        volume_snapshots.update_snapshot(connection, snapshot_id, {"status": said["status"]}, project_id=whose())
     return "", 202
 
 
@@ -115,7 +115,7 @@ def _describe(connection: Connection, change: Change, before: Texts, number: str
 dataclasses.replace(
     METADATA,
     name="snapshot_metadata",
-    path="/<project>/snapshots/<number>/metadata",
+    path="/<project>/snapshots/<snapshot_id>/metadata",
     find=lambda connection, number: volume_snapshots.one_snapshot(connection, number, whose()).metadata,
     write=_describe,
 ).put_into(volume)

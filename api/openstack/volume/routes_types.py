@@ -35,10 +35,10 @@ def list_types() -> Answer:
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
-@volume.get("/<project>/types/<number>", "volume:read")
-def show_type(number: str) -> Answer:
+@volume.get("/<project>/types/<type_id>", "volume:read")
+def show_type(type_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"volume_type": views.volume_type(_seen(connection, number))}, 200
+        return {"volume_type": views.volume_type(_seen(connection, type_id))}, 200
 
 
 @volume.post("/<project>/types", "volume:admin", strict_slashes=True)
@@ -54,22 +54,22 @@ def create_type() -> Answer:
         return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
 
 
-@volume.put("/<project>/types/<number>", "volume:admin")
-def update_type(number: str) -> Answer:
+@volume.put("/<project>/types/<type_id>", "volume:admin")
+def update_type(type_id: str) -> Answer:
     body = validation.body(schemas.TYPE_CHANGES)["volume_type"]
     wanted = {key: value for key, value in body.items() if value is not None}
     if "is_public" in wanted:
         wanted["is_public"] = schemas.truth(wanted["is_public"])
     with writing_ledger() as connection, as_bad_request():
-        _seen(connection, number)
-        return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, number, wanted))}, 200
+        _seen(connection, type_id)
+        return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, wanted))}, 200
 
 
-@volume.delete("/<project>/types/<number>", "volume:admin")
-def delete_type(number: str) -> Answer:
+@volume.delete("/<project>/types/<type_id>", "volume:admin")
+def delete_type(type_id: str) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
-        _seen(connection, number)
-        volume_types.delete_type(connection, number)
+        _seen(connection, type_id)
+        volume_types.delete_type(connection, type_id)
     return "", 202
 
 
@@ -83,7 +83,7 @@ def _specify(connection: Connection, change: Change, before: Texts, number: str)
 
 Map(
     name="volume_type_specs",
-    path="/<project>/types/<number>/extra_specs",
+    path="/<project>/types/<type_id>/extra_specs",
     reads="volume:read",
     writes="volume:admin",
     word="extra_specs",
@@ -107,10 +107,10 @@ ACCESS = an_object(
 )
 
 
-@volume.get("/<project>/types/<number>/os-volume-type-access", "volume:admin")
-def list_access(number: str) -> Answer:
+@volume.get("/<project>/types/<type_id>/os-volume-type-access", "volume:admin")
+def list_access(type_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = _seen(connection, number)
+        row = _seen(connection, type_id)
         if row.is_public:
             raise NotFoundError("Access list not available for public volume types.")
         projects = volume_access.projects_of(connection, row.id)
@@ -118,11 +118,11 @@ def list_access(number: str) -> Answer:
     return {"volume_type_access": access}, 200
 
 
-@volume.post("/<project>/types/<number>/action", "volume:admin")
-def change_access(number: str) -> Answer:
+@volume.post("/<project>/types/<type_id>/action", "volume:admin")
+def change_access(type_id: str) -> Answer:
     ((name, said),) = validation.body(ACCESS).items()
     with writing_ledger() as connection, as_bad_request():
-        row = _seen(connection, number)
+        row = _seen(connection, type_id)
         change = volume_access.add if name == "addProjectAccess" else volume_access.remove
         change(connection, row, said["project"])
     return "", 202

@@ -53,11 +53,11 @@ class Action:
     admin: bool = False  # whether only administrators may
 
 
-@volume.post("/<project>/volumes/<number>/action", "volume:write")
-def act(number: str) -> Answer:
+@volume.post("/<project>/volumes/<volume_id>/action", "volume:write")
+def act(volume_id: str) -> Answer:
     ((name, said),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
-        volumes.one_volume(connection, number, whose())
+        volumes.one_volume(connection, volume_id, whose())
     if name in REFUSED:
         raise BadRequestError(f"{name}: {REFUSED[name]}")
     if name not in ACTIONS:
@@ -69,7 +69,7 @@ def act(number: str) -> Answer:
     if action.admin:
         policy.check("volume:admin")
     with writing_ledger() as connection, in_cinders_words():
-        return action.do(connection, number, said) or "", action.status
+        return action.do(connection, volume_id, said) or "", action.status
 
 
 def _extend(connection: Connection, number: str, said: Record) -> None:

@@ -46,10 +46,10 @@ def summarize() -> Answer:
     return {"volume-summary": body}, 200
 
 
-@volume.get("/<project>/volumes/<number>", "volume:read")
-def show_volume(number: str) -> Answer:
+@volume.get("/<project>/volumes/<volume_id>", "volume:read")
+def show_volume(volume_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"volume": views.volume(volumes.one_volume(connection, number, whose()))}, 200
+        return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
 @volume.post("/<project>/volumes", "volume:write", strict_slashes=True)
@@ -92,11 +92,11 @@ def _wanted(connection: Connection, body: Record) -> Record:
     }
 
 
-@volume.put("/<project>/volumes/<number>", "volume:write")
-def update_volume(number: str) -> Answer:
+@volume.put("/<project>/volumes/<volume_id>", "volume:write")
+def update_volume(volume_id: str) -> Answer:
     body = validation.body(schemas.VOLUME_CHANGES)["volume"]
     with writing_ledger() as connection, in_cinders_words():
-        row = volumes.update_volume(connection, number, changes(body), project_id=whose())
+        row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
     return {"volume": views.new_volume(row)}, 200
 
 
@@ -112,13 +112,13 @@ def changes(body: Record) -> Record:
     return values
 
 
-@volume.delete("/<project>/volumes/<number>", "volume:write")
-def delete_volume(number: str) -> Answer:
+@volume.delete("/<project>/volumes/<volume_id>", "volume:write")
+def delete_volume(volume_id: str) -> Answer:
     force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
     if force:
         policy.check("volume:admin")
     with writing_ledger() as connection, in_cinders_words():
-        remove(connection, number, force, cascade)
+        remove(connection, volume_id, force, cascade)
     return "", 202
 
 
@@ -142,7 +142,7 @@ def _describe(connection: Connection, change: Change, before: Texts, number: str
 
 METADATA = Map(
     name="volume_metadata",
-    path="/<project>/volumes/<number>/metadata",
+    path="/<project>/volumes/<volume_id>/metadata",
     reads="volume:read",
     writes="volume:write",
     word="metadata",

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_interface import server_interface
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from tests.api.seeds import IMAGE_ID, Api
@@ -156,13 +156,13 @@ def test_an_interface_that_does_not_come_gives_everything_back(api: Api) -> None
     made_port = port(client, of)
     ask(client, "POST", path, {"interfaceAttachment": {"port_id": made_port["id"]}})
     with transaction(api.engine) as connection:
-        settling.settle(connection, "interface_attach", [uuid], "its worker died")
+        job_outcomes.settle(connection, "interface_attach", [uuid], "its worker died")
     assert ask(client, "GET", path)["interfaceAttachments"] == []
     free = ask(client, "GET", f"/network/v2.0/ports/{made_port['id']}")["port"]
     assert (free["device_id"], free["fixed_ips"]) == ("", made_port["fixed_ips"])  # it was made by itself
     made = ask(client, "POST", path, {"interfaceAttachment": {"net_id": of}})["interfaceAttachment"]
     with transaction(api.engine) as connection:
-        settling.settle(connection, "interface_attach", [uuid], "its worker died")
+        job_outcomes.settle(connection, "interface_attach", [uuid], "its worker died")
     ask(client, "GET", f"/network/v2.0/ports/{made['port_id']}", status=404)
     owners = [row["owner"] for row in rows(api, tables.fixed_ip) if row["owner"]]
     assert owners == [f"vif:{made_port['id']}"]  # the host's own address went, too

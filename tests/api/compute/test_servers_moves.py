@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from tests.api import seeds
 

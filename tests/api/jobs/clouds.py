@@ -14,7 +14,7 @@ import sys
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import recorded
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import api_created
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run, run_job
@@ -73,7 +73,7 @@ class JobCloud(Cloud):
     def terminate(self, uuids: t.Sequence[str], project: str = "demo") -> dict[str, t.Any]:
         with transaction(self.engine) as connection:
             request_id = actions.new_request_id()
-            recorded.mark(connection, instances_by(connection, uuids=uuids), request_id)
+            api_created.mark(connection, instances_by(connection, uuids=uuids), request_id)
             return queue.enqueue(
                 connection, "terminate", instances=uuids, project_id=PROJECTS[project], request_id=request_id
             )
@@ -154,7 +154,7 @@ class JobCloud(Cloud):
 
     def leaks(self) -> list[str]:
         """List what in the ledger belongs to nothing: claims and addresses without an instance, sums that are none."""
-        found = self.run("ledger_repair", check_mode=True, build_timeout=0)
+        found = self.run("ledger_heal", check_mode=True, build_timeout=0)
         return [
             f"{correction['kind']} {correction['name']}: {correction['reason']}" for correction in found["corrections"]
         ]

@@ -108,15 +108,15 @@ class TestCancel:
             jobs.cancel(made["id"])
 
     def test_in_company_the_others_go_on(self, jobs: JobCloud) -> None:
-        doomed, other = jobs.create("a"), jobs.create("b")
+        to_delete, other = jobs.create("a"), jobs.create("b")
         run_id, _jobs = claim(jobs)
-        assert jobs.cancel(doomed["id"])["state"] == "running"
+        assert jobs.cancel(to_delete["id"])["state"] == "running"
         with transaction(jobs.engine) as connection:
             assert not runs.cancel_in_company(connection, str(run_id))
-        assert jobs.instances(doomed["instances"])[doomed["instances"][0]]["vm_state"] == "error"
+        assert jobs.instances(to_delete["instances"])[to_delete["instances"][0]]["vm_state"] == "error"
         build(jobs, other["instances"])
         end(jobs, run_id, runs.SUCCESSFUL)
-        assert [jobs.job(record["id"])["state"] for record in (doomed, other)] == ["cancelled", "succeeded"]
+        assert [jobs.job(record["id"])["state"] for record in (to_delete, other)] == ["cancelled", "succeeded"]
 
     def test_retry_begins_again_what_failed(self, jobs: JobCloud) -> None:
         made = jobs.create("a", count=2)

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from api.web import policy
-from api.web.host_names import Veil, host_id
+from api.web.host_names import HostNameMask, host_id
 from tests.api import scenes, seeds
 
 FACTS = {"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"}
@@ -66,14 +66,14 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
 
 
 def test_only_whole_names_of_hosts_are_veiled() -> None:
-    hidden = Veil(["hv1", "hv1.example.org", "hv-1"], "p")
+    hidden = HostNameMask(["hv1", "hv1.example.org", "hv-1"], "p")
     short, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
     assert hidden.over("hv1: 'hv1', on hv1.") == f"{short}: '{short}', on {short}."
     assert hidden.over({"hv1.example.org": ["hv-1", 1, None]}) == {long: [dashed, 1, None]}
     for text in ("hv10", "my-hv1", "hv1-2", "hv1.example", "xhv1"):
         assert hidden.over(text) == text
     assert (hidden.lift(short), hidden.lift("hv1")) == ("hv1", "")
-    assert Veil([], "p").over("hv1") == "hv1"
+    assert HostNameMask([], "p").over("hv1") == "hv1"
 
 
 def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:

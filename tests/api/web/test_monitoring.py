@@ -18,9 +18,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.power_states import follow
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.difference_report import (
-    difference_report,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.drift_report import drift_report
 from api import create_app
 from api.settings import Settings
 from tests.api.conftest import Cloud
@@ -68,7 +66,7 @@ def test_the_last_look_is_told_host_by_host(cloud: Cloud, read: t.Callable[[], d
     hosts = {"hv1": {"rows": [], "steps": [bridge]}, "hv2": {"rows": [], "steps": []}, "hv3": {"failed": "no answer"}}
     params = {"corrections": [], "deletions": [], "failures": [], "hosts": hosts, "repaired": True}
     with transaction(cloud.engine) as connection:
-        difference_report(connection, params)
+        drift_report(connection, params)
     samples = read()
     assert samples['novalite_host_differences{host="hv1"}'] == 1
     assert samples['novalite_host_differences{host="hv2"}'] == 0

@@ -32,7 +32,7 @@ TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 DOORS = sorted(
     path.stem
     for path in (PLUGINS / "module_utils/_ledger/operations").glob("*.py")
-    if path.stem not in ("compute_host", "host_differences", "host_record", "leftovers")
+    if path.stem not in ("compute_host", "host_drift", "host_record", "orphans")
 )
 
 

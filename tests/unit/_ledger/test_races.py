@@ -28,7 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import (
     compute_host as record_hosts,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
@@ -149,7 +149,7 @@ def test_exactly_what_fits_is_placed(cluster: sa.Engine, ledger_url: str) -> Non
     assert states(cluster) == {"active": CAPACITY, "error": ASKED - CAPACITY}
     assert check_claims(cluster) == CAPACITY
     with transaction(cluster) as connection:
-        assert ledger_repair(connection, {})["corrections"] == []
+        assert ledger_heal(connection, {})["corrections"] == []
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -181,14 +181,14 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     check_claims(cluster)  # even now: what was cut off is gone, what was committed is whole
 
     with transaction(cluster) as connection:
-        found = ledger_repair(connection, {"build_timeout": 0})["corrections"]
+        found = ledger_heal(connection, {"build_timeout": 0})["corrections"]
     # builds that nobody goes on with, and what they held; nothing that a transaction would have left half done
     assert {correction["kind"] for correction in found} == {"instance"}
     after = states(cluster)
     assert set(after) == {"active", "error"} and after["active"] <= CAPACITY
     assert check_claims(cluster) == after["active"]
     with transaction(cluster) as connection:
-        assert ledger_repair(connection, {"build_timeout": 0})["corrections"] == []
+        assert ledger_heal(connection, {"build_timeout": 0})["corrections"] == []
         # and the room that the killed had taken is there again
         failed = [
             {**server, "attempts": []}

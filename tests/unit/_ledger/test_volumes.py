@@ -236,8 +236,8 @@ def test_what_a_dead_job_left_comes_to_an_end(connection: sa.Connection) -> None
 def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connection: sa.Connection) -> None:
     web = server(connection)
     kept, gone, snapped = (blank(connection) for _each in range(3))
-    for record, doomed in ((kept, False), (gone, True), (snapped, True)):
-        made = volume_attachments.begin_attach(connection, record.id, web, delete_on_termination=doomed)
+    for record, with_server in ((kept, False), (gone, True), (snapped, True)):
+        made = volume_attachments.begin_attach(connection, record.id, web, delete_on_termination=with_server)
         volume_attachments.finish_attach(connection, made.id)
     volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": snapped.id, "force": True})
     assert [record.id for record in volume_attachments.leaving_with(connection, [web])] == [gone.id]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import targets
-from ansible_collections.novalite.cloud.plugins.module_utils._plan.move_plan import domains_there, summary
+from ansible_collections.novalite.cloud.plugins.module_utils._plan.migration_plan import domains_there, summary
 
 Plans = dict[str, dict[str, t.Any]]
 
@@ -43,10 +43,10 @@ def test_the_controller_records_builds_alone() -> None:
 def test_each_step_of_a_move_has_its_hosts(action: str) -> None:
     steps = targets.of_moves(MOVES, action)
     assert steps["stop"] == steps["send"] == ["hv1", "hv3"]
-    assert steps["accept"] == steps["rebuild"] == ["hv2"]
+    assert steps["dest_open_channel"] == steps["rebuild"] == ["hv2"]
     assert steps["build"] == ["hv2", "hv3"] and steps["peers"] == ["hv2", "hv4"]
     # what is kept for a revert where an instance stays is no use to anybody after the confirmation
-    assert steps["vacate"] == (["hv1", "hv3"] if action == "confirmResize" else ["hv1"])
+    assert steps["source_cleanup"] == (["hv1", "hv3"] if action == "confirmResize" else ["hv1"])
     assert steps["hosts"] == list(MOVES) and steps["controller"] == ["localhost"]
 
 
@@ -56,8 +56,8 @@ def test_without_moves_no_step_has_a_host() -> None:
 
 def test_what_is_lost_is_undone_where_it_was_done() -> None:
     steps = targets.of_moves(MOVES, "migrate")
-    assert targets.of_lost(steps, []) == {**steps, "withdraw": [], "restore": []}
-    assert targets.of_lost(steps, [{"uuid": "u"}]) == {**steps, "withdraw": ["hv2"], "restore": ["hv1", "hv3"]}
+    assert targets.of_lost(steps, []) == {**steps, "dest_rollback": [], "restore": []}
+    assert targets.of_lost(steps, [{"uuid": "u"}]) == {**steps, "dest_rollback": ["hv2"], "restore": ["hv1", "hv3"]}
 
 
 def test_the_steps_are_those_of_the_role_and_of_the_playbooks() -> None:

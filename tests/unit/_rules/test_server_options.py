@@ -114,5 +114,5 @@ def test_the_schema_of_a_sites_document_is_made_of_the_declaration() -> None:
 
 
 def test_what_a_playbook_is_told_of_a_server_reaches_the_module() -> None:
-    (task,) = yaml.safe_load((REPOSITORY / "playbooks/tasks/request.yml").read_text())
+    (task,) = yaml.safe_load((REPOSITORY / "playbooks/tasks/create_servers.yml").read_text())
     assert list(task["vars"]["novalite_server"]) == [option.name for option in server_options.SERVER]

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_v
 from tests.support.rows import OTHER, add_host, add_image, add_instance, add_project
 from tests.unit.playbooks.controller import ROOT, Controller
 
-MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
+REACHABILITY = ("reachability.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_before_any_host_is_asked(controller: Controller) 
 
 def test_a_misspelt_variable_of_the_inventory_ends_the_run(controller: Controller) -> None:
     (controller.elsewhere / "group_vars/all.yml").write_text("novalite_hme: /srv\nown: 1\nnovalite_of_ours: 2\n")
-    done = controller.play(*MAY)
+    done = controller.play(*REACHABILITY)
     assert done.returncode == 4 and "novalite_hme is not one of novalite's: did you mean novalite_home?" in done.stderr
 
 
@@ -70,12 +70,14 @@ def test_a_misspelt_variable_of_a_host_ends_the_run(controller: Controller) -> N
 
 
 def test_own_variables_are_let_through(cloud: Controller) -> None:
-    done = cloud.play(*MAY, "-e", "vault_token=1 site_name=x", "-e", "novalite_extra_variables=vault_*,site_name")
+    done = cloud.play(
+        *REACHABILITY, "-e", "vault_token=1 site_name=x", "-e", "novalite_extra_variables=vault_*,site_name"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_playbook_of_somebody_elses_keeps_its_own_variables(cloud: Controller) -> None:
-    ours = ROOT / "playbooks/may.yml"
+    ours = ROOT / "playbooks/reachability.yml"
     theirs = cloud.elsewhere / "./theirs.yml"
     theirs.write_text(f"- import_playbook: {ours}\n  vars: {{source: 10.20.0.2, destination: 10.20.0.3}}\n")
     done = cloud.play("./theirs.yml", "-e", "colour=red", "--limit", "hv1")
@@ -96,7 +98,7 @@ def test_false_is_false(cloud: Controller) -> None:
 
 
 def test_an_old_word_is_taken_for_the_new_one(cloud: Controller) -> None:
-    new, old = cloud.play(*MAY), cloud.play("may.yml", "-e", "from=10.20.0.2 to=10.20.0.3")
+    new, old = cloud.play(*REACHABILITY), cloud.play("reachability.yml", "-e", "from=10.20.0.2 to=10.20.0.3")
     assert new.returncode == old.returncode == 0
     assert new.stdout == old.stdout and "10.20.0.2" in new.stdout
     assert not new.stderr
@@ -108,7 +110,7 @@ def test_a_hostname_is_what_is_recorded(cloud: Controller) -> None:
     book.write_text(
         f"- import_playbook: {ROOT}/playbooks/parts/check.yml\n  vars: {{novalite_playbook: launch}}\n"
         "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
-        f"    - import_tasks: {ROOT}/playbooks/tasks/request.yml\n"
+        f"    - import_tasks: {ROOT}/playbooks/tasks/create_servers.yml\n"
     )
     engine, table = open_ledger(str(cloud.home)), tables.instance
     with transaction(engine) as connection:
@@ -129,7 +131,7 @@ def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
     done = cloud.play("compute_nodes.yml", "--limit", "hv2")
     assert cloud.hosts_asked() == {"hv2"}, done.stdout + done.stderr
     cloud.asked.unlink()
-    done = cloud.play(*MAY, "--limit", "hv1")
+    done = cloud.play(*REACHABILITY, "--limit", "hv1")
     assert done.returncode == 0 and "msg" in done.stdout and not cloud.hosts_asked()
 
 
@@ -182,8 +184,8 @@ def test_a_machine_to_set_up_is_one_of_its_group(controller: Controller) -> None
 
 
 @pytest.mark.parametrize("said", ["environment", "inventory"])
-def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, said: str) -> None:
-    """Also where there is a home; what launch.yml reads is what site.yml writes."""
+def test_stack_and_pictures_use_the_ledger_that_is_named(controller: Controller, said: str) -> None:
+    """Also where there is a home; what launch.yml reads is what stack.yml writes."""
     other = controller.elsewhere / "other.sqlite"
     (controller.elsewhere / "cloud.yml").write_text(
         "name: s\nproject: {name: demo}\nflavors: [{name: f, vcpus: 1, memory_mb: 64}]\n"
@@ -197,10 +199,11 @@ def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, 
         variables += f"novalite_ledger_url: sqlite:///{other}\n"
         environment["NOVALITE_LEDGER_URL"] = "sqlite:////nowhere/at/all.sqlite"
     (controller.elsewhere / "group_vars/all.yml").write_text(variables)
-    done = controller.play("site.yml", "-e", "site=cloud.yml", **environment)
+    done = controller.play("stack.yml", "-e", "stack=cloud.yml", **environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    cloud_picture = ("cloud_picture.yml", "-e", "picture=cloud.svg project=demo")
-    for command in (MAY, cloud_picture, ("picture.yml", "-e", "picture=groups.svg project=demo")):  # know the project
+    topology = ("topology.yml", "-e", "picture=cloud.svg project=demo")
+    groups = ("security_group_graph.yml", "-e", "picture=groups.svg project=demo")
+    for command in (REACHABILITY, topology, groups):  # know the project
         done = controller.play(*command, **environment)
         assert done.returncode == 0, done.stdout + done.stderr
     for name, drawn in (("cloud.svg", "front"), ("groups.svg", "staff")):  # where the command is run

@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
         ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
         ("reboot", {"reboot_type": "warm"}, "reboot_type='warm' is none of soft, hard"),
         ("adopt", {"groups": ["web"]}, "groups: no security group can be applied to an adopted server"),
-        ("may", {"port": "ssh"}, "port='ssh' is not a whole number"),
+        ("reachability", {"port": "ssh"}, "port='ssh' is not a whole number"),
     ],
 )
 def test_refused(playbook: str, extra: dict[str, t.Any], says: str) -> None:
@@ -66,7 +66,7 @@ def test_a_secret_is_in_no_message() -> None:
             {"volume": "data", "volume_size": 10, "volume_state": "absent"},
         ),
         ("floating_ips", {"server": "", "address": "192.0.2.9"}, {"server": "", "floating_ip": "192.0.2.9"}),
-        ("site", {"site": {"name": "s"}, "prune": "False"}, {"site": {"name": "s"}, "prune": False}),
+        ("stack", {"stack": {"name": "s"}, "prune": "False"}, {"stack": {"name": "s"}, "prune": False}),
     ],
 )
 def test_meant(playbook: str, extra: dict[str, t.Any], values: dict[str, t.Any]) -> None:
@@ -85,10 +85,10 @@ def test_beside_others_playbooks_only_what_is_near_is_a_mistake() -> None:
 
 
 def test_lacking() -> None:
-    lacking("may", {"source", "destination"})
+    lacking("reachability", {"source", "destination"})
     lacking("seed", set())
-    with pytest.raises(NovaliteError, match=r"may.yml: say -e destination=\.\.\.: "):
-        lacking("may", {"source"})
+    with pytest.raises(NovaliteError, match=r"reachability.yml: say -e destination=\.\.\.: "):
+        lacking("reachability", {"source"})
     with pytest.raises(NovaliteError, match=r"say -e server=\.\.\. \(or servers, uuids\)"):
         lacking("stop", {"count"})
 
@@ -106,7 +106,7 @@ def test_misspelt_in_the_inventory() -> None:
         ("server", {"to_delete": [{"host": "hv2"}, {"host": None}]}),
         ("server_plan", {"hosts": {"hv1": {"build": {}}, "hv2": {"remove": {}}}}),
         ("server_action", {"hosts": {"hv2": {}}}),
-        ("server_move", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
+        ("server_migration", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
         ("server_interface", {"hosts": {"hv2": {}}, "peers": {}}),
         ("volume_action", {"hosts": {"hv2": {}}}),
         (

@@ -44,10 +44,10 @@ def list_floating_ips_here() -> Answer:
     return {"floating_ips": [_floating(row) for row in rows]}, 200
 
 
-@compute_legacy.get("/os-floating-ips/<number>", "network:floating_ips:read", OLD)
-def show_floating_ip_here(number: str) -> Answer:
+@compute_legacy.get("/os-floating-ips/<floating_ip_id>", "network:floating_ips:read", OLD)
+def show_floating_ip_here(floating_ip_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"floating_ip": _floating(_found(connection, number))}, 200
+        return {"floating_ip": _floating(_found(connection, floating_ip_id))}, 200
 
 
 @compute_legacy.post("/os-floating-ips", "network:floating_ips:write", OLD)
@@ -60,10 +60,10 @@ def create_floating_ip_here() -> Answer:
     return {"floating_ip": _floating(row)}, 200
 
 
-@compute_legacy.delete("/os-floating-ips/<number>", "network:floating_ips:write", OLD)
-def delete_floating_ip_here(number: str) -> Answer:
+@compute_legacy.delete("/os-floating-ips/<floating_ip_id>", "network:floating_ips:write", OLD)
+def delete_floating_ip_here(floating_ip_id: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        release(connection, _found(connection, number))
+        release(connection, _found(connection, floating_ip_id))
     return "", 202
 
 

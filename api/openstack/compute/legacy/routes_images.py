@@ -25,7 +25,7 @@ from ..blueprint import compute_legacy
 from ..microversions import since
 from ..paging import NOVA, page
 from ..servers.queries import moment
-from ..servers.views import Lens, lens
+from ..servers.views import RenderContext, render_context
 
 OLD = since("2.1", "2.35")
 IMAGE_STATES = {  # Nova's words
@@ -42,7 +42,7 @@ IMAGE_STATES = {  # Nova's words
 @compute_legacy.get("/images/<image_id>", "image:read", OLD)
 def show_image_here(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"image": _image(_seen(connection, image_id), lens())}, 200
+        return {"image": _image(_seen(connection, image_id), render_context())}, 200
 
 
 @compute_legacy.delete("/images/<image_id>", "image:write", OLD)
@@ -120,17 +120,17 @@ def list_images_here(detailed: bool) -> Answer:
     if "changes-since" in args:
         since_then = moment("changes-since") or 0
         rows = [row for row in rows if row["updated_at"] >= since_then]
-    looking, view = lens(), _image if detailed else _brief
-    return page("images", rows, lambda row: view(row, looking), "id", "image"), 200
+    context, view = render_context(), _image if detailed else _brief
+    return page("images", rows, lambda row: view(row, context), "id", "image"), 200
 
 
-def _brief(row: Record, looking: Lens) -> Body:
-    return {"id": row["id"], "name": row["name"], "links": looking.links("images", row["id"])}
+def _brief(row: Record, context: RenderContext) -> Body:
+    return {"id": row["id"], "name": row["name"], "links": context.links("images", row["id"])}
 
 
-def _image(row: Record, looking: Lens) -> Body:
+def _image(row: Record, context: RenderContext) -> Body:
     return {
-        **_brief(row, looking),
+        **_brief(row, context),
         "status": IMAGE_STATES[row["status"]],
         "progress": {"ACTIVE": 100, "SAVING": 25}.get(IMAGE_STATES[row["status"]], 0),
         "minDisk": row["min_disk_gb"],

@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import CreateRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
@@ -34,7 +34,7 @@ PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz
 
 
 class Asked(t.NamedTuple):
-    wanted: Wanted
+    wanted: CreateRequest
     password: str
     forced_host: str | None  # what only an administrator may ask for
     reservation_only: bool
@@ -60,7 +60,7 @@ def parse(body: Record) -> Asked:
     image, volumes = _devices(server)
     if most > 1 and any(volume.source == VOLUME for volume in volumes):
         raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
-    wanted = Wanted(
+    wanted = CreateRequest(
         name=name,
         min_count=least,
         max_count=most,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_changes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import InterfaceRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
@@ -56,13 +56,13 @@ def add_interface(server_id: str) -> Answer:
         interfaces.check(connection, "attach_interface", row)
         fixed = addresses[0]["ip_address"] if addresses else None
         if asked_for.get("port_id") is not None:
-            wanted = Wanted(port=asked_for["port_id"].lower())
+            wanted = InterfaceRequest(port=asked_for["port_id"].lower())
         elif asked_for.get("net_id") is not None:
             uuid = asked_for["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
             network_choices.check(uuid, of_network.owner, row.project_id, choice, caller.is_admin)
-            wanted = Wanted(of_network, fixed_ip=fixed)
+            wanted = InterfaceRequest(of_network, fixed_ip=fixed)
         else:
             wanted = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
@@ -103,10 +103,10 @@ def _shown(connection: Connection, server_id: str, port_id: str) -> Body:
     return views_parts.interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"], microversion())
 
 
-def _only_network(connection: Connection, project_id: str) -> Wanted:
+def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:
     seen = network_records.networks_seen(connection, project_id)
     if not seen:
         raise BadRequestError("No specific network was requested and none are available.")
     if len(seen) > 1:
         raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
-    return Wanted(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))
+    return InterfaceRequest(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))

@@ -12,7 +12,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.begin import begin_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     migration_records,

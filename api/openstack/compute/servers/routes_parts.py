@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ....web.bodies import Answer, Body, Record
 from ....web.context import current
 from ....web.errors import BadRequestError, in_words
-from ....web.host_names import veil
+from ....web.host_names import host_name_mask
 from ....web.ledger import reading_ledger
 from ....web.listing import href
 from ..blueprint import compute
@@ -88,7 +88,7 @@ def show_action(server_id: str, asked_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
         action = server_history.action_of(connection, row.uuid, asked_id)
-        hidden = veil(connection, caller.reach)
+        hidden = host_name_mask(connection, caller.reach)
     body = views_parts.action(action, row, version)
     if caller.is_admin or version >= (2, 51):
         events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]

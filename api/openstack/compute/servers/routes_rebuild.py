@@ -118,7 +118,7 @@ def _rebuild(
     server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
         server["user_data"] = server_details.user_data_of(connection, row.id)
-    return {"server": server}, 202, {"Location": views_servers.lens().href("servers", row.uuid)}
+    return {"server": server}, 202, {"Location": views_servers.render_context().href("servers", row.uuid)}
 
 
 def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) -> Record:
@@ -174,7 +174,7 @@ def _console(connection: Connection, row: InstanceRow, value: Record, caller: Ca
 
 
 def _unavailable(row: InstanceRow, kind: str) -> Exception:
-    """Nothing here leads a browser to a guest; playbooks/attach.yml tells who runs the hosts how to get there."""
+    """Nothing here leads a browser to a guest; console_attach.yml tells who runs the hosts how to get there."""
     if row.host is None:
         return ConflictError("Instance not yet ready")
     return BadRequestError(f"Unavailable console type {kind}.")

@@ -12,8 +12,8 @@ from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
+    api_created,
     new_servers,
-    recorded,
     server_changes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -36,7 +36,7 @@ from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
 from . import views as views_servers
-from .views import Lens, lens
+from .views import RenderContext, render_context
 
 
 @contextlib.contextmanager
@@ -80,9 +80,9 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
     disk_config = asked.wanted.shown[2]
-    looking = lens()
-    server = views_servers.created(made.uuids[0], asked.group_names, asked.password, looking, disk_config)
-    return server, 202, {"Location": looking.href("servers", made.uuids[0])}
+    context = render_context()
+    server = views_servers.created(made.uuids[0], asked.group_names, asked.password, context, disk_config)
+    return server, 202, {"Location": context.href("servers", made.uuids[0])}
 
 
 @compute.get("/servers", "compute:servers:index")
@@ -95,7 +95,7 @@ def list_servers_in_detail() -> Answer:
     return _list(views_servers.detail)
 
 
-def _list(view: t.Callable[[Record, Lens], Body]) -> Answer:
+def _list(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     caller = current()
     query = query_servers.parse(caller, microversion())
     with reading_ledger() as connection:
@@ -103,9 +103,9 @@ def _list(view: t.Callable[[Record, Lens], Body]) -> Answer:
             ids = server_listing.find(connection, query)
         records = server_listing.load(connection, ids)
         veil_faults(connection, caller.reach, records)
-    looking = lens()
+    context = render_context()
     more = query.limit and len(ids) == query.limit and records
-    return body("servers", [view(record, looking) for record in records], records[-1]["uuid"] if more else None), 200
+    return body("servers", [view(record, context) for record in records], records[-1]["uuid"] if more else None), 200
 
 
 @compute.get("/servers/<server_id>", "compute:servers:show")
@@ -120,12 +120,12 @@ def shown(
     connection: Connection,
     row: InstanceRow,
     caller: Caller,
-    view: t.Callable[[Record, Lens], Body] = views_servers.detail,
+    view: t.Callable[[Record, RenderContext], Body] = views_servers.detail,
 ) -> Body:
     """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
     veil_faults(connection, caller.reach, [record])
-    shown_body = view(record, lens())
+    shown_body = view(record, render_context())
     if microversion() >= (2, 71):
         shown_body["server_groups"] = server_changes.groups_of(connection, row.uuid)
     return shown_body
@@ -156,7 +156,7 @@ def delete(connection: Connection, row: InstanceRow, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:
         return
-    recorded.mark(
+    api_created.mark(
         connection,
         [{"uuid": row.uuid, "task_state": row.task_state}],
         request_id(),

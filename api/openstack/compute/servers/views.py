@@ -24,7 +24,7 @@ _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "
 
 
 @dataclasses.dataclass(frozen=True)
-class Lens:
+class RenderContext:
     """How it is looked at: in which microversion, by an administrator or not, under which address."""
 
     version: Version
@@ -41,23 +41,23 @@ class Lens:
         return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"}]
 
 
-def lens() -> Lens:
+def render_context() -> RenderContext:
     """How the current request looks."""
-    return Lens(microversion(), current().is_admin, request.url_root)
+    return RenderContext(microversion(), current().is_admin, request.url_root)
 
 
-def brief(record: Record, lens: Lens) -> Body:
+def brief(record: Record, context: RenderContext) -> Body:
     """An item of GET /servers."""
     return {
         "id": record["uuid"],
         "name": record["display_name"] or record["name"],
-        "links": lens.links("servers", record["uuid"]),
+        "links": context.links("servers", record["uuid"]),
     }
 
 
-def detail(record: Record, lens: Lens) -> Body:
+def detail(record: Record, context: RenderContext) -> Body:
     """An item of GET /servers/detail; also GET /servers/{id}."""
-    version = lens.version
+    version = context.version
     uuid = record["uuid"]
     status = status_of(record["vm_state"], record["task_state"])
     body: Body = {
@@ -68,14 +68,14 @@ def detail(record: Record, lens: Lens) -> Body:
         "user_id": record["user_id"] or "",
         "metadata": record["metadata"],
         "hostId": host_id(record["project_id"], record["host"]),
-        "image": _image(record, lens),
-        "flavor": _flavor(record["flavor"], lens),
+        "image": _image(record, context),
+        "flavor": _flavor(record["flavor"], context),
         "created": iso(record["created_at"]),
         "updated": iso(record["updated_at"]),
         "addresses": addresses(record["nics"]),
         "accessIPv4": record["access_ip_v4"] or "",
         "accessIPv6": record["access_ip_v6"] or "",
-        "links": lens.links("servers", uuid),
+        "links": context.links("servers", uuid),
         "OS-DCF:diskConfig": record["disk_config"],
     }
     if status in _WITH_PROGRESS:
@@ -89,7 +89,7 @@ def detail(record: Record, lens: Lens) -> Body:
     body["OS-SRV-USG:terminated_at"] = precise(record["terminated_at"])
     if record["security_groups"]:
         body["security_groups"] = [{"name": name} for name in record["security_groups"]]
-    if lens.is_admin:
+    if context.is_admin:
         body["OS-EXT-SRV-ATTR:host"] = body["OS-EXT-SRV-ATTR:hypervisor_hostname"] = record["host"]
         body["OS-EXT-SRV-ATTR:instance_name"] = domain_name(record["id"], record["adopted"])
     body["OS-EXT-STS:task_state"] = record["task_state"]
@@ -97,7 +97,7 @@ def detail(record: Record, lens: Lens) -> Body:
     body["OS-EXT-STS:power_state"] = record["power_state"]
     body["os-extended-volumes:volumes_attached"] = [_volume(volume, version) for volume in record["volumes"]]
     if version > (2, 1):
-        _add_later(body, record, lens)
+        _add_later(body, record, context)
     return body
 
 
@@ -107,28 +107,28 @@ _NOT_OF_CHANGES = re.compile(
 )
 
 
-def changed(record: Record, lens: Lens) -> Body:
+def changed(record: Record, context: RenderContext) -> Body:
     """A server as the answer to its change shows it."""
-    body = detail(record, lens)
-    if lens.version >= (2, 75):
+    body = detail(record, context)
+    if context.version >= (2, 75):
         return body
     body["addresses"] = addresses(record["nics"], extended=False)
     return {key: value for key, value in body.items() if not _NOT_OF_CHANGES.match(key)}
 
 
-def rebuilt(record: Record, lens: Lens) -> Body:
+def rebuilt(record: Record, context: RenderContext) -> Body:
     """A server as the answer to its rebuild shows it, but for its password and user data."""
-    body = changed(record, lens)
-    if lens.version >= (2, 54):
+    body = changed(record, context)
+    if context.version >= (2, 54):
         body["key_name"] = record["key_name"]
     body.pop("OS-EXT-SRV-ATTR:user_data", None)  # it is there by a name of its own
     return body
 
 
-def _add_later(body: Body, record: Record, lens: Lens) -> None:
+def _add_later(body: Body, record: Record, context: RenderContext) -> None:
     """What came with later microversions."""
-    version = lens.version
-    if version >= (2, 3) and lens.is_admin:
+    version = context.version
+    if version >= (2, 3) and context.is_admin:
         body["OS-EXT-SRV-ATTR:reservation_id"] = record["reservation_id"]
         body["OS-EXT-SRV-ATTR:launch_index"] = 0
         body["OS-EXT-SRV-ATTR:hostname"] = record["hostname"]
@@ -137,7 +137,7 @@ def _add_later(body: Body, record: Record, lens: Lens) -> None:
         body["OS-EXT-SRV-ATTR:user_data"] = None  # it may be secret, and the guest alone is told
     if version >= (2, 9):
         body["locked"] = record["locked"]
-    if version >= (2, 16) and lens.is_admin:
+    if version >= (2, 16) and context.is_admin:
         body["host_status"] = _host_status(record)
     if version >= (2, 19):
         body["description"] = record["description"]
@@ -153,12 +153,14 @@ def _add_later(body: Body, record: Record, lens: Lens) -> None:
         body["pinned_availability_zone"] = record["availability_zone"]
 
 
-def created(uuid: str, group_names: list[str], password: str, lens: Lens, disk_config: str = "MANUAL") -> Body:
+def created(
+    uuid: str, group_names: list[str], password: str, context: RenderContext, disk_config: str = "MANUAL"
+) -> Body:
     """The answer to POST /servers."""
     return {
         "server": {
             "id": uuid,
-            "links": lens.links("servers", uuid),
+            "links": context.links("servers", uuid),
             "OS-DCF:diskConfig": disk_config,
             "security_groups": [{"name": name} for name in group_names or ["default"]],
             "adminPass": password,
@@ -187,9 +189,9 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
     return by_network
 
 
-def _flavor(flavor: Record, lens: Lens) -> Body:
-    if lens.version < (2, 47):
-        return {"id": flavor["flavorid"], "links": lens.bookmark("flavors", flavor["flavorid"])}
+def _flavor(flavor: Record, context: RenderContext) -> Body:
+    if context.version < (2, 47):
+        return {"id": flavor["flavorid"], "links": context.bookmark("flavors", flavor["flavorid"])}
     return {
         "vcpus": flavor["vcpus"],
         "ram": flavor["memory_mb"],
@@ -201,11 +203,11 @@ def _flavor(flavor: Record, lens: Lens) -> Body:
     }
 
 
-def _image(record: Record, lens: Lens) -> Body | str:
+def _image(record: Record, context: RenderContext) -> Body | str:
     """Nothing, as in Nova, for one that starts from a volume."""
     if any(volume["boot_index"] == 0 for volume in record["volumes"]):
         return ""
-    return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
+    return {"id": record["image_id"], "links": context.bookmark("images", record["image_id"])}
 
 
 def _volume(volume: Record, version: Version) -> Body:

@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.vifs import insert_vifs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.support.rows import an_instance
@@ -115,8 +115,8 @@ class Worker:
                 connection.execute(sa.update(table).where(table.c.uuid == instance_uuid).values(metadata=addresses))
             server_state(connection, {"outcomes": outcomes})
 
-    def terminate(self, doomed: list[dict[str, t.Any]]) -> None:
-        uuids = [instance["uuid"] for instance in doomed]
+    def terminate(self, to_delete: list[dict[str, t.Any]]) -> None:
+        uuids = [instance["uuid"] for instance in to_delete]
         table = tables.instance
         with transaction(self.engine) as connection:
             connection.execute(sa.update(table).where(table.c.uuid.in_(uuids)).values(task_state="deleting"))
@@ -225,17 +225,17 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
 
     with transaction(ledger) as connection:
         found = collections.Counter(
-            correction["kind"] for correction in ledger_repair(connection, {"build_timeout": 0})["corrections"]
+            correction["kind"] for correction in ledger_heal(connection, {"build_timeout": 0})["corrections"]
         )
     # builds that nobody goes on with; nothing that a transaction would have left half done
     assert set(found) <= {"instance"}
     with transaction(ledger) as connection:
         # a deletion keeps what it has until somebody brings it to its end
-        doomed = [instance["uuid"] for instance in instances_by(connection) if instance["task_state"] == "deleting"]
-        server_state(connection, {"outcomes": [{"uuids": doomed, "state": "deleted"}]})
+        to_delete = [instance["uuid"] for instance in instances_by(connection) if instance["task_state"] == "deleting"]
+        server_state(connection, {"outcomes": [{"uuids": to_delete, "state": "deleted"}]})
     owners = check(ledger)
     with transaction(ledger) as connection:
-        assert ledger_repair(connection, {"build_timeout": 0})["corrections"] == []
+        assert ledger_heal(connection, {"build_timeout": 0})["corrections"] == []
         left = instances_by(connection)
         done = connection.execute(sa.select(sa.func.max(tables.instance.c.id))).scalar_one()
         launched = connection.execute(sa.select(sa.func.count(tables.instance.c.launched_at))).scalar_one()
@@ -258,7 +258,7 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
     assert not any(floating)
     print(
         f"\n{ledger.dialect.name}: {SECONDS:g} s, {done} instances ({launched} got their addresses), {killed} workers "
-        f"killed, {sum(found.values())} builds repaired, {len(doomed)} deletions ended, "
+        f"killed, {sum(found.values())} builds repaired, {len(to_delete)} deletions ended, "
         f"{owners['vif']} + {owners['dhcp']} addresses in use, {len(floating)} floating; 0 twice, 0 lost"
     )
     assert killed >= SECONDS and launched >= SECONDS  # there was something to see

@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_drift import host_drift
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_action import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
@@ -41,7 +41,7 @@ NOTHING: dict[str, t.Any] = {
     "files": {},
     "volumes": [],
     "missing_bases": {},
-    "residue": [],
+    "stale_devices": [],
     "filters": [],
     "chains": [],
     "dhcp_networks": [],
@@ -231,7 +231,7 @@ def test_what_is_moved_by_hand_is_left_where_it_is(cloud: t.Any) -> None:
     found = {**NOTHING, "domains": [seen], "bridges": ["br-private"], "bridge_owners": {"br-private": [mark]}}
     with transaction(cloud.engine) as connection:
         params = {"host": "hv2", "found": found, "since": int(time.time()), "state_dir": "/s"}
-        result = host_differences(connection, params)
+        result = host_drift(connection, params)
     assert not result["left"] and result["unknown"] == []
     (row,) = result["rows"]
     assert (row["ledger"], row["there"]) == ("adopted on hv1", "here")
@@ -344,7 +344,7 @@ def test_reconcile_follows_it_and_repairs_nothing(
     found = {**NOTHING, "domains": [] if there is None else [seen], "bridges": ["br-private"]}
     with transaction(cloud.engine) as connection:
         params = {"host": "hv1", "found": found, "since": int(time.time()), "state_dir": "/s"}
-        result = host_differences(connection, params)
+        result = host_drift(connection, params)
     assert [row["repair"] for row in result["rows"]] == rows
     assert not result["left"] and result["keep"] is None and result["define"] == [] and result["restart"] == []
     assert result["unknown"] == []

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_access import server_access
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ssh_config import ssh_config
 from api import cli
 from tests.support.cloud import Cloud
 
@@ -168,7 +168,7 @@ def test_ssh_goes_by_the_ssh_config_of_launches(
     assert "novalite.cloud.launch writes it" in novalite("ssh", "web", code=1)
     path = tmp_path / "ssh_config"
     with transaction(cloud.engine) as connection:
-        server_access(connection, {"path": str(path), "identity_file": None, "servers": []})
+        ssh_config(connection, {"path": str(path), "identity_file": None, "servers": []})
     # what stands behind the server is not ours to read
     assert called("ssh", "web", "-v", "ps", "-p", "1")["argv"][1:] == ["-F", str(path), uuid, "-v", "ps", "-p", "1"]
     console = called("console", "web")["argv"]

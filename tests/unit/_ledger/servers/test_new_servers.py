@@ -68,7 +68,7 @@ def made(cloud: t.Any) -> list[str]:
         ids = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
         image = connection.execute(sa.select(tables.image.c.id).where(tables.image.c.name == "ami-tiny")).scalar_one()
         for project in ("demo", "other"):
-            wanted = new_servers.Wanted("web", "1", image, 1, 5 if project == "demo" else 1, tags=("a",))
+            wanted = new_servers.CreateRequest("web", "1", image, 1, 5 if project == "demo" else 1, tags=("a",))
             created = new_servers.create(connection, ids[project], wanted, request_id="req-1")
             if project == "demo":
                 uuids = created.uuids

@@ -16,8 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.power_state import power_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.power_sync import power_sync
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +211,7 @@ def test_an_action_that_a_job_waits_for_is_not_dead(cloud: t.Any) -> None:
 
     def repair() -> dict[str, t.Any]:
         with transaction(cloud.engine) as connection:
-            return ledger_repair(connection, {})
+            return ledger_heal(connection, {})
 
     with pytest.raises(ConflictError, match=r"pausing since 60[0-9] s"):
         ask(cloud, "stop", "web")
@@ -276,7 +276,7 @@ def test_the_ledger_follows_a_guest(
 ) -> None:
     uuid = server(cloud, vm_state=vm_state)
     with transaction(cloud.engine) as connection:
-        looks = power_state(connection, {})["hosts"]
+        looks = power_sync(connection, {})["hosts"]
     if vm_state == "error":
         assert looks == {}
         looks = {"hv1": {"updated_at": {uuid: cloud.info()[0]["updated_at"]}}}
@@ -285,7 +285,7 @@ def test_the_ledger_follows_a_guest(
 
     def follow() -> dict[str, t.Any]:
         with transaction(cloud.engine) as connection:
-            return power_state(connection, {"observed": observed})
+            return power_sync(connection, {"observed": observed})
 
     result = follow()
     assert result["changed"] == bool(afterwards) == bool(result["followed"])

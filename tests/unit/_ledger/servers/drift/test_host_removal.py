@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import HostInUseError

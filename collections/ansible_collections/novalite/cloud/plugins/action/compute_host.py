@@ -12,7 +12,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._json import JsonObject
 from ..modules import compute_host
-from ..plugin_utils._look_action import HostLedgerAction
+from ..plugin_utils._host_scan_action import HostLedgerAction
 
 
 def _address(name: str) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ..module_utils._drift.host_scan import HOST_ARGUMENTS
 from ..module_utils._json import JsonObject
 from ..modules import host_record
-from ..plugin_utils._look_action import HostLedgerAction
+from ..plugin_utils._host_scan_action import HostLedgerAction
 
 
 class ActionModule(HostLedgerAction):

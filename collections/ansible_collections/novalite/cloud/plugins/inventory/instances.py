@@ -84,7 +84,7 @@ options:
     default: true
   ssh_config:
     description:
-      - The file that M(novalite.cloud.server_access) keeps, in which the ways through the compute hosts are written.
+      - The file that M(novalite.cloud.ssh_config) keeps, in which the ways through the compute hosts are written.
       - Defaults to C(ssh_config) in the ledger's directory. Where there is no such file, C(ProxyJump) with the name of
         the compute host is left to the user's own configuration of ssh.
     type: str
@@ -112,7 +112,7 @@ options:
     type: str
     default: qemu+ssh://root@{host}/system
 seealso:
-  - module: novalite.cloud.server_access
+  - module: novalite.cloud.ssh_config
   - module: novalite.cloud.server_info
 """
 

@@ -39,7 +39,7 @@ options:
     choices: [offered, accepted, sent, received, closed, kept, grown, restored, forgotten]
     required: true
   moves:
-    description: The moves, as RV(novalite.cloud.server_move#module:hosts) has them.
+    description: The moves, as RV(novalite.cloud.server_migration#module:hosts) has them.
     type: list
     elements: dict
     default: []
@@ -109,11 +109,11 @@ options:
   made_before:
     description:
       - With O(state=forgotten), only copies that were made before, in seconds since the epoch by the host's clock, as
-        RV(novalite.cloud.host_differences#module:found) has it.
+        RV(novalite.cloud.host_drift#module:found) has it.
     type: float
 seealso:
   - module: novalite.cloud.disk
-  - module: novalite.cloud.server_move
+  - module: novalite.cloud.server_migration
 """
 
 EXAMPLES = r"""

@@ -90,7 +90,7 @@ found:
 """
 
 from ..module_utils._drift.host_scan import ARGUMENT_SPEC as LOOK_ARGUMENTS
-from ..module_utils._drift.host_scan import look
+from ..module_utils._drift.host_scan import scan
 from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import read_records, write_records
 
@@ -107,7 +107,7 @@ SPEC_RULES: dict = {}
 def run(call: HostCall) -> Result:
     params, state_dir = call.params, call.params["state_dir"]
     if params["state"] == "read":
-        return {"changed": False, "found": look(state_dir, params["uri"]), **read_records(state_dir)}
+        return {"changed": False, "found": scan(state_dir, params["uri"]), **read_records(state_dir)}
     written = []
     if not call.check_mode:
         written = write_records(state_dir, params["records"], params["host_record"], params["adopted"])

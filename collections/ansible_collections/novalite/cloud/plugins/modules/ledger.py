@@ -55,7 +55,7 @@ options:
 notes:
   - A dated copy is also made before the ledger is migrated by any other module. The ten newest of these are kept.
 seealso:
-  - module: novalite.cloud.ledger_repair
+  - module: novalite.cloud.ledger_heal
 """
 
 EXAMPLES = r"""

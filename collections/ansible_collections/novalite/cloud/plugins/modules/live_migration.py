@@ -30,7 +30,7 @@ attributes:
     description: The guests are as before, only elsewhere.
 options:
   moves:
-    description: The moves, as RV(novalite.cloud.server_move#module:hosts) has them.
+    description: The moves, as RV(novalite.cloud.server_migration#module:hosts) has them.
     type: list
     elements: dict
     required: true

@@ -205,7 +205,7 @@ hosts:
       type: bool
 looks:
   description:
-    - Where the guests of RV(settled) are, as M(novalite.cloud.power_state) returns it. They may be in another state
+    - Where the guests of RV(settled) are, as M(novalite.cloud.power_sync) returns it. They may be in another state
       than the ledger has it.
   returned: when an action began
   type: dict

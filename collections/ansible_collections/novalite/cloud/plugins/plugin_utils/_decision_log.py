@@ -46,15 +46,17 @@ def decisions(operation: str, result: Result) -> list[str]:
         for unplaced in result.get("unplaced") or ():
             instance = unplaced["instance"]
             lines.append(f"scheduler: {instance['name']} ({instance['uuid']}) goes nowhere: {unplaced['message']}")
-    if operation == "server_move":
+    if operation == "server_migration":
         lines += [
-            f"server_move: {move['name']} ({move['uuid']}) moves from {move['from_host']} to {move['to_host']}"
+            f"server_migration: {move['name']} ({move['uuid']}) moves from {move['from_host']} to {move['to_host']}"
             # later steps, which say what is `done`, name the moves again: they were decided on before
             for move in (() if "done" in result else result.get("moves") or ())
             if {"name", "uuid", "from_host", "to_host"} <= move.keys()
         ]
         lines += [
-            f"server_move: refused: {error['message']}" for error in result.get("errors") or () if "message" in error
+            f"server_migration: refused: {error['message']}"
+            for error in result.get("errors") or ()
+            if "message" in error
         ]
     return lines
 

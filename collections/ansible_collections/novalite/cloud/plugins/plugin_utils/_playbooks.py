@@ -128,8 +128,8 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("host",), ("domain",)),
         refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
-    "attach": Playbook(SERVERS, WHOM, hosts=False),
-    "cloud_picture": Playbook(
+    "console_attach": Playbook(SERVERS, WHOM, hosts=False),
+    "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
     ),
     "compute_node_remove": Playbook(
@@ -197,7 +197,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
-    "may": Playbook(
+    "reachability": Playbook(
         {
             "source": Variable("server, address or network that sends", aliases=("from",)),
             "destination": Variable("server or address that it is sent to", aliases=("to",)),
@@ -210,7 +210,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
     "migrate": Playbook(MOVE, WHOM),
     "pause": _of_servers(),
-    "picture": Playbook(
+    "security_group_graph": Playbook(
         {
             "picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)),
             "all_projects": Variable("of all projects", "bool"),
@@ -265,15 +265,15 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("security_groups", "join", "leave"),),
     ),
     "seed": Playbook({}, hosts=False),
-    "site": Playbook(
+    "stack": Playbook(
         {
-            "site": Variable("the document, or its file", "raw"),
+            "stack": Variable("the document, or its file", "raw"),
             "replace": Variable("replace servers that cannot be changed", "bool"),
-            "prune": Variable("remove what this site made and does not name any more", "bool"),
+            "prune": Variable("remove what this stack made and does not name any more", "bool"),
             **TAKEOVER,
             **REPORT,
         },
-        (("site",),),
+        (("stack",),),
         hosts=False,  # asked for when there is something to do on one
     ),
     "snapshot": _of_servers(

@@ -39,8 +39,8 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
     hosts = result.get("hosts") or {}
     if operation == "server":
         return {instance["host"] for instance in result.get("to_delete") or [] if instance["host"]}, set()
-    if operation in ("server_plan", "launch_plan", "launch_record", "server_move"):
-        parts = MOVE if operation == "server_move" else PLAN
+    if operation in ("server_plan", "launch_plan", "launch_record", "server_migration"):
+        parts = MOVE if operation == "server_migration" else PLAN
         acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
         informed = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
         return acting, informed

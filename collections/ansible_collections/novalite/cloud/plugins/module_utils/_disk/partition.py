@@ -16,7 +16,7 @@ from .._errors import NovaliteError
 
 WHOLE_DISK = 0
 INSPECT = "inspect"
-Wanted = t.Union[int, str, None]
+PartitionChoice = t.Union[int, str, None]
 BOOT_SIGNATURE = b"\x55\xaa"
 SECTOR, TABLE = 512, 1 << 20  # bytes
 EXTENDED, MAX_LOGICAL = (0x05, 0x0F, 0x85), 128
@@ -83,7 +83,7 @@ class FileSystem:
     checks_scheduled: bool = False
 
 
-def find_partition(device: str, wanted: Wanted) -> Partition | None:
+def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
     `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition

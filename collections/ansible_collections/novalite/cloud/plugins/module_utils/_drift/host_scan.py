@@ -31,7 +31,7 @@ from .._libvirt import DEFAULT_URI, connect
 from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
 from .._network import additions, bindings, ownership
 from .._network.dnsmasq import read_config, read_hosts
-from . import residue
+from . import stale_devices
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -53,7 +53,7 @@ _METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
 _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing
 
 
-def look(state_dir: str, uri: str) -> Look:
+def scan(state_dir: str, uri: str) -> Look:
     """Everything of novalite's that is here. Changes nothing.
 
     Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
@@ -72,7 +72,9 @@ def look(state_dir: str, uri: str) -> Look:
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
-        "residue": [Remnant(what=what, name=name, disk=disk) for what, name, disk in residue.find(state_dir)],
+        "stale_devices": [
+            Remnant(what=what, name=name, disk=disk) for what, name, disk in stale_devices.find(state_dir)
+        ],
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),

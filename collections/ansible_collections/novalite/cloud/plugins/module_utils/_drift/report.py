@@ -25,7 +25,7 @@ def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Ro
 
 
 def correction(record: Result) -> Row:
-    """Of the module `ledger_repair`."""
+    """Of the module `ledger_heal`."""
     before, after = record["before"], record["after"]
     what, reason = f"{record['kind']} {record['name']}", record["reason"]
     if after is None:
@@ -35,7 +35,7 @@ def correction(record: Result) -> Row:
 
 
 def deletion(record: Result) -> Row:
-    """Of the module `ledger_repair`: an instance that nobody goes on deleting."""
+    """Of the module `ledger_heal`: an instance that nobody goes on deleting."""
     silent = f"nobody was at it for {record['silent']} s"
     return row(record["host"], f"instance {record['name']}", "is being deleted", silent, "deleted to the end")
 

@@ -53,7 +53,7 @@ class Look(t.TypedDict):
     files: dict[str, list[str]]  # UUID -> names
     volumes: list[str]
     missing_bases: dict[str, list[str]]  # UUID -> checksums
-    residue: list[Remnant]
+    stale_devices: list[Remnant]
     filters: list[str]
     chains: list[Chain]
     dhcp_networks: list[dict[str, Json]]  # as the module `dhcp` takes them

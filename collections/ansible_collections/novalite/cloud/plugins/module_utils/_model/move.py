@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The shape of a move on its way between module `server_move`, its playbooks and the hosts' plans."""
+"""The shape of a move on its way between module `server_migration`, its playbooks and the hosts' plans."""
 
 from __future__ import annotations
 

@@ -96,13 +96,13 @@ def _vxlan(name: str, value: JsonMapping) -> Vxlan:
         raise NovaliteError(f"bridge {name}: VXLAN identifier {value['vni']} is not between 1 and 16777215")
     if value.get("local") is None:
         return Vxlan(value["vni"])
-    ends = []
+    endpoints = []
     for text in (value["local"], *(value.get("remotes") or ())):
         try:
-            ends.append(ipaddress.ip_address(str(text)))
+            endpoints.append(ipaddress.ip_address(str(text)))
         except ValueError:
             raise NovaliteError(f"bridge {name}: {text!r} is no address of a VXLAN tunnel's end") from None
-    local, remotes = ends[0], sorted(set(ends[1:]), key=int)
+    local, remotes = endpoints[0], sorted(set(endpoints[1:]), key=int)
     if any(remote.version != local.version or remote == local for remote in remotes):
         raise NovaliteError(
             f"bridge {name}: the remote tunnel ends {', '.join(map(str, remotes))} must be other hosts' "

@@ -36,18 +36,18 @@ def plan_by_host(
     instances: t.Iterable[Instance],
     facts: t.Mapping[str, JsonMapping],
     render: Renderer,
-    wires: networks.Wires | None = None,
+    tunnels: networks.TunnelMap | None = None,
 ) -> dict[str, Plan]:
     """`{host: plan}` for `instances`, all of which have a host.
 
     `facts` maps a host to its compute_host facts, `render(instance, facts of its host)` makes the domain XML,
-    `wires` says for each VXLAN network (by its id) which hosts it spans, and the tunnel end of each.
+    `tunnels` says for each VXLAN network (by its id) which hosts it spans, and the tunnel end of each.
     """
     by_host: dict[str, list[Instance]] = {}
     for instance in instances:
         by_host.setdefault(str(instance["host"]), []).append(instance)
     return {
-        host: host_plan(members, facts.get(host, {}), render, wires or {}).rendered()
+        host: host_plan(members, facts.get(host, {}), render, tunnels or {}).rendered()
         for host, members in sorted(by_host.items())
     }
 
@@ -83,7 +83,9 @@ class HostPlan:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
-def host_plan(instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, wires: networks.Wires) -> HostPlan:
+def host_plan(
+    instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, tunnels: networks.TunnelMap
+) -> HostPlan:
     """The plan of one host.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
@@ -93,7 +95,7 @@ def host_plan(instances: t.Sequence[Instance], facts: JsonMapping, render: Rende
     return HostPlan(
         names=[instance["name"] for instance in instances],
         uuids=[instance["uuid"] for instance in instances],
-        bridges=networks.bridges(instances, wires),
+        bridges=networks.bridges(instances, tunnels),
         dhcp_networks=networks.dhcp_networks(instances),
         routers=networks.routers(instances),
         metadata_networks=networks.metadata_networks(instances),

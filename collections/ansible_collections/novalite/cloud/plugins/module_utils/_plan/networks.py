@@ -18,7 +18,7 @@ from .._network.namespaces import namespace_of
 from . import reach
 
 Plan = JsonObject
-Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
+TunnelMap = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
 
 def router_link_local(address: str) -> str:
@@ -42,16 +42,16 @@ def dhcp_servers(nic: Nic) -> list[str]:
     return [address, router_link_local(address)] if nic["network"]["cidr_v6"] else [address]
 
 
-def bridges(instances: t.Iterable[Instance], wires: Wires) -> list[Plan]:
+def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap) -> list[Plan]:
     """Each bridge of these instances of one host."""
     found: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
-        found[network["bridge"]] = bridge(network, str(instance["host"]), nic["dhcp_server"], wires)
+        found[network["bridge"]] = bridge(network, str(instance["host"]), nic["dhcp_server"], tunnels)
     return [found[name] for name in sorted(found)]
 
 
-def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Plan:
+def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap) -> Plan:
     """The bridge of a network on a host that has `address` in it."""
     addresses = []
     if address:
@@ -60,11 +60,11 @@ def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Pl
             addresses += [f"{host_ipv6(network['cidr_v6'], address)}/64", f"{router_link_local(address)}/64"]
     vxlan = None
     if network["vni"] is not None:
-        ends = wires.get(network["id"], {})
+        endpoints = tunnels.get(network["id"], {})
         vxlan = {
             "vni": network["vni"],
-            "local": ends.get(host),  # unknown where it is only to be taken away
-            "remotes": sorted(end for name, end in ends.items() if end and name != host),
+            "local": endpoints.get(host),  # unknown where it is only to be taken away
+            "remotes": sorted(end for name, end in endpoints.items() if end and name != host),
         }
     return {
         "name": network["bridge"],
@@ -184,8 +184,8 @@ def _no_way_to_ssh(instance: Instance, nic: Nic) -> str | None:
     host = reach.Address(nic["dhcp_server"], nic["network"]["id"])
     refusal = reach.ingress_refusal(instance["name"], instance["security_groups"], host, reach.Talk("tcp", 22))
     return refusal and (
-        f"{refusal}, for its compute host at {host.text}: add a rule with security_groups.yml; may.yml tells what "
-        "rules let in"
+        f"{refusal}, for its compute host at {host.text}: add a rule with security_groups.yml; reachability.yml "
+        "tells what rules let in"
     )
 
 

@@ -18,22 +18,22 @@ SOURCES = ("leaving", "staying")
 # step of the role `move` -> the parts of a host's plan, one of which the host must have to take it
 STEPS: dict[str, tuple[str, ...]] = {
     "stop": SOURCES,
-    "accept": ("arriving",),
+    "dest_open_channel": ("arriving",),
     "send": SOURCES,
     "receive": ("arriving",),
     "build": ("build",),
     "rebuild": ("arriving",),
-    "vacate": ("leaving",),
-    "shut": ("arriving",),
-    "offer": ("leaving",),
-    "welcome": ("arriving",),
+    "source_cleanup": ("leaving",),
+    "dest_close_channel": ("arriving",),
+    "source_open_channel": ("leaving",),
+    "dest_allow_source": ("arriving",),
     "send_beside": ("leaving",),
     "prepare": ("arriving",),
     "migrate": ("leaving",),
-    "depart": ("leaving",),
+    "source_cleanup_live": ("leaving",),
 }
 # the step that undoes another one, on the same hosts, as soon as an instance is lost
-UNDOING = {"withdraw": "accept", "restore": "stop"}
+UNDOING = {"dest_rollback": "dest_open_channel", "restore": "stop"}
 
 
 def controller(*works: t.Collection[object]) -> list[str]:
@@ -57,7 +57,7 @@ def of_moves(hosts: t.Mapping[str, JsonMapping], action: str) -> Targets:
     """The hosts that take each step of `action`'s moves, and, as `hosts`, all that have a part in them."""
     targets = {step: _with(hosts, parts) for step, parts in STEPS.items()}
     if action == "confirmResize":  # what an instance kept that was resized where it is goes, too
-        targets["vacate"] = _with(hosts, SOURCES)
+        targets["source_cleanup"] = _with(hosts, SOURCES)
     return {**targets, "peers": _with(hosts, ("peers",)), "hosts": list(hosts), "controller": controller(hosts)}
 
 

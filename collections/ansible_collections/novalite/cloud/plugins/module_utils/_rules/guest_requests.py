@@ -110,7 +110,7 @@ def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
     return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
-def asks_otherwise(guest: GuestRequest, row: InstanceRow) -> bool:
+def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     return any(
         value is not None and value != stored

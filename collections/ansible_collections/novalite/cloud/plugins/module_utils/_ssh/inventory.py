@@ -114,7 +114,7 @@ def variables(one: Guest) -> JsonObject:
 
 
 class Way(t.NamedTuple):
-    """How guests are reached: `ssh_config` is the file that `server_access` keeps, None where there is none.
+    """How guests are reached: `ssh_config` is the file that the module of that name keeps, or None.
 
     `agent` says which of those that have a guest agent are reached by that: "never" one, "unaddressed" ones, "always".
     `agent_uri` is libvirt's URI of a compute host, with `{host}` for its name.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A site's document, held against its JSON Schema, and what it asks for as plain data."""
+"""A stack's document, held against its JSON Schema, and what it asks for as plain data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Server(t.NamedTuple):
     where: Where
 
 
-class Site(t.NamedTuple):
+class Stack(t.NamedTuple):
     """What a document asks for."""
 
     name: str
@@ -77,13 +77,13 @@ class Site(t.NamedTuple):
         return NovaliteError(f"{source.place(self.path, where)}{message}")
 
 
-def load(document: t.Any, path: str | None) -> Site:
-    """The site that `document` (or, if that is None, the file `path`) describes. Raises NovaliteError."""
+def load(document: t.Any, path: str | None) -> Stack:
+    """The stack that `document` (or, if that is None, the file `path`) describes. Raises NovaliteError."""
     data = source.unwrapped(source.read(path) if document is None and path is not None else document)
     _check(data, path)
     project = data.get("project") or DEFAULT_PROJECT
     project = {"name": project} if isinstance(project, str) else project
-    site = Site(
+    stack = Stack(
         name=data.get("name") or project["name"],
         project=project["name"],
         quotas=project.get("quotas") or {},
@@ -92,21 +92,21 @@ def load(document: t.Any, path: str | None) -> Site:
         servers=[],
         path=path,
     )
-    site.servers.extend(_servers(site, data))
-    _refuse_twice(site)
-    return site
+    stack.servers.extend(_servers(stack, data))
+    _refuse_twice(stack)
+    return stack
 
 
 @functools.lru_cache(maxsize=1)
 def validator() -> t.Any:
     """The part of the schema that describes a document without its wrapper."""
     whole = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    return jsonschema.Draft202012Validator({"$ref": "#/$defs/site", "$defs": whole["$defs"]})
+    return jsonschema.Draft202012Validator({"$ref": "#/$defs/stack", "$defs": whole["$defs"]})
 
 
 def fields_of(kind: str) -> list[str]:
     """All fields that a record of this kind can have."""
-    section = validator().schema["$defs"]["site"]["properties"][SECTIONS[kind]]
+    section = validator().schema["$defs"]["stack"]["properties"][SECTIONS[kind]]
     properties = validator().schema["$defs"][section["items"]["$ref"].rpartition("/")[2]]["properties"]
     return [name for name in properties if name not in META]
 
@@ -187,25 +187,25 @@ def _records(data: Item) -> list[Record]:
     ]
 
 
-def _servers(site: Site, data: Item) -> t.Iterator[Server]:
+def _servers(stack: Stack, data: Item) -> t.Iterator[Server]:
     profiles = data.get("profiles") or {}
     for name in profiles:  # also those that no server uses
         try:
             resolved({"profile": name}, profiles)
         except ProfileError as error:
-            raise site.error(f"profiles: {name}: {error}", ("profiles", name)) from None
+            raise stack.error(f"profiles: {name}: {error}", ("profiles", name)) from None
     total = 0
     for index, item in enumerate(data.get("servers") or []):
         where: Where = ("servers", index)
         try:
             fields = resolved(item, profiles)
         except ProfileError as error:
-            raise site.error(f"servers {item['name']!r}: {error}", (*where, "profile")) from None
+            raise stack.error(f"servers {item['name']!r}: {error}", (*where, "profile")) from None
         name, count = fields.pop("name"), fields.pop("count", 1)
         absent = fields.pop("state", "present") == "absent"
         total += count
         if total > MAX_SERVERS:
-            raise site.error(f"servers: there are more than {MAX_SERVERS}: split the document", where)
+            raise stack.error(f"servers: there are more than {MAX_SERVERS}: split the document", where)
         for server_name, hostname in zip(numbered(name, count), numbered(fields.get("hostname", ""), count)):
             own = {**fields, "hostname": hostname} if "hostname" in fields else fields
             yield Server(server_name, own, absent, where)
@@ -216,14 +216,14 @@ def numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
-def _refuse_twice(site: Site) -> None:
+def _refuse_twice(stack: Stack) -> None:
     seen: dict[tuple[t.Any, ...], Where] = {}
     things: list[tuple[tuple[t.Any, ...], Record | Server]] = []
-    things += [((record.kind, record.name, record.public), record) for record in site.records]
-    things += [(("server", server.name), server) for server in site.servers]
+    things += [((record.kind, record.name, record.public), record) for record in stack.records]
+    things += [(("server", server.name), server) for server in stack.servers]
     for identity, entry in things:
         if identity in seen:
             section = entry.where[0]
-            line = source.place(site.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"
-            raise site.error(f"{section}: {entry.name!r} is named twice (first at {line})", entry.where)
+            line = source.place(stack.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"
+            raise stack.error(f"{section}: {entry.name!r} is named twice (first at {line})", entry.where)
         seen[identity] = entry.where

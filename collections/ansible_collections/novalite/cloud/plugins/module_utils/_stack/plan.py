@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan: what stands between the ledger and a site's document, as items and as a table for people.
+"""The plan: what stands between the ledger and a stack's document, as items and as a table for people.
 
 An item is one thing that would be made (+), changed (~), removed (-) or replaced by a new instance (-/+).
 """

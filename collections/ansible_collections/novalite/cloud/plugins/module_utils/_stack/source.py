@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reading a site's document from its file, and finding the line of what is wrong with it.
+"""Reading a stack's document from its file, and finding the line of what is wrong with it.
 
 PyYAML keeps the last of two equal keys and forgets where anything stood; here the first is an error, and the place of
 everything can be asked for afterwards (it costs a second reading, which only an error has to pay).
@@ -21,7 +21,7 @@ Loader: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 4 * 1024**2  # bytes
 MAX_NODES = 500_000  # aliases of aliases multiply
 MAX_DEPTH = 40
-WRAPPER = "site"  # the variable under which a document may stand, so that `-e @cloud.yml` can hand it over
+WRAPPER = "stack"  # the variable under which a document may stand, so that `-e @cloud.yml` can hand it over
 
 Where = tuple[t.Union[str, int], ...]
 
@@ -34,7 +34,7 @@ def read(path: str) -> t.Any:
         try:
             root = loader.get_single_node()
             if root is None:
-                raise NovaliteError(f"{shown}: the file is empty: describe a site in it")
+                raise NovaliteError(f"{shown}: the file is empty: describe a stack in it")
             for _where, _key, _value in _walk(root, shown):
                 pass
             return loader.construct_document(root)
@@ -49,7 +49,7 @@ def read(path: str) -> t.Any:
 
 
 def unwrapped(data: t.Any) -> t.Any:
-    """The document itself, whether or not it stands under the key `site`."""
+    """The document itself, whether or not it stands under the key `stack`."""
     return data[WRAPPER] if isinstance(data, dict) and set(data) == {WRAPPER} else data
 
 
@@ -102,16 +102,16 @@ def _text(path: str, shown: str) -> str:
 
 def _walk(root: t.Any, shown: str) -> t.Iterator[tuple[Where, tuple[int, int] | None, tuple[int, int]]]:
     """(where, place of its key, place of its value) of every node. Raises NovaliteError for a key that stands twice."""
-    stack: list[tuple[Where, tuple[int, int] | None, t.Any]] = [((), None, root)]
+    pending: list[tuple[Where, tuple[int, int] | None, t.Any]] = [((), None, root)]
     nodes = 0
-    while stack:
-        where, of_key, node = stack.pop()
+    while pending:
+        where, of_key, node = pending.pop()
         nodes += 1
         if nodes > MAX_NODES or len(where) > MAX_DEPTH:
             raise NovaliteError(f"{shown}: the document is nested too deeply, or refers to itself")
         yield where, of_key, _mark(node)
         if isinstance(node, yaml.SequenceNode):
-            stack.extend(((*where, index), None, child) for index, child in enumerate(node.value))
+            pending.extend(((*where, index), None, child) for index, child in enumerate(node.value))
         elif isinstance(node, yaml.MappingNode):
             seen: dict[str, tuple[int, int]] = {}
             for key, child in node.value:
@@ -122,7 +122,7 @@ def _walk(root: t.Any, shown: str) -> t.Iterator[tuple[Where, tuple[int, int] | 
                         "keep one of them"
                     )
                 seen[name] = at
-                stack.append(((*where, name), at, child))
+                pending.append(((*where, name), at, child))
 
 
 def _mark(node: t.Any) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from ..._errors import ConflictError
 from ..._model.rows import InstanceRow
 from ..db.tables import instance, instance_action, network, vif
 from ..network.addresses import release_addresses
-from ..network.kept_ports import interfaces_to_release
 from ..network.pool_claims import claim_one
+from ..network.preexisting_ports import interfaces_to_release
 from ..placement.claims import release_claims
 from ..queries import actions
 from .server_writes import NetworkRef

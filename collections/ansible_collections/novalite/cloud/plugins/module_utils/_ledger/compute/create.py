@@ -19,7 +19,7 @@ from ..._model.instance import Flavor, Image
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..queries.usage import usage
 from .server_requests import check_fits, check_own_quota, check_quota
-from .server_writes import Blueprint, write
+from .server_writes import NewInstance, write
 
 
 def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
@@ -42,7 +42,7 @@ def amounts(flavors: t.Sequence[Flavor], nics: int) -> dict[str, int]:
 def record_servers(
     connection: sa.Connection,
     project_id: str,
-    blueprints: list[Blueprint],
+    new_instances: list[NewInstance],
     limits: t.Mapping[str, int],
     request_id: str,
     now: int,
@@ -55,10 +55,10 @@ def record_servers(
     The project's are looked at when the servers are written: what was counted before may have grown since, where the
     database lets two transactions read at once.
     """
-    for blueprint in blueprints:
-        check_own_quota(blueprint.request, limits)
-    write(connection, project_id, blueprints, request_id, now, mac_prefix, user_id)
-    asked = amounts([plan.flavor for plan in blueprints], sum(len(plan.nics) for plan in blueprints))
+    for new_instance in new_instances:
+        check_own_quota(new_instance.request, limits)
+    write(connection, project_id, new_instances, request_id, now, mac_prefix, user_id)
+    asked = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
     limited = [what for what in asked if asked[what] and limits.get(what, -1) >= 0]
     used = usage(connection, project_id, limited)
     check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)

@@ -24,7 +24,7 @@ from ..db.tables_networking import port
 from ..identity import quotas
 from ..network import ports
 from ..network.addresses import give_addresses, release_host_address
-from ..network.kept_ports import give
+from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
 from ..queries import actions, adopted
 from ..queries.instance_rows import instance_rows
@@ -38,7 +38,7 @@ ALLOWED = ("active", "paused", "stopped")  # nova/compute/api.py: attach_interfa
 MAX_INTERFACES = 16
 
 
-class Wanted(t.NamedTuple):
+class InterfaceRequest(t.NamedTuple):
     """An interface to attach: a port that there is, or one in a network (by its row), at an address or at any."""
 
     network: NetworkRow | None = None
@@ -55,7 +55,12 @@ def server_row(connection: sa.Connection, uuid: str) -> InstanceRow:
 
 
 def begin_attach(
-    connection: sa.Connection, row: InstanceRow, wanted: Wanted, *, request_id: str, user_id: str | None = None
+    connection: sa.Connection,
+    row: InstanceRow,
+    wanted: InterfaceRequest,
+    *,
+    request_id: str,
+    user_id: str | None = None,
 ) -> str:
     """Give the server `row` an interface that its host is to plug in; returns its id.
 

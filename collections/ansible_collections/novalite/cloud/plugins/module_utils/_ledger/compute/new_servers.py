@@ -35,7 +35,7 @@ from ..volumes import server_volumes
 from . import server_requests
 from .create import amounts, check_image, record_servers
 from .server_requests import NetworkRequest, ServerRequest
-from .server_writes import Blueprint, Labels, NetworkRef
+from .server_writes import Labels, NetworkRef, NewInstance
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -64,7 +64,7 @@ _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CreateRequest:
     """What one request asks for: `min_count` to `max_count` servers that differ in their names only."""
 
     name: str  # as it is to be shown
@@ -95,7 +95,7 @@ class Created(t.NamedTuple):
 def create(
     connection: sa.Connection,
     project_id: str,
-    wanted: Wanted,
+    wanted: CreateRequest,
     *,
     request_id: str,
     user_id: str | None = None,
@@ -132,7 +132,7 @@ def create(
     hinted = _resolved(connection, project_id, wanted)
     reservation_id = f"r-{uuids.uuid4().hex[:8]}"
     plans = [
-        Blueprint(
+        NewInstance(
             uuid=uuid,
             request=ServerRequest(
                 name=handle,
@@ -164,7 +164,7 @@ def create(
     return Created(made, reservation_id)
 
 
-def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> Image:
+def _image(connection: sa.Connection, project_id: str, wanted: CreateRequest, root: VolumeRequest | None) -> Image:
     if root is None or root.source == IMAGE:
         of = wanted.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
@@ -237,7 +237,7 @@ def _networks(
 
 
 def _groups_with_ports(
-    connection: sa.Connection, project_id: str, wanted: Wanted, given: t.Sequence[str]
+    connection: sa.Connection, project_id: str, wanted: CreateRequest, given: t.Sequence[str]
 ) -> tuple[int | None, ...]:
     """Groups are a server's: those that were asked for, and those of the ports that it is given.
 
@@ -280,7 +280,7 @@ def _check_zone(connection: sa.Connection, zone: str | None) -> None:
         raise NotFoundError("The requested availability zone is not available")
 
 
-def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> JsonObject:
+def _resolved(connection: sa.Connection, project_id: str, wanted: CreateRequest) -> JsonObject:
     """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
     if not wanted.hints:
         return {}
@@ -296,7 +296,12 @@ def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> Jso
 
 
 def _count(
-    connection: sa.Connection, project_id: str, wanted: Wanted, flavor: Flavor, nics: int, limits: t.Mapping[str, int]
+    connection: sa.Connection,
+    project_id: str,
+    wanted: CreateRequest,
+    flavor: Flavor,
+    nics: int,
+    limits: t.Mapping[str, int],
 ) -> int:
     """How many to make: as many as the quotas allow, if that is enough."""
     if wanted.min_count == wanted.max_count <= FEW:

@@ -14,13 +14,13 @@ from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import GuestRecord, Instance
 from ..._plan.host_plan import Plan, plan_by_host
-from ..._plan.networks import Wires, bridge, dhcp, router
+from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
 from ..queries import group_members, host_networks
 from ..queries.adopted import not_adopted
 from ..volumes import server_volumes
-from . import moves
+from . import migrations
 from .slices import Slicer
 
 NAMED_HOSTS = 16
@@ -71,11 +71,11 @@ def plan_hosts(
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
     given["build"] = [{**server, "guest": told.get(server["uuid"], {})} for server in given["build"]]
-    ends = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
+    endpoints = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
     before, after = _spans(connection, given)
-    wires = {key: {host: ends.get(host) for host in hosts} for key, hosts in after.items()}
+    tunnels = {key: {host: endpoints.get(host) for host in hosts} for key, hosts in after.items()}
     if given["build"]:
-        _check_ends(connection, wires)
+        _check_endpoints(connection, tunnels)
     hosts: dict[str, dict[str, Plan]] = {}
     for kind, placed in given.items():
         for host, plan in plan_by_host(
@@ -84,7 +84,7 @@ def plan_hosts(
             lambda server, of_host: render(
                 guest_of(server, of_host, state_dir=of_host.get("state_dir", state_dir), ledger=ledger)
             ),
-            wires,
+            tunnels,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
     floating = host_networks.floating(connection, hosts) if hosts else {}
@@ -94,12 +94,12 @@ def plan_hosts(
             server_volumes.complete(connection, plan, kind, moving=moving)
     for host, plan in _other_ends(connection, () if moving else leaving, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
-    peers = _peers(connection, given, before, after, wires)
+    peers = _peers(connection, given, before, after, tunnels)
     for host, servers in _name_guests(connection, given, hosts).items():
         peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
     for host, plan in peers.items():
         hosts.setdefault(host, {})["peers"] = plan
-    for host, plan in _networks(connection, network_hosts, ends).items():
+    for host, plan in _networks(connection, network_hosts, endpoints).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
     _keep_records(connection, hosts)
@@ -128,8 +128,8 @@ def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[
     """
     placed = {one["uuid"]: one for one in leaving if one["host"]}
     others: list[Instance] = []
-    for uuid, move in (moves.open_moves(connection, placed) if placed else {}).items():
-        host = moves.other_host(move, placed[uuid]["host"])
+    for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
+        host = migrations.other_host(move, placed[uuid]["host"])
         if host is not None:
             others.append({**placed[uuid], "host": host, "nics": []})
     return {
@@ -182,8 +182,8 @@ def _spans(
     return before, after
 
 
-def _check_ends(connection: sa.Connection, wires: Wires) -> None:
-    for key, hosts in wires.items():
+def _check_endpoints(connection: sa.Connection, tunnels: TunnelMap) -> None:
+    for key, hosts in tunnels.items():
         missing = sorted(host for host, end in hosts.items() if not end)
         if missing:
             name = connection.execute(sa.select(network.c.name).where(network.c.id == key)).scalar_one()
@@ -239,7 +239,7 @@ def _peers(
     given: t.Mapping[str, Instances],
     before: t.Mapping[int, set[str]],
     after: t.Mapping[int, set[str]],
-    wires: Wires,
+    tunnels: TunnelMap,
 ) -> dict[str, Plan]:
     """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
     building = {(nic["network"]["id"], server["host"]) for server in given["build"] for nic in server["nics"]}
@@ -253,7 +253,8 @@ def _peers(
         if (key, host) not in building
     }
     return {
-        host: {"bridges": bridges, "dhcp_networks": []} for host, bridges in _bridges(connection, wanted, wires).items()
+        host: {"bridges": bridges, "dhcp_networks": []}
+        for host, bridges in _bridges(connection, wanted, tunnels).items()
     }
 
 
@@ -310,26 +311,30 @@ def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
     return [name for other in sorted(of_hosts) if other != host for name in of_hosts[other]]
 
 
-def _bridges(connection: sa.Connection, wanted: t.Collection[tuple[int, str]], wires: Wires) -> dict[str, list[Plan]]:
+def _bridges(
+    connection: sa.Connection, wanted: t.Collection[tuple[int, str]], tunnels: TunnelMap
+) -> dict[str, list[Plan]]:
     """The bridge of each (network, host)."""
     keys, hosts = {key for key, _host in wanted}, {host for _key, host in wanted}
     rows = host_networks.networks(connection, keys)
     addresses = host_networks.addresses(connection, keys, hosts)
     found: dict[str, list[Plan]] = {}
     for key, host in sorted(wanted):
-        found.setdefault(host, []).append(bridge(rows[key], host, addresses.get((key, host)), wires))
+        found.setdefault(host, []).append(bridge(rows[key], host, addresses.get((key, host)), tunnels))
     return found
 
 
-def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping[str, str | None]) -> dict[str, Plan]:
+def _networks(
+    connection: sa.Connection, hosts: t.Sequence[str], endpoints: t.Mapping[str, str | None]
+) -> dict[str, Plan]:
     """What the networks of these hosts need, by the ledger alone."""
     if not hosts:
         return {}
     here = host_networks.members(connection, _STAYING, hosts)
     spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
-    wires = {key: {host: ends.get(host) for host in members} for key, members in spans.items()}
-    _check_ends(connection, wires)
-    bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, wires)
+    tunnels = {key: {host: endpoints.get(host) for host in members} for key, members in spans.items()}
+    _check_endpoints(connection, tunnels)
+    bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, tunnels)
     rows = host_networks.networks(connection, here)
     addresses = host_networks.addresses(connection, here, hosts)
     floating = host_networks.floating(connection, hosts)

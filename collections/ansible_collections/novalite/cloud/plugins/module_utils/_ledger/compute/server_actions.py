@@ -27,7 +27,7 @@ from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
 from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
-from . import moves, rebuilds, rescues
+from . import migrations, rebuilds, rescues
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
 SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
@@ -237,7 +237,7 @@ def finish(
             changed.append(row.uuid)
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
-    moves.ended(connection, action, changed, message)
+    migrations.ended(connection, action, changed, message)
     return changed
 
 
@@ -245,7 +245,7 @@ def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], re
     """Record that nobody goes on with `action`; otherwise as finish().
 
     Of one that switches the guest off to start it again, nobody knows how far it came. Recorded so, the guest is not
-    taken for one that its owner shut down (host_differences).
+    taken for one that its owner shut down (host_drift).
     """
     return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
 

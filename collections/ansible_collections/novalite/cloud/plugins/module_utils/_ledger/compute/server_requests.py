@@ -156,7 +156,7 @@ def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str |
     ]
 
 
-def asks_otherwise(request: ServerRequest, stored: Instance) -> bool:
+def differs_from(request: ServerRequest, stored: Instance) -> bool:
     """Whether a request, where it says anything, wants another server than `stored` is."""
     if differences(request, stored["flavor"], stored["image"], stored["key"] and stored["key"]["name"]):
         return True

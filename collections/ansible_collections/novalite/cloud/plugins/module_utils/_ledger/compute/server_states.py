@@ -24,14 +24,14 @@ from ..._model.rows import InstanceRow
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
-from ..network.kept_ports import interfaces_to_release, let_go
+from ..network.preexisting_ports import interfaces_to_release, let_go
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
 from ..queries.instance_rows import instance_rows
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
-from . import moves
+from . import migrations
 
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
 RUNNING = 1  # Nova's power states
@@ -265,7 +265,7 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]]
             message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
             report.error(row, message)
     networks = _networks_of(connection, [row.uuid for row in gone])
-    moves.end_with(connection, [row.uuid for row in gone])
+    migrations.end_with(connection, [row.uuid for row in gone])
     _forget(connection, gone, now)
     _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
     actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
@@ -283,7 +283,7 @@ def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     connection.execute(sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time())))
 
 
-def bury(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
+def record_deleted(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) -> None:
     """Delete the records of servers that never got as far as a host, so that their names are free again."""
     for row in rows:
         values = {"vm_state": "deleted", "deleted": row.id, "terminated_at": now, "updated_at": now}

@@ -19,8 +19,8 @@ from ..._model.instance import Flavor, Image
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import instance, instance_security_group
-from ..network.kept_ports import give
 from ..network.pool_claims import claim_one
+from ..network.preexisting_ports import give
 from ..network.vifs import insert_vifs
 from ..placement.server_groups import join
 from ..queries import actions
@@ -56,7 +56,7 @@ NO_LABELS = Labels()
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class NewInstance:
     """One instance to be written: its request with everything that it names looked up."""
 
     uuid: str
@@ -74,7 +74,7 @@ class Blueprint:
 def write(
     connection: sa.Connection,
     project_id: str,
-    plans: list[Blueprint],
+    plans: list[NewInstance],
     request_id: str,
     now: int,
     mac_prefix: str = MAC_PREFIX,
@@ -140,7 +140,7 @@ def write(
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
 
 
-def _row(plan: Blueprint, project_id: str, now: int) -> JsonObject:
+def _row(plan: NewInstance, project_id: str, now: int) -> JsonObject:
     request = plan.request
     return {
         "uuid": plan.uuid,

@@ -31,7 +31,7 @@ from ..db.ledger_identity import ledger_id
 from ..db.tables_actions import server_group, server_group_member
 from ..db.tables_addresses import OF_HOST
 from ..db.tables_ec2 import ec2_instance
-from ..db.tables_moves import OPEN, migration
+from ..db.tables_migrations import OPEN, migration
 from ..db.tables_networking import port, router, router_interface, subnet
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of what sites have made; see tables.py for the conventions."""
+"""The table of what stacks have made; see tables.py for the conventions."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ site_record = sa.Table(
     sa.Column("kind", sa.String(32), primary_key=True),
     sa.Column("owner", sa.String(32), primary_key=True),  # a project's id; "": public
     sa.Column("name", sa.String(255), primary_key=True),
-    sa.Column("reference", sa.String(64), nullable=False),  # the record's own id when the site made it
+    sa.Column("reference", sa.String(64), nullable=False),  # the record's own id when the stack made it
 )

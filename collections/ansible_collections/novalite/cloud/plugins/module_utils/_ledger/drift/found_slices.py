@@ -66,7 +66,7 @@ class Found:
 
 
 def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
-    """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.look), `records`, `host_record`.
+    """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.scan), `records`, `host_record`.
 
     `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
     """

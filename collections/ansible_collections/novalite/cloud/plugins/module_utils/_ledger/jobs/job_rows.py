@@ -18,7 +18,7 @@ from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..identity.quotas import check_quota
 from .claiming import OPEN
-from .waking import ring
+from .waking import notify
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = "queued", "running", "succeeded", "failed", "cancelled"
 FINAL = (SUCCEEDED, FAILED, CANCELLED)
@@ -189,7 +189,7 @@ def add(connection: sa.Connection, row: Job, instances: t.Sequence[str]) -> Job:
     if instances:
         values = [{"job_id": row["id"], "instance_uuid": uuid} for uuid in instances]
         connection.execute(sa.insert(job_instance), values)
-    ring(connection)
+    notify(connection)
     return {
         **dict.fromkeys(_SHOWN),
         **{name: row[name] for name in _SHOWN if name in row},

@@ -20,7 +20,7 @@ CHANNEL = "novalite_jobs"
 _INFO = "novalite_ring"
 
 
-def ring(connection: sa.Connection) -> None:
+def notify(connection: sa.Connection) -> None:
     """Wake the workers of this ledger once the connection's transaction is committed."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"NOTIFY {CHANNEL}")

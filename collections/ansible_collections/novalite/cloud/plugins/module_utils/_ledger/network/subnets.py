@@ -30,7 +30,7 @@ MAX_ROUTES = 20  # Neutron's max_subnet_host_routes
 MAX_SERVERS = 5  # Neutron's max_dns_nameservers
 
 
-class Wanted(t.NamedTuple):
+class SubnetRequest(t.NamedTuple):
     """A subnet as it shall be, its addresses checked."""
 
     cidr: netaddr.IPNetwork
@@ -137,7 +137,7 @@ def delete_subnet(connection: sa.Connection, row: Network, version: int) -> None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
 
 
-def _checked(given: JsonMapping, before: Subnet | None) -> Wanted:
+def _checked(given: JsonMapping, before: Subnet | None) -> SubnetRequest:
     version = given["version"]
     what = "subnet"
     cidr = pools.parse_cidr(what, given["cidr"]) if version == 4 else pools.parse_cidr_v6(what, given["cidr"])
@@ -154,7 +154,9 @@ def _checked(given: JsonMapping, before: Subnet | None) -> Wanted:
     enable = given.get("enable_dhcp", True)
     if version == 6 and not enable:
         raise NovaliteError(f"{what}: guests make their IPv6 addresses of what is advertised: enable_dhcp stays true")
-    return Wanted(cidr, gateway, ranges, dns, routes, enable, given.get("name", ""), given.get("description", ""))
+    return SubnetRequest(
+        cidr, gateway, ranges, dns, routes, enable, given.get("name", ""), given.get("description", "")
+    )
 
 
 def _address(what: str, field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
@@ -215,7 +217,7 @@ def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) ->
     return found
 
 
-def _kept(wanted: Wanted) -> JsonObject:
+def _kept(wanted: SubnetRequest) -> JsonObject:
     return {
         "name": wanted.name,
         "description": wanted.description,
@@ -225,7 +227,7 @@ def _kept(wanted: Wanted) -> JsonObject:
     }
 
 
-def _told(row: Network, version: int, wanted: Wanted) -> JsonObject:
+def _told(row: Network, version: int, wanted: SubnetRequest) -> JsonObject:
     """What hosts are told of it, in columns of the network."""
     others = texts.of_version(row.dns, OTHER[version])
     values: JsonObject = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
@@ -234,7 +236,7 @@ def _told(row: Network, version: int, wanted: Wanted) -> JsonObject:
     return values
 
 
-def _pool(wanted: Wanted) -> JsonObject:
+def _pool(wanted: SubnetRequest) -> JsonObject:
     """The record that a pool is filled by: what is in no allocation pool is reserved."""
     hosts = netaddr.IPSet(netaddr.IPRange(wanted.cidr[1], wanted.cidr[-2]))
     kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in wanted.pools)

@@ -25,7 +25,7 @@ from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
 from ..drift.found_slices import Found, Slice, judge
-from ..placement.move_claims import SUMS
+from ..placement.migration_claims import SUMS
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
@@ -33,7 +33,7 @@ FIRM = ("project", "network", "security_group", "instance")
 LOST = (
     "users, their passwords and roles, application credentials and EC2 keys: users.yml, or record them again",
     "tokens: whoever is logged in logs in again",
-    "images, flavors, groups, networks and volume types that no instance used: seed.yml, site.yml, or by hand",
+    "images, flavors, groups, networks and volume types that no instance used: seed.yml, stack.yml, or by hand",
     "the history of instances, jobs, and deleted instances",
     "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )

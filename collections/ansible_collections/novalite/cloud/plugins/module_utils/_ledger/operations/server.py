@@ -23,12 +23,12 @@ from ..._model.instance import Image, Instance
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
-from ..compute import recorded, server_requests
+from ..compute import api_created, server_requests
 from ..compute.builds import BUILD_TIMEOUT, begin_again
 from ..compute.create import amounts, check_image, record_servers
 from ..compute.server_requests import NetworkRequest, ServerRequest
-from ..compute.server_states import bury
-from ..compute.server_writes import Blueprint, NetworkRef
+from ..compute.server_states import record_deleted
+from ..compute.server_writes import NetworkRef, NewInstance
 from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
@@ -53,7 +53,7 @@ def server(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """
     absent = (params.get("state") or "present") == "absent"
     if params.get("uuids") is not None:
-        carry_on = recorded.leaving if absent else recorded.wanted
+        carry_on = api_created.leaving if absent else api_created.wanted
         result = carry_on(connection, params["uuids"])
         return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
     # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
@@ -71,12 +71,12 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     stored = _stored(connection, owner["id"], requests)
     uuids = {request.name: str(uuid.uuid4()) for request in requests}
     requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
-    before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
-    rest, again = _at_rest_or_again(stored.values(), now, params)
+    before = _discard_failed_with_new_spec(connection, requests, stored, now)
+    rest, again = _split_existing(stored.values(), now, params)
     new = [request for request in requests if request.name not in stored]
-    blueprints = _blueprints(connection, owner, new, uuids)
+    new_instances = _new_instances(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
-    asked = amounts([plan.flavor for plan in blueprints], sum(len(plan.nics) for plan in blueprints))
+    asked = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
     server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
 
     request_id = actions.new_request_id()
@@ -84,9 +84,9 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
     passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
     begin_again(connection, again, passwords, request_id, now)
     mac_prefix = params.get("mac_prefix") or MAC_PREFIX
-    record_servers(connection, owner["id"], blueprints, limits, request_id, now, mac_prefix=mac_prefix)
+    record_servers(connection, owner["id"], new_instances, limits, request_id, now, mac_prefix=mac_prefix)
 
-    to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
+    to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in new_instances])
     result: JsonObject = {
         "changed": bool(to_build),
         "to_build": to_build,
@@ -129,10 +129,10 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
     return {request.name: by_name[request.name] for request in requests if request.name in by_name}
 
 
-def _bury_what_is_asked_for_otherwise(
+def _discard_failed_with_new_spec(
     connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
 ) -> list[Instance]:
-    """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
+    """Take out of `stored`, and record as deleted, servers that failed before they ran and are wanted differently now.
 
     Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was.
     """
@@ -141,20 +141,20 @@ def _bury_what_is_asked_for_otherwise(
     records = {
         record["name"]: record for record in instances_by(connection, uuids=[row.uuid for row in failed.values()])
     }
-    buried = [
+    discarded = [
         stored.pop(request.name)
         for request in requests
         if request.name in records
         and (
-            server_requests.asks_otherwise(request, records[request.name])
-            or guest_requests.asks_otherwise(request.guest, stored[request.name])
+            server_requests.differs_from(request, records[request.name])
+            or guest_requests.differs_from(request.guest, stored[request.name])
         )
     ]
-    bury(connection, buried, now)
-    return [records[row.name] for row in buried]
+    record_deleted(connection, discarded, now)
+    return [records[row.name] for row in discarded]
 
 
-def _at_rest_or_again(
+def _split_existing(
     rows: t.Iterable[InstanceRow], now: int, params: JsonMapping
 ) -> tuple[list[InstanceRow], list[InstanceRow]]:
     """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
@@ -196,9 +196,9 @@ def _with_hints_resolved(
     return [dataclasses.replace(request, hints=hinted.get(request.name, request.hints)) for request in requests]
 
 
-def _blueprints(
+def _new_instances(
     connection: sa.Connection, owner: JsonMapping, requests: list[ServerRequest], uuids: t.Mapping[str, str]
-) -> list[Blueprint]:
+) -> list[NewInstance]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
     with_image = [request for request in requests if getattr(root_of(request.volumes), "source", IMAGE) == IMAGE]
@@ -217,7 +217,7 @@ def _blueprints(
         networks[only.name] = only
         alone = (NetworkRequest(only.name),)
 
-    blueprints = []
+    new_instances = []
     for request in requests:
         nics = alone if request.networks is None else request.networks
         flavor = flavors[request.flavor or ""]
@@ -229,8 +229,8 @@ def _blueprints(
         else:
             image = images[request.image or ""]
         check_image(request.name, flavor, image, volumes)
-        blueprints.append(
-            Blueprint(
+        new_instances.append(
+            NewInstance(
                 uuid=uuids[request.name],
                 request=request,
                 flavor=flavor,
@@ -242,7 +242,7 @@ def _blueprints(
                 volumes=volumes,
             )
         )
-    return blueprints
+    return new_instances
 
 
 def _named(requests: list[ServerRequest], field: str, required: bool = True) -> list[str]:
@@ -278,15 +278,15 @@ def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> N
 
 def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:
     names = server_requests.expand_names(params.get("servers") or [])
-    doomed = instances_by(connection, names=names, project_id=project_id)
-    if not doomed:
+    to_delete = instances_by(connection, names=names, project_id=project_id)
+    if not to_delete:
         return {"changed": False}
-    request_id = recorded.mark(connection, doomed)
+    request_id = api_created.mark(connection, to_delete)
     return {
         "changed": True,
-        "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed]),
+        "to_delete": instances_by(connection, uuids=[one["uuid"] for one in to_delete]),
         "request_id": request_id,
-        "diff": {"before": _summaries(doomed), "after": {}},
+        "diff": {"before": _summaries(to_delete), "after": {}},
     }
 
 

@@ -20,7 +20,7 @@ from ..._model.instance import Instance
 from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..catalog import image_snapshots
-from ..compute import anew_requests, power_states, server_actions, server_requests
+from ..compute import power_states, reimage, server_actions, server_requests
 from ..compute.named_servers import servers_named, states_of, take_over, with_names
 from ..compute.plans import plan_hosts
 from ..queries import actions
@@ -72,7 +72,7 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def prepare_server_action(_engine: sa.Engine, params: JsonMapping) -> JsonObject:
     """The same `params` without a password: a hash takes a while, and only the hash is recorded."""
-    return {**params, "request": anew_requests.with_hash(params.get("request") or {})}
+    return {**params, "request": reimage.with_hash(params.get("request") or {})}
 
 
 # --- who ------------------------------------------------------------------------------------------------------------
@@ -100,15 +100,15 @@ def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]
     take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
     # A reboot is an event and no state: whoever asks for one gets one.
     settled = [one for one in found if name != "reboot" and one["vm_state"] == rules.vm_state]
-    settled += anew_requests.settled(connection, params, found)
+    settled += reimage.settled(connection, params, found)
     to_begin = [one for one in found if one not in settled]
     if not to_begin:
         return {"instances": [], "settled": settled}
     request_id = actions.new_request_id()
     uuids = [one["uuid"] for one in to_begin]
     try:
-        if name in anew_requests.ACTIONS:
-            begun = anew_requests.begin(connection, params, to_begin, request_id)
+        if name in reimage.ACTIONS:
+            begun = reimage.begin(connection, params, to_begin, request_id)
         else:
             begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
     except (ConflictError, NotFoundError) as error:
@@ -147,8 +147,8 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
     and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
     hosts: dict[str, Plan] = {}
-    if params["action"] in anew_requests.STARTS:
-        hosts = anew_requests.plans(connection, params, instances)
+    if params["action"] in reimage.STARTS:
+        hosts = reimage.plans(connection, params, instances)
     elif params["action"] in _STARTS:
         full = plan_hosts(connection, params["state_dir"], existing=not_adopted(instances)).hosts
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
@@ -162,8 +162,8 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
             one = by_uuid[domain["uuid"]]
             domain["hard"] = one["task_state"] == hard
             domain["shutdown_timeout"] = image_properties.shutdown_timeout(one["image"])
-    if params["action"] == anew_requests.SNAPSHOT:
-        anew_requests.add_snapshots(connection, hosts)
+    if params["action"] == reimage.SNAPSHOT:
+        reimage.add_snapshots(connection, hosts)
     return hosts
 
 

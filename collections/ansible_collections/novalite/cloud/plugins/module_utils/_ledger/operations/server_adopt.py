@@ -230,7 +230,7 @@ def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     actions.finish(connection, "release", [(one["uuid"], one["host"], None)], now=now)
     give_back(connection, one["uuid"], one["adopted"]["reserved"], now)
     release_claims(connection, [one["uuid"]])
-    # its interfaces go with it; no row stays by which the domain could be taken for a leftover of ours (leftovers.py)
+    # its interfaces go with it; no row stays by which the domain could be taken for a leftover of ours (orphans.py)
     connection.execute(sa.delete(instance).where(instance.c.id == one["id"]))
     return {
         **_result(connection, one, changed=True),

@@ -15,7 +15,7 @@ from ..._model.instance import Instance, Nic
 from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute import interfaces
-from ..compute.interfaces import ATTACHING, DETACHING, Wanted
+from ..compute.interfaces import ATTACHING, DETACHING, InterfaceRequest
 from ..compute.named_servers import servers_named
 from ..compute.plans import plan_hosts
 from ..queries import actions
@@ -73,12 +73,12 @@ def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> tuple
                 raise NovaliteError(f"server '{row.name}' has {len(there)} such interfaces: name the port")
             interfaces.begin_detach(connection, row, there[0]["id"], request_id=request_id)
         elif item.get("port"):
-            interfaces.begin_attach(connection, row, Wanted(port=item["port"]), request_id=request_id)
+            interfaces.begin_attach(connection, row, InterfaceRequest(port=item["port"]), request_id=request_id)
         else:
             if not item.get("network"):
                 raise NovaliteError(f"interface of '{row.name}': name a network, or a port")
             of_network = interfaces.network_named(connection, row.project_id, name=item["network"])
-            wish = Wanted(network=of_network, fixed_ip=item.get("fixed_ip"))
+            wish = InterfaceRequest(network=of_network, fixed_ip=item.get("fixed_ip"))
             interfaces.begin_attach(connection, row, wish, request_id=request_id)
         wanted.append(row.uuid)
         changed = True

@@ -17,7 +17,7 @@ from ..._errors import ConflictError
 from ..._json import JsonObject
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
 from ..db.tables_addresses import OF_HOST
-from ..db.tables_moves import OPEN, migration
+from ..db.tables_migrations import OPEN, migration
 from ..db.tables_volumes import volume
 
 NAMED = 5  # of each kind that is still there, in an error's text

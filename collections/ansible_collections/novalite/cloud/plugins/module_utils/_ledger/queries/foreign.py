@@ -30,7 +30,7 @@ def known_uuids(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
     """Those of the UUIDs that are, or were, instances of this ledger.
 
     What was deleted just now may still be in a host's list from before, and what a crash left of it is going to be
-    removed (leftovers.py): neither is somebody else's.
+    removed (orphans.py): neither is somebody else's.
     """
     wanted = sorted(set(uuids))
     known: set[str] = set()

@@ -14,7 +14,7 @@ from ..._json import JsonObject
 from ..._model.instance import Network
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_addresses import HELD, OF_HOST
-from ..db.tables_moves import UNDER_WAY, migration
+from ..db.tables_migrations import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
 Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]

@@ -10,7 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..db.tables import flavor
-from ..db.tables_moves import migration
+from ..db.tables_migrations import migration
 
 UNDER_WAY = ("queued", "preparing", "running", "post-migrating")  # of a live migration
 _EQUALS = {

@@ -176,10 +176,10 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
     """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
     of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
-    doomed = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
-    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(doomed)))
-    found = volumes_by(connection, ids=set(doomed) - set(connection.execute(kept).scalars()))
-    return [attachment for attachment in found if attachment.made_at is None or doomed[attachment.id] is not None]
+    to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
+    kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(to_delete)))
+    found = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
+    return [attachment for attachment in found if attachment.made_at is None or to_delete[attachment.id] is not None]
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -191,10 +191,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     gone = attachments_by(connection, instances=wanted)
     if not gone:
         return
-    doomed = {attachment.id for attachment in leaving_with(connection, wanted)}
+    to_delete = {attachment.id for attachment in leaving_with(connection, wanted)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(wanted)))
-    connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(doomed))))
-    for volume_id in sorted({attachment.volume_id for attachment in gone} - doomed):
+    connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(to_delete))))
+    for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
         made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
         # one that was to be made of something by a build that never came to it has nothing to offer
         lost = made.made_at is None and made.image is not None

@@ -1,0 +1,50 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+from ansible import context
+from ansible.template import trust_as_template
+
+from ..module_utils._json import Json, JsonObject
+from ..module_utils._ledger_module import plain
+from ..module_utils._stack import source
+from ..modules import stack_plan
+from ..plugin_utils._ledger_action import LedgerAction
+
+
+class ActionModule(LedgerAction):
+    module = stack_plan
+
+    def complete(self, params: JsonObject, task_vars: JsonObject) -> JsonObject:
+        """Add the document of a file, its templates resolved, or the file that a document came from."""
+        if params["document"] is not None:
+            return {**params, "path": _extra_vars_file()}
+        path = os.path.abspath(os.path.expanduser(params["path"]))
+        document = self._templar.template(_trusted(source.unwrapped(source.read(path))))
+        return {**params, "path": path, "document": plain({"": document})[""]}
+
+
+def _trusted(value: Json) -> Json:
+    """`value`, whose texts may be templates: whoever runs the playbook wrote the document."""
+    if isinstance(value, dict):
+        return {key: _trusted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_trusted(item) for item in value]
+    return trust_as_template(value) if isinstance(value, str) and "{" in value else value
+
+
+def _extra_vars_file() -> str | None:
+    """The last file of `-e @file` that holds a document; for the line numbers in errors."""
+    files = [os.path.abspath(text[1:]) for text in context.CLIARGS.get("extra_vars", ()) if text.startswith("@")]
+    for path in reversed(files):
+        try:
+            data = source.read(path)
+        except source.NovaliteError:
+            continue
+        if isinstance(data, dict) and source.WRAPPER in data:
+            return path
+    return None

@@ -1,0 +1,89 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Servers that were recorded before they are worked on: an API wrote them down, a job carries on.
+
+Whoever calls sees to it that no other run works on the same servers.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._json import JsonObject
+from ..db.tables import instance
+from ..queries import actions, adopted
+from ..queries.views import instances_by
+
+
+class Task(t.TypedDict):
+    """An instance, and what is being done to it."""
+
+    uuid: str
+    task_state: str | None
+
+
+def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
+    """Of these servers, whatever their projects: `to_build`, those that are BUILD, and `existing`, those that run.
+
+    What was deleted meanwhile, is being deleted or ended as ERROR is in neither. A build that a dead run had begun goes
+    on where it was: on its host, if it has one.
+    """
+    found = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
+    pending = [server["uuid"] for server in found if server["vm_state"] == "building"]
+    if pending:
+        connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.uuid.in_(pending),
+                instance.c.vm_state == "building",
+                instance.c.task_state.is_distinct_from("deleting"),
+            )
+            .values(task_state="scheduling", updated_at=int(time.time()))
+        )
+    to_build = [server for server in instances_by(connection, uuids=pending) if server["task_state"] == "scheduling"]
+    return {
+        "changed": bool(to_build),
+        "to_build": to_build,
+        "existing": [server for server in found if server["vm_state"] not in ("building", "error")],
+    }
+
+
+def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
+    """`to_delete`: those of these servers that are still there, each marked as going if it was not."""
+    to_delete = instances_by(connection, uuids=uuids)
+    mark(connection, to_delete)
+    return {
+        "changed": bool(to_delete),
+        "to_delete": instances_by(connection, uuids=[server["uuid"] for server in to_delete]),
+    }
+
+
+def mark(
+    connection: sa.Connection,
+    to_delete: t.Iterable[Task],
+    request_id: str | None = None,
+    *,
+    user_id: str | None = None,
+    project_id: str | None = None,
+) -> str:
+    """Mark these instances as being deleted and record the action; returns the id of the request.
+
+    One that another run was deleting is deleted again: it may have died, and every step can be repeated.
+    """
+    to_delete = list(to_delete)
+    adopted.refuse(connection, [server["uuid"] for server in to_delete], "delete")
+    now, request_id = int(time.time()), request_id or actions.new_request_id()
+    fresh = [server["uuid"] for server in to_delete if server["task_state"] != "deleting"]
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
+        .values(task_state="deleting", updated_at=now)
+    )
+    actions.abandon(connection, fresh, "ended by a request to delete", now)
+    details: dict[str, JsonObject] = {uuid: {} for uuid in fresh}
+    actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
+    return request_id

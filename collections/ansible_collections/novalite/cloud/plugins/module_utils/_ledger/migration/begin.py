@@ -1,0 +1,151 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which move may begin: what is asked for is checked, recorded, and the instance taken for it."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._domain.guest import disk_backend
+from ..._errors import ConflictError, NovaliteError
+from ..._model.instance import Flavor, Instance
+from ..._model.rows import InstanceRow, MoveRow
+from ..compute import migrations, server_actions, server_requests
+from ..db.tables import compute_host, instance
+from ..db.tables_volumes import volume, volume_attachment
+from ..identity import quotas
+from ..placement.compute_hosts import SERVICE_DOWN_TIME
+from ..queries import lookups
+from ..queries.instance_rows import instance_rows
+from ..queries.usage import usage
+
+_SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
+_DISKS: t.Final = ("root_gb", "ephemeral_gb")
+
+
+def begin_move(
+    connection: sa.Connection,
+    action: str,
+    uuids: t.Iterable[str],
+    *,
+    request_id: str,
+    flavor: Flavor | None = None,
+    host: str | None = None,
+    reason: str | None = None,
+    user_id: str | None = None,
+    ignore_lock: bool = False,
+) -> list[Instance]:
+    """Begin `action` (of migrations.ACTIONS) on all of `uuids`, or on none; returns them as they are then.
+
+    `flavor` is the new size of a resize (as views.flavor_of makes it), `host` the destination that was asked for.
+    Raises NovaliteError for what can never be, QuotaError, and ConflictError as server_actions.begin() does.
+    """
+    wanted = sorted(set(uuids))
+    if host is not None:
+        lookups.check_compute_hosts(connection, [host])
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(wanted))}
+    details = {"flavor": flavor["name"]} if flavor else {}
+    begun = server_actions.begin(
+        connection,
+        action,
+        wanted,
+        request_id=request_id,
+        user_id=user_id,
+        details={**details, **({"host": host} if host else {})},
+        ignore_lock=ignore_lock,
+    )
+    found = migrations.open_moves(connection, wanted)
+    for server in begun:
+        row = rows[server["uuid"]]
+        if action in migrations.ENDS:
+            _begin_end(connection, action, row, found.get(row.uuid))
+            continue
+        if row.uuid in found:
+            # the hosts know how it ended, and nobody has asked them yet
+            raise ConflictError(
+                f"Instance {row.uuid} has a {found[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
+            )
+        if action == "resize":
+            _check_flavor(row, flavor, own_root=server_actions.one_from_volume(connection, [row.uuid]) is None)
+        _check_host(connection, action, row, host)
+        migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
+    if action == "resize" and flavor is not None:
+        _check_quotas(connection, list(rows.values()), flavor)
+    return begun
+
+
+def _begin_end(connection: sa.Connection, action: str, row: InstanceRow, move: MoveRow | None) -> None:
+    if move is None or move.status != migrations.FINISHED:
+        raise ConflictError(f"Instance {row.uuid} has not been resized.")
+    status = migrations.CONFIRMING if action == "confirmResize" else migrations.REVERTING
+    migrations.set_status(connection, [move.id], status)
+
+
+def _check_flavor(row: InstanceRow, flavor: Flavor | None, own_root: bool) -> None:
+    """Without a root disk of its `own_root`, a server's flavor says nothing of one, as in Nova."""
+    if flavor is None:
+        raise NovaliteError(f"'{row.name}': name the flavor to resize it to")
+    old = row.flavor
+    if flavor["name"] == old["name"] and all(flavor[size] == old[size] for size in _SIZES):
+        raise NovaliteError("When resizing, instances must change flavor!")
+    if own_root and flavor["root_gb"] == 0 and old["root_gb"] != 0:
+        raise NovaliteError("Resize to zero disk flavor is not allowed.")
+    for field in _DISKS if own_root else _DISKS[1:]:
+        if 0 < flavor[field] < old[field] or (field == "ephemeral_gb" and flavor[field] < old[field]):
+            raise NovaliteError(
+                f"Cannot resize '{row.name}' to flavor '{flavor['name']}': its {field} would shrink from "
+                f"{old[field]} to {flavor[field]} GiB, and a guest's file system does not shrink with its disk"
+            )
+    if disk_backend(flavor) != disk_backend(old):
+        raise NovaliteError(
+            f"Cannot resize '{row.name}' to flavor '{flavor['name']}': its disks are {disk_backend(old)} and cannot "
+            f"become {disk_backend(flavor)}"
+        )
+    size = row.image.get("virtual_size") or 0
+    if own_root and 0 < flavor["root_gb"] << 30 < size:
+        raise NovaliteError(f"Flavor's disk is too small for requested image: {flavor['root_gb']} GiB, {size} bytes")
+    if flavor["memory_mb"] < (row.image.get("min_ram_mb") or 0):
+        raise NovaliteError("Flavor's memory is too small for requested image.")
+
+
+def _check_host(connection: sa.Connection, action: str, row: InstanceRow, host: str | None) -> None:
+    if host is not None and host == row.host and action != "resize":
+        raise NovaliteError(f"Cannot migrate instance {row.uuid} to its current host ({host})")
+    if action in ("migrate", "live-migration", "evacuate") and (held := local_volume(connection, row.uuid)) is not None:
+        raise NovaliteError(f"Instance {row.uuid} has volume {held}, which is on {row.host} alone: detach it first")
+    if action == "evacuate" and _answered(connection, row.host or ""):
+        raise NovaliteError(f"Compute service of {row.host} is still in use.")
+
+
+def local_volume(connection: sa.Connection, uuid: str) -> str | None:
+    """The name of a volume of the instance that no other host has."""
+    query = (
+        sa.select(volume.c.name)
+        .join(volume_attachment, volume_attachment.c.volume_id == volume.c.id)
+        .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
+    )
+    return connection.execute(query.limit(1)).scalar()
+
+
+def _answered(connection: sa.Connection, host: str) -> bool:
+    """Whether the host was seen within the last minute. The playbook then asks the host itself."""
+    columns = (compute_host.c.up, compute_host.c.last_seen_at)
+    row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
+    return row is not None and row.up and time.time() - row.last_seen_at < SERVICE_DOWN_TIME
+
+
+def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
+    """What they will take more than now must be within their projects' quotas."""
+    for project_id in sorted({row.project_id for row in rows}):
+        lookups.lock_project(connection, project_id)
+        theirs = [row.flavor for row in rows if row.project_id == project_id]
+        more = {
+            "cores": sum(max(0, flavor["vcpus"] - record["vcpus"]) for record in theirs),
+            "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
+        }
+        limits = quotas.quota_limits(connection, project_id)
+        server_requests.check_quota(more, usage(connection, project_id, ("cores", "ram")), limits)

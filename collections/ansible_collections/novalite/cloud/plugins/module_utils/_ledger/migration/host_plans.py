@@ -1,0 +1,96 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the hosts of moves have to be given: the plans of server_plan, with who comes, who goes and who stays."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping
+from ..._model.instance import Instance
+from ..._model.move import Move
+from ..._plan import migration_plan
+from ..._plan.host_plan import Plan
+from ..compute.plans import plan_hosts
+from ..db.tables import compute_host
+from ..network.addresses import give_addresses
+from . import state_dirs
+
+
+def plans(
+    connection: sa.Connection, params: JsonMapping, moves: t.Sequence[Move], instances: t.Mapping[str, Instance]
+) -> dict[str, Plan]:
+    """What each host has to be given for `moves` of these `instances` (by UUID).
+
+    `{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
+    "staying": [...], "state_dir": path}}`: the last three lists are those of `moves` that concern the host.
+    migration_plan.summary() adds what follows from them, and a live migration has `domains_there`.
+
+    `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
+    start it there again.
+    """
+    if not instances:
+        return {}
+    to: list[Instance] = []
+    gone: list[Instance] = []
+    for move in moves:
+        one = instances[move["uuid"]]
+        to.append({**one, "host": move["to_host"], "flavor": move["to_flavor"]})
+        if not move["same_host"]:
+            gone.append({**one, "host": move["from_host"], "flavor": move["from_flavor"]})
+    confirming = params["action"] == "confirmResize"
+    found = plan_hosts(
+        connection,
+        params["state_dir"],
+        instances=() if confirming else _addressed(connection, to),
+        leaving=_addressed(connection, gone),
+        compute_hosts=params.get("compute_hosts") or (),
+        moving=True,
+    ).hosts
+    endpoints, directories = _endpoints(connection), state_dirs.state_dirs(connection)
+    hosts: dict[str, Plan] = {}
+    for host, of_host in found.items():
+        plan = hosts.setdefault(host, {})
+        for kind, name in (("build", "build"), ("remove", "leave"), ("peers", "peers"), ("groups", "groups")):
+            if kind in of_host:
+                plan[name] = of_host[kind]
+        if "build" in plan and params["action"] != "evacuate":
+            # what a guest was told at its first start is on its disks
+            plan["build"] |= {"injections": [], "config_drives": [], "secret": False}
+    for move in moves:
+        for host, kind in (
+            ((move["to_host"], "staying"),)
+            if move["same_host"]
+            else ((move["to_host"], "arriving"), (move["from_host"], "leaving"))
+        ):
+            plan = hosts.setdefault(host, {})
+            plan.setdefault(kind, []).append(
+                {
+                    **{field: move[field] for field in ("uuid", "name", "domain_name", "id", "starts")},
+                    "from_host": move["from_host"],
+                    "to_host": move["to_host"],
+                    "to_address": endpoints.get(move["to_host"]),
+                    "from_address": endpoints.get(move["from_host"]),
+                }
+            )
+    for host, plan in hosts.items():
+        plan |= {**migration_plan.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
+        if params["action"] == "live-migration":
+            plan["domains_there"] = migration_plan.domains_there(plan, hosts)
+    return hosts
+
+
+def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Instance]:
+    """With the address of each one's host in each of its networks."""
+    if not instances:
+        return []
+    return give_addresses(connection, instances).instances
+
+
+def _endpoints(connection: sa.Connection) -> dict[str, str | None]:
+    """Where each host is reached from other hosts: what goes over the wire there is encrypted."""
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    return {row.name: row.facts.get("address") or row.facts.get("tunnel_address") for row in rows}

@@ -1,0 +1,181 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How moves went: those whose disks have arrived belong to their new hosts, and those that did not come up go back."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.move import Error, Move
+from ..._model.rows import InstanceRow, MoveRow
+from ..._plan import targets
+from ..compute import migrations, power_states, server_actions
+from ..db.tables import instance
+from ..queries.instance_rows import instance_rows
+from ..queries.views import instances_by
+
+
+def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Record the step `commit` or `end` of the moves; `params["before"]` is the result of the step before."""
+    before = params.get("before") or {}
+    going = _knowing(params, before.get("moves") or params.get("moves") or [])
+    step = _commit if params["state"] == "commit" else _end
+    return _so_far(before, step(connection, params, going))
+
+
+def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
+    """Those whose disks have arrived belong to their new hosts; for the others it is over."""
+    action = params["action"]
+    said = _said(params, going)
+    found = migrations.open_moves(connection, [one["uuid"] for one in going])
+    (task_state,) = server_actions.task_states(action)
+    done: list[str] = []
+    errors: list[Error] = []
+    for one in going:
+        error = said[one["uuid"]]
+        move = found.get(one["uuid"])
+        if move is None:
+            errors.append(error_of(one, "its move was ended by another run"))
+        elif error is not None:
+            server_actions.finish(connection, action, [one["uuid"]], error=error)
+            errors.append(error_of(one, error))
+        elif (
+            migrations.take_back(connection, move, task_state)
+            if action == "revertResize"
+            else migrations.commit(connection, move, task_state)
+        ):
+            done.append(one["uuid"])
+        else:
+            errors.append(error_of(one, "it is being deleted, or its move was ended by another run"))
+    return _result(connection, going, done, errors)
+
+
+def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
+    """How it went. A guest that did not come up on its destination goes back to where its disks are whole."""
+    action = params["action"]
+    said = _said(params, going)
+    power = {
+        row["uuid"]: power_states.POWER_STATES.get(row.get("state") or "")
+        for outcome in params.get("outcomes") or []
+        for row in outcome.get("domains") or []
+    }
+    found = migrations.open_moves(connection, said)
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(said)))}
+    done: list[str] = []
+    errors: list[Error] = []
+    for one in going:
+        uuid, error = one["uuid"], said[one["uuid"]]
+        move, row = found.get(uuid), rows.get(uuid)
+        if move is None or row is None or row.deleted or row.task_state not in server_actions.task_states(action):
+            errors.append(error_of(one, "it is being deleted, or its move was ended by another run"))
+            continue
+        if error is not None:
+            errors.append(error_of(one, error))
+            _failed(connection, action, move, row, error, one["known"])
+            continue
+        done.append(uuid)
+        server_actions.finish(connection, action, [uuid], power_state=power.get(uuid))
+        if action == "confirmResize":
+            migrations.settle_confirm(connection, move)
+            runs = power_states.runs_while_waiting(row.power_state, move.old_vm_state)
+            _write(connection, uuid, {"vm_state": "active" if runs else "stopped"})
+        elif action == "revertResize":
+            migrations.settle_revert(connection, move)
+            _write(connection, uuid, {"vm_state": move.old_vm_state, "power_state": _power(one)})
+        else:
+            if action == "live-migration" and row.host == move.source_host:
+                _write(connection, uuid, {"host": move.dest_host})
+            migrations.finish(connection, move, row)
+            if action == "evacuate":
+                state = "active" if one["starts"] else "stopped"
+                _write(connection, uuid, {"vm_state": state, "power_state": _power(one), "fault": None})
+            elif action != "live-migration":
+                _write(connection, uuid, {"power_state": _power(one)})
+    return _result(connection, going, done, errors)
+
+
+def _failed(connection: sa.Connection, action: str, move: MoveRow, row: InstanceRow, error: str, known: bool) -> None:
+    if action in ("resize", "migrate", "evacuate") and move.status == migrations.POST:
+        if migrations.take_back(connection, move, row.task_state):
+            migrations.undo(connection, move, row, error)
+            if move.source_host != move.dest_host:
+                migrations.give_up(connection, move, move.dest_host)
+    elif action == "live-migration" and known:  # otherwise reconcile.yml asks both hosts
+        migrations.undo(connection, move, row, error)
+    server_actions.finish(connection, action, [row.uuid], error=error)
+
+
+def _power(one: Move) -> int:
+    return server_actions.RUNNING if one["starts"] else server_actions.SHUTDOWN
+
+
+def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
+    connection.execute(sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0).values(**values))
+
+
+def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
+    """What was said of each move: None when each host that has a part in it did its part. Silence is no success."""
+    outcomes = {one["host"]: one for one in params.get("outcomes") or []}
+    ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
+    said: dict[str, str | None] = {}
+    for move in going:
+        hosts = {"from_host": move["from_host"], "to_host": move["to_host"]}
+        said[move["uuid"]] = None
+        for host in dict.fromkeys(hosts[end] for end in ends):
+            outcome = outcomes.get(host)
+            if outcome is None:
+                said[move["uuid"]] = f"host {host} did not answer"
+                break
+            # of a guest that moves while it runs, only a word about itself says that it has
+            live = params["action"] == "live-migration"
+            if outcome.get("error") if not live else move["uuid"] not in (outcome.get("done") or []):
+                said[move["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
+                break
+    return said
+
+
+def _knowing(params: JsonMapping, going: list[Move]) -> list[Move]:
+    """The moves, each with `known`: whether its guest is where it was, should it not have moved."""
+    outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
+    return [
+        {
+            **move,
+            "known": params["action"] != "live-migration"
+            or move["uuid"] in (outcomes.get(move["from_host"], {}).get("here") or []),
+        }
+        for move in going
+    ]
+
+
+def _result(connection: sa.Connection, going: list[Move], done: list[str], errors: list[Error]) -> JsonObject:
+    failed = {error["uuid"] for error in errors}
+    return {
+        "changed": bool(done or errors),
+        "done": done,
+        "moves": [move for move in going if move["uuid"] not in failed],
+        "lost": [move for move in going if move["uuid"] in failed],
+        "errors": errors,
+        "instances": instances_by(connection, uuids=[*done, *failed]),
+    }
+
+
+def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
+    """The `result` of a step, with what went wrong in it and in those before it, and who is to undo that."""
+    lost = [*(before.get("lost") or ()), *result["lost"]]
+    return {
+        **result,
+        "lost": lost,
+        "lost_uuids": [move["uuid"] for move in lost],
+        "lost_here": [move["uuid"] for move in lost if move["known"]],
+        "failures": [*(before.get("failures") or ()), *result["errors"]],
+        "targets": targets.of_lost(before.get("targets") or {}, lost),
+    }
+
+
+def error_of(one: Instance | Move, message: str) -> Error:
+    """The error of an instance, or of its move, with its name in the message."""
+    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
+    return {"uuid": one["uuid"], "name": one["name"], "message": named}

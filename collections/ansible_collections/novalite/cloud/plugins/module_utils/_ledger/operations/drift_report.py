@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `drift_report`: what was found, put together from what each module returned."""
+
+from __future__ import annotations
+
+import collections
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._drift import report
+from ..._json import JsonMapping, JsonObject
+from ..db.tables import compute_host, instance, vif
+from ..queries.views import domain_name
+
+
+def drift_report(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """`params`: `corrections` and `deletions` of ledger_heal; `failures`; `hosts`, {name: {"rows", "failed",
+    "steps", "taken"}}, the latter two as host_steps returns its steps. See the module's documentation for what is
+    returned.
+
+    When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
+    """
+    names = _names(connection)
+    rows = [report.correction(correction) for correction in params["corrections"]]
+    rows += [report.deletion(deletion) for deletion in params["deletions"]]
+    failures = list(params["failures"])
+    for host, told in sorted(params["hosts"].items()):
+        rows += told.get("rows") or []
+        for step in told.get("steps") or ():
+            rows += report.of_step(host, step["module"].replace("_", " "), step["result"], names)
+        for step in told.get("taken") or ():
+            if step["module"] == "firewall":  # in check mode its own step tells of the same chains
+                told_of = {(row["host"], row["object"]) for row in rows}
+                damage = report.of_step(host, report.DAMAGE, step["result"], names)
+                rows += [row for row in damage if (row["host"], row["object"]) not in told_of]
+        if told.get("failed"):
+            failures.append(f"{host}: {told['failed']}")
+    whole = [host for host, told in params["hosts"].items() if not told.get("failed")]
+    _record_looks(connection, whole, rows)
+    return {
+        "changed": False,
+        "table": report.table(rows, failures),
+        "in_words": report.in_words(rows, failures),
+        "pending": len(rows),
+        "report": {"differences": rows, "failures": failures, "repaired": params["repaired"]},
+    }
+
+
+def _record_looks(connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[report.Row]) -> None:
+    counts = collections.Counter(row["host"] for row in rows)
+    looks = [{"of": host, "count": counts[host]} for host in sorted(hosts)]
+    if looks:
+        of_host = compute_host.c.name == sa.bindparam("of")
+        values = {"looked_at": int(time.time()), "differences": sa.bindparam("count")}
+        connection.execute(sa.update(compute_host).where(of_host).values(values), looks)
+
+
+def _names(connection: sa.Connection) -> dict[str, str]:
+    """How people call what hosts call by number or MAC."""
+    c = instance.c
+    rows = connection.execute(sa.select(c.id, c.uuid, c.name, c.adopted).where(c.deleted == 0)).all()
+    found: dict[str, str] = {}
+    for row in rows:
+        found |= {f"nova-inst-{row.id}": row.name, f"nova-instance-instance-{row.id:08x}": row.name}
+        found |= {domain_name(row.id, row.adopted): row.name, row.uuid: row.name}
+    macs = connection.execute(sa.select(vif.c.mac, c.name).join(instance, c.uuid == vif.c.instance_uuid))
+    return {**found, **{mac.mac: mac.name for mac in macs}}

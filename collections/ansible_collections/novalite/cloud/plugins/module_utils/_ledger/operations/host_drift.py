@@ -1,0 +1,385 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `host_drift`: where a host is not as the ledger says, and what is to be done about each difference.
+
+The ledger is read after the host was looked at, and only instances that nothing is being done to, and that nothing was
+done to since the look began, are judged: what another run is at is that run's own business. What is to be started is
+begun here as a hard reboot, by compare-and-swap, so that no two runs are at one guest.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
+from ..._drift.report import Row, row
+from ..._errors import ConflictError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.look import Look
+from ..compute import migrations, power_states, server_actions
+from ..compute.plans import plan_hosts
+from ..db.tables import instance, vif
+from ..drift.resize_disk_backups import resize_disk_backups
+from ..queries import actions
+from ..queries.instance_rows import whereabouts
+from ..queries.views import instances_by
+from ..volumes import volume_heal
+from .orphans import orphans
+
+RESIZED = "resized"  # it waits for its owner's word, with its guest on or off as before
+STATES = ("active", "stopped", "paused", "suspended", RESIZED)  # of instances whose guests are compared
+ACTION = "reboot"  # Nova's way to make a guest again from what is recorded of it
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+DETAILS = {"type": server_actions.HARD}
+
+
+def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger; `params["since"]` is when the
+    look began, in seconds since the epoch.
+
+    Returns what `orphans` does, and `rows`; `keep`, the plan of what the host's instances stand on; `images` and
+    `disks` that are to be brought back; `restore` and `forget`, whose copies of disks a resize left; `grow`, the disks
+    that may not have their instances' new sizes yet; `stale_devices` to be detached; `define` and `restart`, the
+    domains to be defined and to be started, the latter with their actions begun. Writes the states of guests that
+    nobody can bring back, or that went another way by themselves.
+    """
+    found: Look = params["found"]
+    host, since = params["host"], params["since"]
+    result = orphans(connection, {"host": host, "found": found})
+    owners = _Owners(connection, found)
+    rows = [*_left(host, result, owners), *_released(host, result)]
+    at_rest = [
+        server
+        for server in instances_by(connection, hosts=[host])
+        if server["task_state"] is None
+        and server["vm_state"] not in ("building", "deleted")
+        and server["updated_at"] < since
+    ]
+    theirs = [one for one in at_rest if one["adopted"] is not None]
+    at_rest = [one for one in at_rest if one["adopted"] is None]
+    plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
+    keep = plans[host]["keep"] if at_rest else None
+    guests = _Guests(connection, host, found, at_rest, keep or {})
+    guests.judge()
+    guests.follow_adopted(theirs)
+    kept = resize_disk_backups(connection, host, found, [one for one in at_rest if one["vm_state"] in STATES])
+    rows += kept["rows"]
+    stale_devices = [one for one in found["stale_devices"] if owners.is_ours(one["disk"]) or one["what"] == "mount"]
+    rows += guests.rows
+    rows += _brought_here(connection, host, found)
+    rows += [
+        row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
+        for one in stale_devices
+    ]
+    for name, status in volume_heal.fail_lost(connection, host, found["volumes"], since):
+        rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
+        guests.changed = True
+    if keep is not None:
+        rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
+    result |= {
+        "rows": rows,
+        "changed": result["changed"] or guests.changed,
+        "keep": keep,
+        "images": guests.images(),
+        "disks": guests.disks,
+        "restore": kept["restore"],
+        "forget": kept["forget"],
+        "grow": guests.grow,
+        "stale_devices": stale_devices,
+        "define": guests.define,
+        "restart": guests.restart,
+    }
+    return result
+
+
+def _brought_here(connection: sa.Connection, host: str, found: Look) -> list[Row]:
+    """Guests that were adopted on another host, and that somebody moved."""
+    uuids = [domain["uuid"] for domain in found["domains"]]
+    how = "none: release it (release.yml), and adopt it here (adopt.yml)"
+    return [
+        row(host, f"domain {guest['domain_name']} ({guest['name']})", f"adopted on {guest['host']}", "here", how)
+        for guest in instances_by(connection, uuids=uuids)
+        if guest["adopted"] is not None and guest["host"] != host
+    ]
+
+
+class _Guests:
+    """The guests of a host that are compared, and what is to become of them."""
+
+    def __init__(
+        self, connection: sa.Connection, host: str, found: Look, at_rest: t.Sequence[Instance], keep: JsonMapping
+    ) -> None:
+        self._connection, self._host, self._found = connection, host, found
+        self._instances = [one for one in at_rest if one["vm_state"] in STATES]
+        self._domains = {domain["uuid"]: domain for domain in found["domains"]}
+        self._specs = {domain["uuid"]: domain for domain in keep.get("domains", ())}
+        self._planned = {disk["uuid"]: disk for disk in keep.get("disks", ())}
+        self._known_images = {image["checksum"]: image for image in keep.get("images", ())}
+        self._bases: set[str] = set()
+        self._moves = migrations.open_moves(connection, [one["uuid"] for one in at_rest if one["vm_state"] == RESIZED])
+        self.rows: list[Row] = []
+        self.changed = False
+        self.disks: list[Row] = []
+        self.grow: list[Row] = []
+        self.define: list[Row] = []
+        self.restart: list[Row] = []
+
+    def judge(self) -> None:
+        for server in self._instances:
+            if not self._lost(server):
+                self._incomplete(server)
+                self._domain(server)
+
+    def follow_adopted(self, instances: t.Iterable[Instance]) -> None:
+        """Guests that others made: what they do is recorded, and nothing is repaired, for nothing of them is ours."""
+        for server in instances:
+            what = f"domain {server['domain_name']} ({server['name']})"
+            there = self._domains.get(server["uuid"])
+            if there is None:
+                how = "none: define it, mark it anew (adopt.yml), or release it (release.yml)"
+                self.rows.append(row(self._host, what, f"{server['vm_state']}, adopted", "missing, or not marked", how))
+            else:
+                self._follow(server, there["state"], there["state"], what)
+
+    def images(self) -> list[Row]:
+        """What the cache has lost and is known where to get."""
+        return [self._known_images[checksum] for checksum in sorted(self._bases) if checksum in self._known_images]
+
+    def _lost(self, one: Instance) -> bool:
+        """A disk that is gone does not come back: the instance is an error, and keeps all that it has."""
+        plan = self._planned.get(one["uuid"])
+        if plan is None:
+            return False
+        there = set(self._found["files"].get(one["uuid"], ()))
+        # one that starts from a volume has no disk of its own
+        wanted = [*([DISK] if plan.get("root", True) else []), *([EPHEMERAL] if plan.get("ephemeral_gb") else [])]
+        wanted = [name for name in wanted if name not in self._not_made_yet(one)]
+        missing = [name for name in wanted if name not in there]
+        if not missing:
+            return False
+        if one["vm_state"] == RESIZED:  # not an error: that could not be reverted, and the disk is whole on its source
+            what = f"{' and '.join(missing)} of {one['name']}"
+            self.rows.append(row(self._host, what, RESIZED, "missing", "none: revert the resize"))
+            return True
+        state = self._domains[one["uuid"]]["state"] if one["uuid"] in self._domains else "missing"
+        runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
+        message = (
+            f"its {' and '.join(missing)} are gone from {self._host}"
+            if len(missing) > 1
+            else (f"its {missing[0]} is gone from {self._host}")
+        )
+        if self._fail(one, message + runs):
+            what = f"disk of {one['name']}"
+            self.rows.append(row(self._host, what, one["vm_state"], "missing", "instance to ERROR, it keeps its claim"))
+        return True
+
+    def _fail(self, one: Instance, message: str) -> bool:
+        now = int(time.time())
+        fault = {"code": 500, "message": message, "created": now}
+        swapped = self._connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.id == one["id"],
+                instance.c.deleted == 0,
+                instance.c.task_state.is_(None),
+                instance.c.vm_state == one["vm_state"],
+            )
+            .values(vm_state="error", fault=fault, updated_at=now)
+        ).rowcount
+        if swapped:
+            request, uuid = actions.new_request_id(), one["uuid"]
+            actions.start(self._connection, "reconcile", {uuid: {}}, request, now, project_id=one["project"]["id"])
+            actions.finish(self._connection, "reconcile", [(uuid, one["host"], message)], now=now)
+            self.changed = True
+        return bool(swapped)
+
+    def _not_made_yet(self, one: Instance) -> set[str]:
+        """What a new size has, the old one had not, and a run that was cut off has perhaps not made."""
+        move = self._moves.get(one["uuid"])
+        return {EPHEMERAL} if move is not None and not move.old_flavor.get("ephemeral_gb") else set()
+
+    def _incomplete(self, one: Instance) -> None:
+        """Files that can be made again: copies of images, and swap."""
+        plan = self._planned.get(one["uuid"])
+        if plan is None:
+            return
+        there = set(self._found["files"].get(one["uuid"], ()))
+        wanted = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan.get("swap_mb")}
+        wanted |= {name: plan.get("ephemeral_gb") for name in self._not_made_yet(one)}
+        missing = sorted(name for name, needed in wanted.items() if needed and name not in there)
+        lost = [checksum for checksum in self._found["missing_bases"].get(one["uuid"], ()) if checksum == plan["base"]]
+        new = set(lost) - self._bases
+        self._bases |= new
+        self._bases |= {plan[name] for name in missing if name not in (SWAP, EPHEMERAL)}
+        for checksum in sorted(new):
+            known = "fetched again" if checksum in self._known_images else "none: nobody knows where it came from"
+            what = f"image {checksum[7:19]}"
+            self.rows.append(row(self._host, what, f"{one['name']} stands on it", "not in the cache", known))
+        if missing:
+            self.disks.append(plan)
+            what = f"{', '.join(missing)} of {one['name']}"
+            self.rows.append(row(self._host, what, "there", "missing", "made again"))
+
+    def _domain(self, one: Instance) -> None:
+        there = self._domains.get(one["uuid"])
+        state, reason = (there["state"], there["reason"]) if there else ("missing", "")
+        what = f"domain {one['domain_name']} ({one['name']})"
+        shown = f"{state} ({reason})" if reason else state
+        # one that shut itself down, unless an action that was cut off may have told it to
+        by_itself = reason == "shutdown" and one["power_state"] != server_actions.NO_STATE
+        ended = state in ("missing", "crashed") or (state == "shutoff" and not by_itself)
+        if self._should_run(one) and ended:
+            if self._begin(one["uuid"]):
+                how = "defined and started" if state == "missing" else "started"
+                self.rows.append(row(self._host, what, one["vm_state"], shown, how))
+                self.restart.append({**self._specs[one["uuid"]], "hard": True})
+                self._complete_size(one)
+            return
+        unknown = one["vm_state"] == RESIZED and one["power_state"] == server_actions.NO_STATE
+        if state == "missing" or (unknown and state == "shutoff"):
+            self._complete_size(one)
+            self.changed |= unknown and power_states.remember(self._connection, one, "shutoff")
+            if one["vm_state"] in ("paused", "suspended"):  # what its memory held is lost
+                self._follow(one, "shutoff", "missing", what)
+            self.rows.append(row(self._host, what, one["vm_state"], shown, "defined"))
+            self.define.append(self._specs[one["uuid"]])
+        else:
+            self._follow(one, state, shown, what)
+            self.changed |= power_states.remember(self._connection, one, state)
+
+    def _should_run(self, one: Instance) -> bool:
+        move = self._moves.get(one["uuid"])
+        if move is not None:
+            return power_states.runs_while_waiting(one["power_state"], move.old_vm_state)
+        return bool(one["vm_state"] == "active")
+
+    def _complete_size(self, one: Instance) -> None:
+        """A guest that was moved gets all that its size has before it starts: the move may have been cut off before."""
+        plan = self._planned.get(one["uuid"])
+        if plan is not None and one["vm_state"] == RESIZED:
+            self.grow.append(plan)
+            if plan not in self.disks:
+                self.disks.append(plan)
+
+    def _begin(self, uuid: str) -> bool:
+        request = actions.new_request_id()
+        try:
+            server_actions.begin(
+                self._connection,
+                ACTION,
+                [uuid],
+                request_id=request,
+                details=DETAILS,
+                ignore_lock=True,
+                also_in=[RESIZED],
+            )
+        except ConflictError:
+            return False  # somebody else was quicker
+        self.changed = True
+        return True
+
+    def _follow(self, one: Instance, state: str, shown: str, what: str) -> None:
+        observed = {"domains": [{"uuid": one["uuid"], "state": state}], "updated_at": {one["uuid"]: one["updated_at"]}}
+        for change in power_states.follow(self._connection, [observed]):
+            self.changed = True
+            word = state if one["vm_state"] == RESIZED else change["after"]["vm_state"]
+            self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, f"recorded as {word}"))
+
+
+class _Owners:
+    """What the ledger knows of what was found: UUIDs, numbers and MACs -> a word about whose they are."""
+
+    def __init__(self, connection: sa.Connection, found: Look) -> None:
+        c = instance.c
+        numbers = {chain["id"] for chain in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
+        macs = {entry["mac"] for network in found["dhcp_networks"] for entry in network["hosts"]}
+        uuids = (
+            {domain["uuid"] for domain in found["domains"]}
+            | set(found["disks"])
+            | {word for one in found["stale_devices"] for word in _UUID.findall(one["disk"])}
+        )
+        rows = connection.execute(
+            sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state).where(
+                sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers)))
+            )
+        ).all()
+        self.by_uuid = {record.uuid: whereabouts(record, record.name) for record in rows}
+        self.by_number = {record.id: whereabouts(record, record.name) for record in rows}
+        owners = connection.execute(
+            sa.select(vif.c.mac, c.name, c.host, c.deleted, c.vm_state)
+            .join(instance, c.uuid == vif.c.instance_uuid)
+            .where(vif.c.mac.in_(sorted(macs)))
+        )
+        self.by_mac = {owner.mac: whereabouts(owner, owner.name) for owner in owners}
+
+    def is_ours(self, path: str) -> bool:
+        return any(word in self.by_uuid for word in _UUID.findall(path))
+
+
+def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
+    """What the role `reclaim` is to take away."""
+    plan, nobody = result["plan"], "nobody's"
+    found = [
+        *((f"domain {domain['name']}", owners.by_uuid[domain["uuid"]]) for domain in plan["domains"]),
+        *((f"disks {disk['uuid']}", owners.by_uuid[disk["uuid"]]) for disk in plan["disks"]),
+        *(
+            (f"chains nova-inst-{server['id']}", owners.by_number[server["id"]])
+            for server in plan["firewall_instances"]
+        ),
+        *((f"filter {one['name']}", owners.by_number[int(one["name"][-8:], 16)]) for one in plan["filters"]),
+        *(
+            (f"DHCP entry {entry['mac']} on {network['bridge']}", owners.by_mac.get(entry["mac"], nobody))
+            for network in plan["dhcp_networks"]
+            for entry in network["hosts"]
+        ),
+        *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
+    ]
+    return [row(host, what, ledger, "there", "removed") for what, ledger in found]
+
+
+def _released(host: str, result: JsonMapping) -> list[Row]:
+    networks = result.get("diff", {}).get("before", {}).get("host_addresses", ())
+    why = "no instance needs it"
+    return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
+
+
+def _guard(host: str, found: Look, keep: JsonObject) -> list[Row]:
+    """Name the devices whose rules against spoofing are not in force."""
+    mine = {domain["uuid"] for domain in keep["domains"]}
+    bare = [
+        (domain["name"], tap["device"])
+        for domain in found["domains"]
+        if domain["uuid"] in mine
+        for tap in domain["taps"]
+        if tap["unfiltered"]
+    ]
+    keep["renew"] = sorted(device for _name, device in bare)
+    return [
+        row(host, f"filter rules of {device} of {name}", "in force", "flushed", "written anew") for name, device in bare
+    ]
+
+
+def _plug(host: str, found: Look, keep: JsonMapping) -> list[Row]:
+    """Name for each bridge the guests' devices that belong to it; returns those that are not plugged in."""
+    mine = {domain["uuid"]: domain for domain in keep["domains"]}
+    rows: list[Row] = []
+    for bridge in keep["bridges"]:
+        here = [
+            (domain["name"], tap)
+            for domain in found["domains"]
+            if domain["uuid"] in mine
+            for tap in domain["taps"]
+            if tap["bridge"] == bridge["name"]
+        ]
+        bridge["taps"] = sorted(tap["device"] for _name, tap in here)
+        for name, tap in here:
+            if tap["master"] != bridge["name"]:
+                there = f"on {tap['master'] or 'no bridge'}"
+                rows.append(row(host, f"{tap['device']} of {name}", f"on {bridge['name']}", there, "plugged in"))
+    return rows

@@ -1,0 +1,307 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `ledger_heal`: put right what runs that were killed, or hands in the database, left behind.
+
+A transaction that was cut off leaves nothing. What does stay are builds and actions between two transactions, whose
+instances wait for a run that is gone. Everything else here (claims and addresses without an owner, sums that are not
+the sums) should never be found, and is looked for all the same: Nova grew `heal_allocations` and `placement audit` only
+later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._addressing import pools
+from ..._json import JsonMapping, JsonObject
+from ..compute import server_actions
+from ..compute.builds import BUILD_TIMEOUT
+from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_jobs import job, job_instance
+from ..db.tables_migrations import OPEN, migration
+from ..network.addresses import release_addresses
+from ..network.preexisting_ports import KEPT, let_go
+from ..placement.migration_claims import SUMS
+from ..queries.instance_rows import instance_rows, whereabouts
+from ..volumes import volume_heal
+from .server_state import server_state
+
+IN_LINE = 5  # how many corrections the message names
+
+
+@dataclasses.dataclass(frozen=True)
+class Correction:
+    """One thing that was wrong. `kind` is the table, `name` a person's word for the row."""
+
+    kind: str
+    name: str
+    reason: str
+    before: JsonMapping
+    after: JsonMapping | None  # None: the row is gone
+
+
+def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Operation of the module `ledger_heal`. `build_timeout`: seconds after which a silent build was abandoned.
+
+    Returns `changed`, `corrections` (kind, name, reason, before, after), `msg`. Waits for the runs that are claiming
+    hosts, and holds them off until it is done. A run that is alive loses nothing but builds that it was silent about
+    for that long, and is told so when it reports them.
+    """
+    now = int(time.time())
+    timeout = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
+    hosts = sa.select(compute_host.c.id).order_by(compute_host.c.id)
+    connection.execute(hosts.with_for_update(key_share=True)).all()
+    found = [
+        *_abandoned_builds(connection, timeout, now),
+        *_abandoned_actions(connection, timeout, now),
+        *(Correction(*one) for one in volume_heal.end_abandoned(connection, timeout, now)),
+        *_ownerless_claims(connection),
+        *_wrong_sums(connection),
+        *_ownerless_addresses(connection, now),
+        *_ownerless_interfaces(connection),
+    ]
+    deletions = _abandoned_deletions(connection, timeout, now)
+    result: JsonObject = {
+        "changed": bool(found),
+        "corrections": [dataclasses.asdict(one) for one in found],
+        "deletions": [
+            {"uuid": row.uuid, "name": row.name, "host": row.host, "silent": now - row.updated_at} for row in deletions
+        ],
+        "msg": _message(found),
+    }
+    if found:
+        result["diff"] = {
+            "before": {f"{one.kind} {one.name}": dict(one.before) for one in found},
+            "after": {f"{one.kind} {one.name}": dict(one.after) for one in found if one.after is not None},
+        }
+    return result
+
+
+def _in_a_job() -> sa.ColumnElement[bool]:
+    """The queue looks after its own: a job that waits or runs is never forgotten."""
+    return (
+        sa.select(sa.literal(1))
+        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
+        .where(job_instance.c.instance_uuid == instance.c.uuid, job.c.state.in_(["queued", "running"]))
+        .exists()
+    )
+
+
+def _abandoned_deletions(connection: sa.Connection, timeout: int, now: int) -> t.Sequence[t.Any]:
+    """Deletions that nobody goes on with. Only their hosts can end them, so nothing is written here."""
+    c = instance.c
+    return connection.execute(
+        sa.select(c.uuid, c.name, c.host, c.updated_at)
+        .where(c.deleted == 0, c.task_state == "deleting", c.updated_at <= now - timeout, ~_in_a_job())
+        .order_by(c.id)
+    ).all()
+
+
+def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
+    """Make instances whose build nobody goes on with errors. That gives back what they hold."""
+    c = instance.c
+    stale = connection.execute(
+        sa.select(c.uuid, c.name, c.host, c.vm_state, c.task_state, c.updated_at)
+        .where(
+            c.deleted == 0,
+            c.vm_state == "building",
+            c.task_state.is_distinct_from("deleting"),
+            c.updated_at <= now - timeout,
+            ~_in_a_job(),
+        )
+        .order_by(c.id)
+        # whoever holds one of these rows is at work on it
+        .with_for_update(skip_locked=True)
+    ).all()
+    reasons = {
+        row.uuid: f"its build was abandoned: no sign of life for {now - row.updated_at} s"
+        + (f" ({row.task_state}{f' on {row.host}' if row.host else ''})" if row.task_state else "")
+        for row in stale
+    }
+    if not stale:
+        return []
+    outcomes = [{"uuids": [uuid], "state": "error", "reason": reason} for uuid, reason in reasons.items()]
+    changed = {
+        server["uuid"] for server in server_state(connection, {"outcomes": outcomes})["instances"] if server["fault"]
+    }
+    return [
+        Correction(
+            "instance",
+            f"{row.name} ({row.uuid})",
+            reasons[row.uuid],
+            {"vm_state": row.vm_state, "task_state": row.task_state, "host": row.host},
+            {"vm_state": "error", "task_state": None, "host": None},
+        )
+        for row in stale
+        if row.uuid in changed
+    ]
+
+
+def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
+    """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
+    c = instance.c
+    of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
+    stale = connection.execute(
+        sa.select(c.uuid, c.name, c.task_state, c.updated_at)
+        .where(c.deleted == 0, c.task_state.in_(of_actions), c.updated_at <= now - timeout)
+        .order_by(c.id)
+        .with_for_update(skip_locked=True)
+    ).all()
+    waiting = server_actions.with_open_job(connection, [row.uuid for row in stale])
+    found = []
+    for row in stale:
+        action = server_actions.action_in(row.task_state)
+        if action is None or row.uuid in waiting:
+            continue
+        reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
+        server_actions.interrupt(connection, action, [row.uuid], reason)
+        before, after = {"task_state": row.task_state}, {"task_state": None}
+        found.append(Correction("instance", f"{row.name} ({row.uuid})", reason, before, after))
+    return found
+
+
+def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
+    """Delete claims of instances that are gone, failed, or on another host. The sums are put right after that."""
+    columns = (allocation.c.instance_uuid, allocation.c.compute_host_id, *(allocation.c[one] for one in SUMS))
+    lives_there = (
+        sa.select(sa.literal(1))
+        .select_from(instance.join(compute_host, compute_host.c.name == instance.c.host))
+        .where(
+            instance.c.uuid == allocation.c.instance_uuid,
+            compute_host.c.id == allocation.c.compute_host_id,
+            instance.c.deleted == 0,
+            # one that failed on its way to a host is on none; one that broke on its host keeps what it has there
+            instance.c.vm_state != "deleted",
+        )
+        .exists()
+    )
+    moves_there = (  # an instance that moves has a claim on both hosts
+        sa.select(sa.literal(1))
+        .select_from(
+            migration.join(instance, instance.c.uuid == migration.c.instance_uuid).join(
+                compute_host, compute_host.c.name.in_([migration.c.source_host, migration.c.dest_host])
+            )
+        )
+        .where(
+            instance.c.uuid == allocation.c.instance_uuid,
+            instance.c.deleted == 0,
+            migration.c.status.in_(OPEN),
+            compute_host.c.id == allocation.c.compute_host_id,
+        )
+        .exists()
+    )
+    # no look before: a claim that another run makes right now is not in what this one statement sees
+    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
+    uuids = sorted({row.instance_uuid for row in gone})
+    owners = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))}
+    hosts = _host_names(connection)
+    return [
+        Correction(
+            "allocation",
+            f"of {row.instance_uuid} on {hosts[row.compute_host_id]}",
+            whereabouts(owner, f"'{owner.name}'") if owner else "there is no such instance",
+            {one: getattr(row, one) for one in SUMS},
+            None,
+        )
+        for row in sorted(gone, key=lambda row: (row.compute_host_id, row.instance_uuid))
+        for owner in (owners.get(row.instance_uuid),)
+    ]
+
+
+def _wrong_sums(connection: sa.Connection) -> list[Correction]:
+    """Set what hosts say is used to the sum of their claims."""
+    claimed = (
+        sa.select(allocation.c.compute_host_id, *(sa.func.sum(allocation.c[one]).label(one) for one in SUMS))
+        .group_by(allocation.c.compute_host_id)
+        .subquery()
+    )
+    used = {one: compute_host.c[f"{one}_used"] for one in SUMS}
+    sums = {one: sa.func.coalesce(claimed.c[one], 0) for one in SUMS}
+    wrong = connection.execute(
+        sa.select(
+            compute_host.c.id, compute_host.c.name, *used.values(), *(sums[one].label(f"{one}_sum") for one in SUMS)
+        )
+        .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
+        .where(sa.or_(*(used[one] != sums[one] for one in SUMS)))
+        .order_by(compute_host.c.id)
+    ).all()
+    if wrong:
+        connection.execute(
+            sa.update(compute_host)
+            .where(compute_host.c.id == sa.bindparam("host_id"))
+            .values(
+                **{f"{one}_used": sa.bindparam(f"{one}_sum") for one in SUMS},
+                generation=compute_host.c.generation + 1,  # a choice made on the old sums must be made again
+            ),
+            [{"host_id": row.id} | {f"{one}_sum": int(getattr(row, f"{one}_sum")) for one in SUMS} for row in wrong],
+        )
+    return [
+        Correction(
+            "compute_host",
+            row.name,
+            "what it says is used is not the sum of its claims",
+            {f"{one}_used": getattr(row, f"{one}_used") for one in SUMS},
+            {f"{one}_used": int(getattr(row, f"{one}_sum")) for one in SUMS},
+        )
+        for row in wrong
+    ]
+
+
+def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction]:
+    """Give back addresses of interfaces that are gone, or whose instance is. A host's own address is no matter here."""
+    there = (
+        sa.select(sa.literal(1))
+        .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
+        # a port has its address before a server has the port, and afterwards
+        .where("vif:" + vif.c.id == fixed_ip.c.owner, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
+        .exists()
+    )
+    gone = connection.execute(
+        sa.select(fixed_ip.c.ip, fixed_ip.c.owner, network.c.name)
+        .join(network, network.c.id == fixed_ip.c.network_id)
+        .where(fixed_ip.c.owner.like("vif:%"), ~there)
+        .order_by(fixed_ip.c.network_id, fixed_ip.c.ip)
+    ).all()
+    # an interface that is gone does not come back: its address can be given back in a second statement
+    release_addresses(connection, [row.owner.partition(":")[2] for row in gone], now)
+    return [
+        Correction(
+            "fixed_ip",
+            f"{pools.to_text(row.ip)} in {row.name}",
+            "its interface is gone, or the instance that had it",
+            {"owner": row.owner},
+            {"owner": None},
+        )
+        for row in gone
+    ]
+
+
+def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
+    """Delete the interfaces of deleted instances: a network cannot go as long as it has one."""
+    deleted = sa.select(instance.c.uuid).where(instance.c.deleted != 0)
+    let_go(connection, vif.c.instance_uuid.in_(deleted))
+    gone = connection.execute(
+        sa.delete(vif).where(vif.c.instance_uuid.in_(deleted)).returning(vif.c.id, vif.c.mac, vif.c.instance_uuid)
+    ).all()
+    return [
+        Correction("vif", row.id, f"instance {row.instance_uuid} is deleted", {"mac": row.mac}, None)
+        for row in sorted(gone, key=lambda row: row.id)
+    ]
+
+
+def _host_names(connection: sa.Connection) -> dict[int, str]:
+    return {row.id: row.name for row in connection.execute(sa.select(compute_host.c.id, compute_host.c.name))}
+
+
+def _message(found: t.Sequence[Correction]) -> str:
+    if not found:
+        return "nothing to repair"
+    named = "; ".join(f"{one.kind} {one.name}: {one.reason}" for one in found[:IN_LINE])
+    more = f"; and {len(found) - IN_LINE} more" if len(found) > IN_LINE else ""
+    return f"{len(found)} correction{'s' if len(found) > 1 else ''}: {named}{more}"

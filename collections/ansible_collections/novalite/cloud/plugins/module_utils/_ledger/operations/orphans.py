@@ -1,0 +1,168 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `orphans`: what of novalite's is on a host although no instance that is placed there owns it.
+
+It arises when a host breaks in the middle of a build and cannot undo it, and the instance goes elsewhere. Only what
+the ledger knows is taken for such: guests of another ledger are none of this one's business.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Network
+from ..._model.look import FoundDomain, Look
+from ..._network.namespaces import namespace_of
+from ..._network.ownership import Mark, Owner
+from ..._plan.networks import bridge, routed, router
+from ..compute import migrations
+from ..db.ledger_identity import ledger_id
+from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_addresses import OF_HOST
+from ..db.tables_migrations import migration
+from ..network.addresses import release_host_address
+
+Held = t.TypeVar("Held")
+
+
+def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger, read after it was found.
+
+    Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
+    that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
+    no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
+    """
+    found: Look = params["found"]
+    host = params["host"]
+    held = _placed(connection, host)
+    moved = _moved_away(connection, host)
+    here = {uuid: number for uuid, number in held.items() if uuid not in moved}
+    domains: list[FoundDomain] = []
+    unknown: list[FoundDomain] = []
+    uuids = {domain["uuid"] for domain in found["domains"]}.union(found["disks"])
+    known: set[str] = _all(connection, instance.c.uuid, instance.c.uuid.in_(sorted(uuids)))
+    adopted: set[str] = _all(connection, instance.c.uuid, instance.c.adopted.is_not(None))
+    for domain in found["domains"]:
+        # one that was adopted on another host was brought here by whoever it belongs to
+        if domain["uuid"] in here or domain["uuid"] in adopted:
+            continue
+        (domains if domain["uuid"] in known else unknown).append(domain)
+    going = {domain["uuid"] for domain in domains}
+    staying = [domain for domain in found["domains"] if domain["uuid"] not in going]
+    # what a guest that stays stands on, whoever made that guest
+    names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
+    macs = {mac for server in staying for mac in server["macs"]}
+    macs |= _all(connection, vif.c.mac, vif.c.instance_uuid.in_(sorted(here)))
+    numbers: set[int] = _all(connection, instance.c.id)
+    serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)}
+    served: set[int] = _all(connection, vif.c.network_id, vif.c.instance_uuid.in_(sorted(serving)))
+    mark = Mark(ledger_id(connection))
+    bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
+    dhcp_owners = found.get("dhcp_owners", {})
+    plan = {
+        "ledger": mark.ledger,
+        "uuids": sorted(going),
+        "domains": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in domains],
+        "firewall_instances": [
+            chain for chain in found["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
+        ],
+        "security_groups": [],
+        "filters": [
+            {"name": name}
+            for name in found["filters"]
+            if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
+        ],
+        "dhcp_networks": [
+            {**record, "hosts": gone}
+            for record in found["dhcp_networks"]
+            if mark.owner(dhcp_owners.get(record["bridge"])) is not Owner.OTHER_LEDGER
+            and (gone := [entry for entry in record["hosts"] if entry["mac"] not in macs])
+        ],
+        "last_bridges": [bridge(row, host, None, {}) for row in bridges],
+        "last_routers": [router(row, None, []) for row in bridges if routed(row, ())],
+        "staying_routers": [],
+        "last_metadata_networks": [
+            {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
+        ],
+        "disks": [{"uuid": disk} for disk in found["disks"] if disk in known and disk not in held],
+        "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
+    }
+    released = [] if unknown else _release(connection, host, served)
+    result: JsonObject = {
+        "changed": bool(released),
+        "plan": plan,
+        "left": any(value for key, value in plan.items() if key != "ledger"),
+        "unknown": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in unknown],
+    }
+    if released:
+        result["diff"] = {"before": {"host_addresses": released}, "after": {"host_addresses": []}}
+    return result
+
+
+def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
+    """UUID -> number of every instance that is on the host, or has a claim there and is on its way."""
+    claimed = (
+        sa.select(allocation.c.instance_uuid)
+        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+        .where(compute_host.c.name == host)
+    )
+    query = sa.select(instance.c.uuid, instance.c.id).where(
+        instance.c.deleted == 0, sa.or_(instance.c.host == host, instance.c.uuid.in_(claimed))
+    )
+    return {row.uuid: row.id for row in connection.execute(query)}
+
+
+def _moved_away(connection: sa.Connection, host: str) -> set[str]:
+    """Those that left the host with a move that waits for their owners' word: of them it keeps disks, and no more."""
+    query = (
+        sa.select(instance.c.uuid)
+        .join(migration, migration.c.instance_uuid == instance.c.uuid)
+        .where(
+            migration.c.status == migrations.FINISHED,
+            migration.c.source_host == host,
+            instance.c.deleted == 0,
+            instance.c.host != host,
+        )
+    )
+    return set(connection.execute(query).scalars())
+
+
+def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.ColumnElement[bool]) -> set[Held]:
+    """The values that the column has, where all `conditions` hold."""
+    return set(connection.execute(sa.select(column).where(*conditions)).scalars())
+
+
+def _unused_bridges(
+    connection: sa.Connection, found: Look, served: set[int], mark: Mark, others: bool
+) -> list[Network]:
+    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
+
+    A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
+    """
+    if others:
+        return []
+    names = found["bridges"]
+    rows = connection.execute(sa.select(network).where(network.c.bridge.in_(names)).order_by(network.c.bridge))
+    owners = found.get("bridge_owners", {})
+
+    def is_ours(row: sa.RowMapping) -> bool:
+        marks = owners.get(row["bridge"], [])
+        # made before there were marks; the module looks closer
+        return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
+
+    return [t.cast(Network, dict(row)) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
+
+
+def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:
+    """Give back the host's own addresses in networks where no instance needs them any more, nor one on its way here."""
+    query = (
+        sa.select(network.c.id, network.c.name)
+        .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
+        .where(fixed_ip.c.owner == OF_HOST + host, network.c.id.not_in(served))
+        .order_by(network.c.id)
+    )
+    return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

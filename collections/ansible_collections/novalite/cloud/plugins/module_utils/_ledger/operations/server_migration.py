@@ -1,0 +1,172 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Operation `server_migration`: what moves, from where to where, the plans of both hosts, and how it went.
+
+Three calls make a move. `begin` takes the instances for it, claims room, and says what each host has to do. `commit`,
+when all of a guest's disks are on its destination, says that it lives there. `end` says how it came up, and takes the
+commit back for those that did not, while their disks on the source are still whole.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Instance
+from ..._model.rows import MoveRow
+from ..._plan import targets
+from ..compute import migrations, server_actions, server_requests
+from ..compute.named_servers import servers_named, states_of, take_over, with_names
+from ..migration import host_plans, interrupted, outcomes
+from ..migration.begin import begin_move
+from ..migration.choices import away_from, is_settled, move_of, place
+from ..migration.outcomes import error_of
+from ..placement.compute_hosts import record
+from ..queries import actions, lookups
+from ..queries.views import flavor_of, instances_by
+
+
+def server_migration(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """Operation `server_migration`: see the module's documentation for `params` and what is returned."""
+    if params["state"] == "begin":
+        return _begin(connection, params)
+    if params["state"] in ("interrupted", "resolve"):
+        return interrupted.resolve(connection, params)
+    return outcomes.record(connection, params)
+
+
+def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    action = params["action"]
+    now = migrations.now_()
+    seen = params.get("compute_hosts") or []
+    if seen:
+        record(connection, seen, now)
+    alive = {one["name"] for one in seen if one["up"]} if action == "evacuate" else set()
+    result: JsonObject = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
+    if params.get("uuids") is not None:
+        going = _begun_before(connection, params, result)
+    else:
+        going = _begun_here(connection, params, result)
+    before = _states(going)
+    placed = []
+    for one in going:
+        move = migrations.open_moves(connection, [one["uuid"]]).get(one["uuid"])
+        if move is None or one["host"] in alive:
+            message = "there is no record of its move" if move is None else f"host {one['host']} is alive: it answers"
+            server_actions.finish(connection, action, [one["uuid"]], error=message)
+            result["errors"].append(error_of(one, message))
+        elif action in migrations.ENDS or _placed(connection, one, move, params, result):
+            placed.append((one, migrations.open_moves(connection, [one["uuid"]])[one["uuid"]]))
+    if _named(params) and result["errors"]:
+        raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
+    why: dict[str, list[str]] = result.get("explanations", {})
+    result["moves"] = [move_of(action, one, move, why.get(one["uuid"], [])) for one, move in placed]
+    result["hosts"] = host_plans.plans(connection, params, result["moves"], {one["uuid"]: one for one, _move in placed})
+    result["targets"] = targets.of_moves(result["hosts"], action)
+    # an evacuated guest is told anew what only it may know: user data, files, the hash of its password
+    result["secret"] = any(plan.get("build", {}).get("secret") for plan in result["hosts"].values())
+    result["changed"] = bool(going)
+    if going:
+        after = _states(instances_by(connection, uuids=[one["uuid"] for one in going]))
+        for move in result["moves"]:
+            after[move["name"]] |= {"destination": move["to_host"], "flavor": move["to_flavor"]["name"]}
+            after[move["name"]] |= {"why": move["why"]} if move["why"] else {}
+        result["diff"] = {"before": before, "after": after}
+    return result
+
+
+def _begun_before(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
+    """Those on which the API began it; the others are skipped."""
+    states = server_actions.task_states(params["action"])
+    found = {server["uuid"]: server for server in instances_by(connection, uuids=params["uuids"])}
+    going = []
+    for uuid in dict.fromkeys(params["uuids"]):
+        one = found.get(uuid)
+        if one is None:
+            result["skipped"].append({"uuid": uuid, "reason": "there is no such instance any more"})
+        elif one["task_state"] not in states:
+            reason = f"'{params['action']}' is not under way: it is in vm_state {one['vm_state']}"
+            result["skipped"].append({"uuid": uuid, "reason": reason})
+        else:
+            going.append(one)
+    return going
+
+
+def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
+    """Those that are named, but for what is already as it shall be."""
+    action = params["action"]
+    asked = _asked(params)
+    if _named(params):
+        found = servers_named(connection, params.get("project"), list(asked))
+    else:
+        found = _chosen(connection, params)
+    take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
+    found = instances_by(connection, uuids=[server["uuid"] for server in found])
+    going = []
+    for one in found:
+        wish = asked.get(one["name"], {})
+        flavor = wish.get("flavor") or params.get("flavor")
+        host = wish.get("host") or params.get("host") or params.get("returning_to")
+        if is_settled(connection, action, one, flavor, host):
+            result["settled"].append(one)
+            continue
+        new = flavor_of(lookups.flavor_by_name(connection, flavor)) if action == "resize" and flavor else None
+        request_id = result.setdefault("request_id", actions.new_request_id())
+        try:
+            going += begin_move(
+                connection,
+                action,
+                [one["uuid"]],
+                request_id=request_id,
+                flavor=new,
+                host=host,
+                reason=params.get("reason"),
+            )
+        except (ConflictError, NotFoundError) as error:
+            raise type(error)(with_names(str(error), [one])) from None
+    return going
+
+
+def _named(params: JsonMapping) -> bool:
+    """Whether a person names the servers, and hears at once of what cannot be: nothing was begun then."""
+    return all(params.get(one) is None for one in ("uuids", "from_host", "returning_to", "begin_uuids"))
+
+
+def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
+    """Those of any project that meet the call's conditions, and with which the action can begin at all."""
+    if params.get("begin_uuids") is not None:
+        return instances_by(connection, uuids=params["begin_uuids"])
+    if params.get("from_host") is not None:
+        found = instances_by(connection, hosts=[params["from_host"]])
+    else:
+        found = away_from(connection, params["returning_to"])
+    allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).allowed
+    return [one for one in found if one["vm_state"] in allowed]
+
+
+def _asked(params: JsonMapping) -> dict[str, JsonObject]:
+    """Name -> what was said of it, for all that are named."""
+    entries = [server if isinstance(server, dict) else {"name": server} for server in params.get("servers") or []]
+    return {name: entry for entry in entries for name in server_requests.expand_names([entry])}
+
+
+def _states(instances: t.Sequence[Instance]) -> dict[str, JsonObject]:
+    states = states_of(instances)
+    return {server["name"]: states[server["name"]] | {"flavor": server["flavor"]["name"]} for server in instances}
+
+
+def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping, result: JsonObject) -> bool:
+    """Whether it has a host to go to. If there is none, it is over."""
+    if move.status != migrations.QUEUED:
+        return True  # placed before
+    found = place(connection, one, move, params)
+    if found.host is None:
+        server_actions.finish(connection, params["action"], [one["uuid"]], error=found.message)
+        result["errors"].append(error_of(one, found.message))
+        return False
+    result.setdefault("explanations", {})[one["uuid"]] = list(found.lines)
+    return True

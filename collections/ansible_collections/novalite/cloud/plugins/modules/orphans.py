@@ -1,0 +1,95 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: orphans
+short_description: Find what is left on a hypervisor of instances that are not there
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - A hypervisor that breaks in the middle of a build cannot undo it. The instance is built elsewhere, and what it left
+    behind is to be removed when the hypervisor is back.
+  - Lists, on the hypervisor, what carries novalite's names or metadata. An action plug-in of the same name then
+    compares it with the ledger on the controller, and works out what the role P(novalite.cloud.reclaim#role) is to take
+    away.
+  - Only what belonged to instances of this ledger is taken for left over. The host's own addresses in networks that it
+    does not serve any more are given back in the ledger; nothing else is changed.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
+attributes:
+  check_mode:
+    support: full
+    description: The host is only looked at anyway, the ledger's transaction is rolled back.
+  diff_mode:
+    support: full
+    description: Shows the networks in which an address of the host's own is given back.
+  action:
+    support: partial
+    description: The host is looked at there, the comparison is made on the controller.
+  action_group:
+    support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+options:
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Find what is left
+  novalite.cloud.orphans:
+  register: found
+
+- name: Remove it
+  ansible.builtin.include_role:
+    name: novalite.cloud.reclaim
+  vars:
+    reclaim_plan: "{{ found.plan }}"
+  when: found.left
+"""
+
+RETURN = r"""
+plan:
+  description: What is left, as the role P(novalite.cloud.reclaim#role) takes it.
+  returned: success
+  type: dict
+left:
+  description: Whether there is anything left.
+  returned: success
+  type: bool
+unknown:
+  description: Domains with novalite's metadata that this ledger never heard of, each with C(uuid) and C(name).
+  returned: success
+  type: list
+  elements: dict
+found:
+  description: What carries novalite's names or metadata on the host, left over or not.
+  returned: success
+  type: dict
+"""
+
+from ..module_utils._drift.host_scan import ARGUMENT_SPEC, scan
+from ..module_utils._host_module import HostCall, Result, run_host_module
+
+SPEC_RULES: dict = {}
+
+
+def run(call: HostCall) -> Result:
+    return {"changed": False, "found": scan(call.params["state_dir"], call.params["uri"])}
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

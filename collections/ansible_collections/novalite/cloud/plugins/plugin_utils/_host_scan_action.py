@@ -1,0 +1,58 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The bases of action plug-ins that work on a host there, with the module of the same name, and on the ledger here."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._drift.host_scan import HOST_ARGUMENTS
+from ..module_utils._errors import NovaliteError
+from ..module_utils._json import JsonMapping, JsonObject
+from ._ledger_action import LedgerAction
+from ._trip import TripAction
+
+
+class HostLedgerAction(TripAction, LedgerAction):
+    _requires_connection = True
+
+    def options(self, tmp: str | None, task_vars: JsonObject | None) -> JsonObject:
+        """The task's options, validated."""
+        ActionBase.run(self, tmp, task_vars)
+        spec, rules = self.module.ARGUMENT_SPEC, self.module.SPEC_RULES
+        return t.cast(JsonObject, self.validate_argument_spec(argument_spec=spec, **rules)[1])
+
+    def ask_ledger(self, params: JsonMapping, where: JsonMapping) -> JsonObject:
+        """The operation's result, or `failed` and `msg`. The ledger is `where`, and its URL, which holds a password, no
+        business of the hypervisor: neither go there nor into what it answers."""
+        try:
+            result = self.operate({**params, **where})
+        except NovaliteError as error:
+            result = {"failed": True, "msg": str(error)}
+        if not self._task.diff:
+            result.pop("diff", None)
+        return t.cast(JsonObject, remove_values(result, {where["ledger_url"]} if where["ledger_url"] else set()))
+
+
+class HostScanAction(HostLedgerAction):
+    """Looks at a host, then compares it with the ledger. In that order: an instance that is placed meanwhile is then in
+    the ledger, and not taken for left over."""
+
+    def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
+        params, task_vars = self.options(tmp, task_vars), task_vars or {}
+        where = self.where(params, task_vars)
+        asked = {option: params[option] for option in HOST_ARGUMENTS}
+        asked["state_dir"] = self._task.args.get("state_dir") or self.state_dir(task_vars)
+        since = int(time.time())
+        result = self.run_on_host(self.name(), asked, task_vars)
+        if result.get("failed") or "found" not in result:
+            return result
+        host = params["name"] or task_vars["inventory_hostname"]
+        seen = {**asked, "host": host, "since": since, "found": result["found"]}
+        return {**result, **self.ask_ledger(seen, where)}

@@ -1,0 +1,366 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each difference between a host and the ledger: what is told, what is begun or written, and what is left alone."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations, plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.drift_report import drift_report
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_drift import host_drift
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_migration import server_migration
+
+Result = dict[str, t.Any]
+BASE = "sha256:" + "0" * 64
+
+
+def running(instance: Result, **other: t.Any) -> Result:
+    """Return the look of a host that is as the ledger says."""
+    name = f"instance-{instance['id']:08x}"
+    mac = instance["nics"][0]["mac"]
+    tap: Result = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
+    domain = {"uuid": instance["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
+    tap["unfiltered"] = False
+    return {
+        "domains": [{**domain, **other}],
+        "disks": [instance["uuid"]],
+        "files": {instance["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
+        "volumes": [],
+        "missing_bases": {},
+        "stale_devices": [],
+        "filters": [f"nova-instance-{name}"],
+        "chains": [{"id": instance["id"], "addresses": []}],
+        "dhcp_networks": [],
+        "bridges": ["br-private"],
+    }
+
+
+def compare(cloud: t.Any, found: Result, check_mode: bool = False, since: int | None = None) -> Result:
+    with transaction(cloud.engine, check_mode) as connection:
+        given = {"host": "hv2", "found": found, "state_dir": "/var/lib/novalite"}
+        return host_drift(connection, {**given, "since": since or int(time.time()) + 10})
+
+
+def told(result: Result) -> list[tuple[str, str, str]]:
+    return [(row["object"], row["there"], row["repair"]) for row in result["rows"]]
+
+
+def now(cloud: t.Any) -> tuple[str, str | None]:
+    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.deleted == 0))
+    return row.vm_state, row.task_state
+
+
+@pytest.fixture
+def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"<domain {guest['uuid']}>")
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv2"})
+    return t.cast(Result, instance)
+
+
+def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) -> None:
+    result = compare(cloud, running(web))
+    assert (result["rows"], result["changed"], result["left"]) == ([], False, False)
+    assert not result["restart"] and not result["define"] and not result["disks"] and not result["images"]
+    assert result["keep"]["uuids"] == [web["uuid"]] and result["keep"]["renew"] == []
+
+
+@pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "destroyed"), ("shutoff", "failed"), ("shutoff", "")])
+def test_a_guest_that_was_ended_is_begun_again(cloud: t.Any, web: Result, state: tuple[str, str]) -> None:
+    found = running(web, state=state[0], reason=state[1], taps=[])
+    if state[0] == "missing":
+        found["domains"] = []
+    check = compare(cloud, found, check_mode=True)
+    assert now(cloud) == ("active", None)
+    result = compare(cloud, found)
+    assert told(result) == told(check) and len(told(result)) == 1
+    assert [instance["uuid"] for instance in result["restart"]] == [web["uuid"]] and result["restart"][0]["hard"]
+    assert result["restart"][0]["xml"].startswith("<domain")
+    assert now(cloud) == ("active", "rebooting_hard")
+    # and nobody begins it twice
+    assert compare(cloud, found)["restart"] == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "vm_state"),
+    [("shutoff", "shutdown", "stopped"), ("paused", "", "paused"), ("saved", "", "suspended")],
+)
+def test_a_guest_that_went_by_itself_is_followed(
+    cloud: t.Any, web: Result, state: str, reason: str, vm_state: str
+) -> None:
+    result = compare(cloud, running(web, state=state, reason=reason))
+    assert [row["repair"] for row in result["rows"]] == [f"recorded as {vm_state}"]
+    assert now(cloud) == (vm_state, None) and result["restart"] == []
+    assert compare(cloud, running(web, state=state, reason=reason))["rows"] == []
+
+
+@pytest.mark.parametrize(("action", "again"), [("resize", True), ("reboot", True), ("stop", False)])
+def test_a_guest_that_an_action_switched_off_before_it_was_killed(
+    cloud: t.Any, web: Result, action: str, again: bool
+) -> None:
+    """Nova would leave it off, and its owner would not know why."""
+    state = {"resize": "resize_migrating", "reboot": "rebooting", "stop": "powering-off"}[action]
+    cloud.write(sa.update(tables.instance).values(task_state=state, updated_at=1))
+    with transaction(cloud.engine) as connection:
+        assert ledger_heal(connection, {"build_timeout": 0})["changed"]
+    off = running(web, state="shutoff", reason="shutdown", taps=[])
+    if again:
+        assert [instance["uuid"] for instance in compare(cloud, off)["restart"]] == [web["uuid"]]
+    else:
+        assert compare(cloud, off)["restart"] == [] and now(cloud) == ("stopped", None)
+
+
+def test_a_guest_that_runs_after_its_action_was_killed_may_be_shut_down_by_its_owner(cloud: t.Any, web: Result) -> None:
+    cloud.write(sa.update(tables.instance).values(power_state=server_actions.NO_STATE))
+    result = compare(cloud, running(web))
+    assert result["changed"] and result["rows"] == []
+    assert not compare(cloud, running(web))["changed"]
+    compare(cloud, running(web, state="shutoff", reason="shutdown", taps=[]))
+    assert now(cloud) == ("stopped", None)
+
+
+def waiting(cloud: t.Any, web: Result, was: str = "active", power_state: int = server_actions.NO_STATE) -> None:
+    """A migration to hv2 that was killed after its commit: it waits for its owner's word."""
+    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == web["uuid"]))
+    larger: t.Any = {**row.flavor, "name": "larger", "ephemeral_gb": 1, "swap_mb": 64}
+    with transaction(cloud.engine) as connection:
+        migrations.insert(connection, "resize", row, flavor=larger)
+    cloud.write(
+        sa.update(migration).values(status="finished", source_host="hv1", dest_host="hv2", old_vm_state=was),
+        sa.update(tables.instance).values(vm_state="resized", power_state=power_state, flavor=larger),
+    )
+
+
+@pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "shutdown")])
+def test_a_guest_whose_move_was_killed_before_it_started_is_started(
+    cloud: t.Any, web: Result, state: tuple[str, str]
+) -> None:
+    """And gets what its new size has; it goes on waiting to be confirmed."""
+    waiting(cloud, web)
+    found = running(web, state=state[0], reason=state[1], taps=[])
+    if state[0] == "missing":
+        found["domains"] = []
+    check = compare(cloud, found, check_mode=True)
+    assert now(cloud) == ("resized", None)
+    result = compare(cloud, found)
+    assert (
+        told(result)
+        == told(check)
+        == [
+            ("disk.eph0, disk.swap of web", "missing", "made again"),
+            (
+                f"domain {web['domain_name']} (web)",
+                "missing" if state[0] == "missing" else "shutoff (shutdown)",
+                "defined and started" if state[0] == "missing" else "started",
+            ),
+        ]
+    )
+    assert (
+        [instance["uuid"] for instance in result["restart"]]
+        == [web["uuid"]]
+        == [instance["uuid"] for instance in result["grow"]]
+    )
+    assert [disk["ephemeral_gb"] for disk in result["disks"]] == [1] and result["images"] == []
+    assert now(cloud) == ("resized", "rebooting_hard")
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "reboot", [web["uuid"]], power_state=server_actions.RUNNING)
+    assert now(cloud) == ("resized", None)
+    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
+    again = compare(cloud, whole)
+    assert (again["rows"], again["changed"], again["grow"]) == ([], False, [])
+
+
+KEPT = ["disk", "disk.info", "disk.info.resize", "disk.resize", "kernel", "ramdisk"]
+
+
+@pytest.mark.parametrize("state", ["running", "shutoff"])
+@pytest.mark.parametrize("status", [None, "error", "confirmed", "reverted"])
+def test_copies_that_a_resize_left_go_or_are_the_disks(
+    cloud: t.Any, web: Result, state: str, status: str | None
+) -> None:
+    if status is not None:
+        waiting(cloud, web)
+        active = sa.update(tables.instance).values(vm_state="active", flavor=web["flavor"])
+        cloud.write(sa.update(migration).values(status=status), active)
+    found = {**running(web, state=state, taps=[]), "files": {web["uuid"]: KEPT}}
+    result = compare(cloud, found)
+    back = status == "reverted" and state == "shutoff"
+    there = [{"uuid": web["uuid"], "id": web["uuid"]}]
+    assert (result["restore"], result["forget"]) == ((there, []) if back else ([], there))
+    assert told(result)[0] == (
+        ("disks of web", "of the other size", "brought back")
+        if back
+        else ("copies of the disks of web", "there", "removed")
+    )
+    assert [instance["uuid"] for instance in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
+
+
+def test_copies_that_a_resize_waits_with_stay(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web)
+    result = compare(cloud, {**running(web), "files": {web["uuid"]: [*KEPT, "disk.eph0", "disk.swap"]}})
+    assert (result["rows"], result["restore"], result["forget"]) == ([], [], [])
+
+
+def test_a_guest_that_was_off_before_its_move_stays_off(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web, was="stopped")
+    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
+    result = compare(cloud, {**whole, "domains": []})
+    assert [instance["uuid"] for instance in result["define"]] == [web["uuid"]] and result["restart"] == []
+    off = {**whole, "domains": running(web, state="shutoff", taps=[])["domains"]}
+    again = compare(cloud, off)
+    assert (again["rows"], again["changed"]) == ([], False)
+
+
+@pytest.mark.parametrize(("was", "vm_state"), [("active", "active"), ("stopped", "stopped")])
+def test_a_confirmed_server_is_what_it_was_though_nobody_looked(
+    cloud: t.Any, web: Result, was: str, vm_state: str
+) -> None:
+    waiting(cloud, web, was=was)
+    given = {"action": "confirmResize", "uuids": None, "state_dir": "/var/lib/novalite"}
+    with transaction(cloud.engine) as connection:
+        begun = server_migration(connection, {**given, "state": "begin", "servers": ["web"]})
+        done = {"state": "end", "moves": begun["moves"], "parts": ["from_host"], "outcomes": [{"host": "hv1"}]}
+        assert server_migration(connection, {**given, **done})["errors"] == []
+    assert now(cloud) == (vm_state, None)
+
+
+def test_a_guest_that_shut_itself_down_while_it_waited_is_not_started(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web, power_state=server_actions.RUNNING)
+    files = {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}
+    off = {**running(web, state="shutoff", reason="shutdown", taps=[]), "files": files}
+    result = compare(cloud, off)
+    assert [row["repair"] for row in result["rows"]] == ["recorded as shutoff"] and result["restart"] == []
+    assert now(cloud) == ("resized", None)
+    assert compare(cloud, off)["rows"] == []
+
+
+def test_a_disk_that_a_moved_guest_lost_is_still_on_its_source(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web)
+    result = compare(cloud, {**running(web), "files": {}})
+    assert [row["repair"] for row in result["rows"]] == ["none: revert the resize"]
+    assert now(cloud) == ("resized", None) and result["restart"] == []
+
+
+def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:
+    cloud.write(sa.update(tables.instance).values(vm_state="stopped", power_state=4))
+    result = compare(cloud, {**running(web), "domains": []})
+    assert [instance["uuid"] for instance in result["define"]] == [web["uuid"]] and result["restart"] == []
+
+
+def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) -> None:
+    found = running(web)
+    found["files"] = {}
+    assert told(compare(cloud, found))[0][:2] == ("disk of web", "missing")
+    (instance,) = cloud.info(actions=True)
+    assert (instance["vm_state"], instance["host"]) == ("error", "hv2")
+    assert instance["fault"]["message"].startswith(
+        "its disk is gone from hv2; its guest still runs on what it has open"
+    )
+    assert instance["actions"][0]["action"] == "reconcile" and instance["actions"][0]["finished_at"] is not None
+    assert len(cloud.rows(sa.select(tables.allocation))) == 1
+    assert compare(cloud, found)["rows"] == []
+
+
+def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None:
+    found = {**running(web), "domains": []}
+    assert compare(cloud, found, since=int(time.time()) - 100)["rows"] == []  # changed since the look began
+    with transaction(cloud.engine) as connection:
+        server_actions.begin(connection, "stop", [web["uuid"]], request_id="req-1")
+    result = compare(cloud, found)
+    assert (result["rows"], result["keep"]) == ([], None)
+    assert now(cloud) == ("active", "powering-off")
+
+
+def test_devices_that_are_not_plugged_in_or_not_guarded(cloud: t.Any, web: Result) -> None:
+    found = running(web)
+    found["domains"][0]["taps"][0].update(master=None, unfiltered=True)
+    result = compare(cloud, found)
+    (bridge,) = result["keep"]["bridges"]
+    if bridge["name"] == "br-private":
+        assert bridge["taps"] == ["vnet0"]
+    assert result["keep"]["renew"] == ["vnet0"]
+    assert {row["repair"] for row in result["rows"]} == {"plugged in", "written anew"}
+
+
+def test_what_leads_to_a_strangers_disk_is_not_touched(cloud: t.Any, web: Result) -> None:
+    def left(uuid: str) -> Result:
+        return {"what": "disk server", "name": f"{uuid}/disk", "disk": f"/var/lib/novalite/instances/{uuid}/disk"}
+
+    ours, strange = left(web["uuid"]), left("f" * 8 + "-0000-4000-8000-000000000000")
+    assert compare(cloud, {**running(web), "stale_devices": [ours, strange]})["stale_devices"] == [ours]
+
+
+def test_volumes_that_are_gone_or_that_nobody_goes_on_with(cloud: t.Any) -> None:
+    kind, old = str(uuid.uuid4()), int(time.time()) - 5000
+    of_type = {"id": kind, "name": "spinning", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
+    cloud.write(sa.insert(volume_type).values(**of_type))
+    ids = {}
+    for name, status, made_at in (("kept", "available", 1), ("lost", "available", 1), ("half", "creating", None)):
+        ids[name] = str(uuid.uuid4())
+        values = {"id": ids[name], "name": name, "status": status, "made_at": made_at, "host": "hv2"}
+        more = {"project_id": "d" * 32, "size_gb": 1, "type_id": kind, "format": "raw", "metadata": {}}
+        cloud.write(sa.insert(volume).values(**values, **more, created_at=old, updated_at=old))
+    nothing: Result = {
+        name: [] for name in ("domains", "disks", "stale_devices", "filters", "chains", "dhcp_networks", "bridges")
+    }
+    found = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
+    assert told(compare(cloud, found)) == [("volume lost", "missing", "volume to error")]
+    assert compare(cloud, found)["rows"] == []
+    with transaction(cloud.engine) as connection:
+        (correction,) = ledger_heal(connection, {})["corrections"]
+        assert ledger_heal(connection, {})["corrections"] == []
+    assert correction["name"] == f"half ({ids['half']})" and correction["after"] == {"status": "error"}
+    statuses = {row.name: row.status for row in cloud.rows(sa.select(volume.c.name, volume.c.status))}
+    assert statuses == {"kept": "available", "lost": "error", "half": "error"}
+
+
+def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
+    correction = {"kind": "vif", "name": "x", "reason": "its instance is gone", "before": {"mac": "m"}, "after": None}
+    chains = {f"nova-inst-{web['id']}": ["-A"]}
+    steps = {
+        "bridge": {"changed": True, "diff": {"before": {"br1": {}}, "after": {"br1": {"mtu": 1500}}}},
+        "firewall": {"changed": True, "diff": {"before": {"IPv4": {}}, "after": {"IPv4": chains}}},
+        "dhcp": {"changed": False},
+    }
+    # what the removal of something else found, and put back before the rest was looked at
+    damage = {"changed": True, "repaired": {"IPv4": ["nova-local", *chains], "IPv6": ["nova-local"]}}
+    told = {
+        "rows": [],
+        "steps": [{"module": module, "result": result} for module, result in steps.items()],
+        "taken": [{"module": "firewall", "result": damage}],
+        "failed": "",
+    }
+    given = {
+        "corrections": [correction],
+        "deletions": [{"uuid": "u", "name": "old", "host": "hv1", "silent": 700}],
+        "hosts": {"hv2": told, "hv3": {"failed": "it did not answer"}},
+        "failures": [],
+        "repaired": False,
+    }
+    with transaction(cloud.engine) as connection:
+        result = drift_report(connection, given)
+    assert [difference["object"] for difference in result["report"]["differences"]] == [
+        "vif x",
+        "instance old",
+        "bridge br1",
+        f"chain nova-inst-{web['id']} (web)",
+        "chain nova-local",
+    ]
+    assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 5
+    assert result["in_words"] == "5 differences, 1 failed"
+    assert result["table"][0].split() == ["HOST", "OBJECT", "THE", "LEDGER", "SAYS", "IS", "THERE", "REPAIR"]
+    assert len(result["table"]) == 8

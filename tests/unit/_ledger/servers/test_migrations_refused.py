@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Moves that cannot be, those within quotas, and those for maintenance."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import begin
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
+from tests.unit._ledger.servers.test_server_migration import ask, carried, check_sums, claims, row, server, status, well
+
+pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
+
+
+def test_what_cannot_be_is_refused_and_nothing_written(cloud: t.Any) -> None:
+    server(cloud)
+    server(cloud, "off", vm_state="paused")
+    before = cloud.dump()
+    cases: tuple[tuple[str, str, dict[str, t.Any], str], ...] = (
+        ("resize", "web", {"flavor": "m1.nothing"}, "unknown flavor"),
+        ("resize", "web", {}, "name the flavor"),
+        ("migrate", "web", {"host": "hv9"}, "unknown compute host"),
+        ("migrate", "off", {}, "Cannot 'migrate' instance .* vm_state paused"),
+        ("confirmResize", "web", {}, "Cannot 'confirmResize'"),
+        ("evacuate", "web", {}, "Compute service of hv1 is still in use"),
+    )
+    for action, name, params, message in cases:
+        with pytest.raises(NovaliteError, match=message):
+            ask(cloud, action, name, **params)
+    assert cloud.dump() == before
+
+
+def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
+    volumes, project = tables.tables_volumes, row(cloud, uuid).project_id
+    with transaction(cloud.engine) as connection:
+        made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
+        connection.execute(
+            sa.insert(volumes.volume_attachment).values(
+                id=made.id,
+                volume_id=made.id,
+                instance_uuid=uuid,
+                device="/dev/vda",
+                boot_index=0,
+                created_at=0,
+                delete_on_termination=True,
+            )
+        )
+        connection.execute(sa.update(volumes.volume).where(volumes.volume.c.id == made.id).values(host=host))
+
+
+def test_one_that_starts_from_a_shared_volume_moves_without_a_disk(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    boots_from_volume(cloud, uuid, None)
+    begun = ask(cloud, "migrate", "web")
+    plan = begun["hosts"]["hv2"]["build"]
+    assert [(disk["uuid"], disk["root"]) for disk in plan["disks"]] == [(uuid, False)]
+    assert [image["kind"] for image in plan["images"]] == []
+    assert begun["hosts"]["hv1"]["leave"]["volumes_gone"] == []  # it goes with its server, and that is not going
+    carried(cloud, "migrate", begun)
+    assert (row(cloud, uuid).host, row(cloud, uuid).vm_state) == ("hv2", "resized")
+
+
+@pytest.mark.parametrize("action", ["migrate", "live-migration", "evacuate"])
+def test_one_that_starts_from_a_volume_of_its_host_alone_stays(cloud: t.Any, action: str) -> None:
+    uuid = server(cloud)
+    boots_from_volume(cloud, uuid, "hv1")
+    with pytest.raises(NovaliteError, match="has volume root, which is on hv1 alone: detach it first"):
+        ask(cloud, action, "web")
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    assert [(move["from_host"], move["to_host"]) for move in begun["moves"]] == [("hv1", "hv1")]
+
+
+def test_a_flavor_says_nothing_of_a_root_disk_that_is_a_volume(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    instance = tables.instance
+    flavor = {**row(cloud, uuid).flavor, "root_gb": 10**6}
+    cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(flavor=flavor))
+    with pytest.raises(NovaliteError, match="its root_gb would shrink"):
+        ask(cloud, "resize", "web", flavor="m1.tiny")
+    boots_from_volume(cloud, uuid, None)
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["moves"]
+
+
+def test_a_resize_is_within_the_quota(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.insert(tables.quota).values(project_id="d" * 32, resource="ram", hard_limit=200))
+    with pytest.raises(QuotaError, match="Quota exceeded for ram: Requested 416, but already used 96 of 200 ram"):
+        ask(cloud, "resize", "web", flavor="m1.tiny")
+    assert row(cloud, uuid).task_state is None
+
+
+@pytest.mark.parametrize(("action", "secret"), [("evacuate", True), ("migrate", False)])
+def test_what_only_a_guest_may_know_is_on_no_screen(cloud: t.Any, action: str, secret: bool) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(user_data="c2VjcmV0"))
+    if action == "evacuate":
+        cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(last_seen_at=0))
+    begun = ask(cloud, action, "web")
+    assert begun["secret"] is secret
+
+
+def test_an_evacuation_gives_the_dead_hosts_claim_back(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(up=False))
+    begun = ask(cloud, "evacuate", from_host="hv1")
+    assert list(begun["hosts"]["hv2"]["build"]["disks"][0]) != []
+    ask(cloud, "evacuate", state="commit", moves=begun["moves"], parts=[])
+    ended = ask(cloud, "evacuate", state="end", moves=begun["moves"], parts=["to_host"], outcomes=well("hv2"))
+    assert ended["errors"] == []
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, status(cloud), set(claims(cloud, uuid))) == ("hv2", "active", "done", {"hv2"})
+    check_sums(cloud)
+
+
+def test_what_left_for_maintenance_comes_back_once(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    server(cloud, "other", host="hv2")
+    carried(cloud, "live-migration", ask(cloud, "live-migration", from_host="hv1", reason="maintenance"))
+    back = ask(cloud, "live-migration", returning_to="hv1", reason="return")
+    assert [(move["uuid"], move["to_host"]) for move in back["moves"]] == [(uuid, "hv1")]
+    carried(cloud, "live-migration", back, parts=("hv2", "hv1"))
+    assert ask(cloud, "live-migration", returning_to="hv1")["changed"] is False
+
+
+def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    (leaving,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
+    with transaction(cloud.engine) as connection:
+        given = {"instances": [], "existing": [], "leaving": [leaving], "compute_hosts": [], "state_dir": "/x"}
+        hosts = server_plan(connection, given)["hosts"]
+    assert hosts["hv1"]["vacate"]["disks"][0]["uuid"] == uuid
+    assert "vacate" not in hosts["hv2"]
+    cloud.state({"uuids": [uuid], "state": "deleted"})
+    assert (status(cloud), claims(cloud, uuid)) == ("confirmed", {})
+    check_sums(cloud)
+
+
+def test_two_begin_at_once_and_one_wins(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    with transaction(cloud.engine) as connection:
+        flavor = flavor_of(
+            dict(connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name == "m1.tiny")).mappings().one())
+        )
+        begin.begin_move(connection, "resize", [uuid], request_id="req-1", flavor=flavor)
+    with pytest.raises(ConflictError, match="task_state resize_prep"), transaction(cloud.engine) as connection:
+        begin.begin_move(connection, "migrate", [uuid], request_id="req-2")
+
+
+def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
+    """The last one there that is deleted meanwhile took the bridge with it, and the move failed."""
+    server(cloud, "web")
+    server(cloud, "last", host="hv2")
+
+    def going(host: str, name: str) -> list[str]:
+        with transaction(cloud.engine, check_mode=True) as connection:
+            leaving = instances_by(connection, names=[name])
+            params = {"leaving": leaving, "instances": [], "existing": [], "compute_hosts": [], "state_dir": "/state"}
+            plan = server_plan(connection, params)["hosts"][host]["remove"]
+        return [bridge["name"] for bridge in plan["last_bridges"]]
+
+    assert going("hv2", "last") == ["br-private"]
+    begun = ask(cloud, "live-migration", "web", host="hv2")
+    assert going("hv2", "last") == []
+    carried(cloud, "live-migration", begun)
+    assert going("hv2", "last") == [], "it is there now"
+    server(cloud, "other", host="hv1")
+    assert going("hv1", "other") == ["br-private"], "nothing of it is left where it was"

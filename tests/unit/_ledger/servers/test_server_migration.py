@@ -1,0 +1,330 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module `server_migration`: claims on both hosts, an instance's host, and what a cut-off run leaves."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
+from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
+
+pytestmark = pytest.mark.usefixtures("two_hosts", "no_domains")
+
+
+def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
+    named = {"servers": list(servers)} if servers else {}
+    return t.cast(
+        "dict[str, t.Any]", cloud.task("server_migration", check_mode=check_mode, action=action, **named, **params)
+    )
+
+
+def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:
+    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], host)
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
+    power_state = 4 if vm_state == "stopped" else 1
+    values = {"vm_state": vm_state, "power_state": power_state}
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(**values))
+    return str(one["uuid"])
+
+
+def row(cloud: t.Any, uuid: str) -> t.Any:
+    return cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == uuid))[0]
+
+
+def status(cloud: t.Any) -> str:
+    return str(cloud.rows(sa.select(migration.c.status).order_by(migration.c.id.desc()))[0].status)
+
+
+def claims(cloud: t.Any, uuid: str) -> dict[str, tuple[int, int]]:
+    c = tables.allocation.c
+    query = sa.select(tables.compute_host.c.name, c.vcpus, c.memory_mb).join(
+        tables.compute_host, tables.compute_host.c.id == c.compute_host_id
+    )
+    return {
+        record.name: (record.vcpus, record.memory_mb) for record in cloud.rows(query.where(c.instance_uuid == uuid))
+    }
+
+
+def check_sums(cloud: t.Any) -> None:
+    """Check that hosts use what is claimed on them, and that every claim has an owner."""
+    with transaction(cloud.engine, check_mode=True) as connection:
+        found = ledger_heal(connection, {"build_timeout": 10**9})["corrections"]
+    assert [correction for correction in found if correction["kind"] in ("allocation", "compute_host")] == []
+
+
+def well(*hosts: str, **more: t.Any) -> list[dict[str, t.Any]]:
+    return [{"host": host, **more} for host in hosts]
+
+
+def carried(cloud: t.Any, action: str, begun: dict[str, t.Any], parts: tuple[str, str] = ("hv1", "hv2")) -> None:
+    """Both hosts did all that they were asked to."""
+    moves = begun["moves"]
+    if action != "live-migration":
+        done = ask(cloud, action, state="commit", moves=moves, outcomes=well(*parts))
+        assert (len(done["done"]), done["errors"]) == (len(moves), [])
+    uuids = [move["uuid"] for move in moves]
+    ended = ask(cloud, action, state="end", moves=moves, outcomes=well(*parts, done=uuids))
+    assert (ended["done"], ended["errors"]) == (uuids, [])
+
+
+def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    (move,) = begun["moves"]
+    assert (move["from_host"], move["to_host"], move["starts"]) == ("hv1", "hv2", True)
+    assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
+    assert (row(cloud, uuid).task_state, row(cloud, uuid).host, status(cloud)) == ("resize_prep", "hv1", "migrating")
+    assert [instance["uuid"] for instance in begun["hosts"]["hv1"]["leaving"]] == [uuid]
+    assert begun["hosts"]["hv2"]["build"]["domains"][0]["xml"].endswith("on hv2</domain>")
+    assert begun["hosts"]["hv1"]["leave"]["domains"][0]["xml"].endswith("on hv1</domain>")
+    assert begun["hosts"]["hv2"]["build"]["injections"] == []
+    carried(cloud, "resize", begun)
+    now = row(cloud, uuid)
+    assert (now.vm_state, now.task_state, now.host, now.flavor["name"]) == ("resized", None, "hv2", "m1.tiny")
+    check_sums(cloud)
+    confirm = ask(cloud, "confirmResize", "web")
+    ended = ask(cloud, "confirmResize", state="end", moves=confirm["moves"], parts=["from_host"], outcomes=well("hv1"))
+    assert ended["errors"] == []
+    assert (row(cloud, uuid).vm_state, status(cloud), set(claims(cloud, uuid))) == ("active", "confirmed", {"hv2"})
+    check_sums(cloud)
+    assert ask(cloud, "confirmResize", "web")["changed"] is False
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["changed"] is False
+
+
+def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", "web")
+    assert decisions("server_migration", begun) == [f"server_migration: web ({uuid}) moves from hv1 to hv2"]
+    failed = ask(cloud, "live-migration", state="end", moves=begun["moves"], outcomes=well("hv1", error="no room"))
+    (line,) = decisions("server_migration", failed)
+    assert line.startswith("server_migration: refused: ") and "no room" in line
+
+
+def test_a_move_is_told_to_the_journal_once(cloud: t.Any) -> None:
+    server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    committed = ask(cloud, "migrate", state="commit", before=begun, outcomes=well("hv1", "hv2"))
+    ended = ask(cloud, "migrate", state="end", before=committed, outcomes=well("hv1", "hv2"))
+    assert committed["done"] == ended["done"] != []
+    assert [len(decisions("server_migration", result)) for result in (begun, committed, ended)] == [1, 0, 0]
+
+
+def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
+    uuid = server(cloud, vm_state="stopped")
+    before = row(cloud, uuid)
+    begun = ask(cloud, "migrate", "web")
+    assert begun["moves"][0]["starts"] is False
+    carried(cloud, "migrate", begun)
+    assert (row(cloud, uuid).vm_state, row(cloud, uuid).power_state) == ("resized", 4)
+    back = ask(cloud, "revertResize", "web")
+    assert [(move["from_host"], move["to_host"]) for move in back["moves"]] == [("hv2", "hv1")]
+    carried(cloud, "revertResize", back)
+    after = row(cloud, uuid)
+    fields = ("host", "flavor", "vm_state", "power_state", "task_state")
+    assert [getattr(after, field) for field in fields] == [getattr(before, field) for field in fields]
+    assert (status(cloud), set(claims(cloud, uuid))) == ("reverted", {"hv1"})
+    check_sums(cloud)
+
+
+def test_a_check_changes_nothing(cloud: t.Any) -> None:
+    server(cloud)
+    before = cloud.dump()
+    planned = ask(cloud, "resize", "web", flavor="m1.tiny", check_mode=True)
+    assert planned["diff"]["after"]["web"]["destination"] == "hv2"
+    assert cloud.dump() == before
+
+
+def test_disks_that_did_not_arrive_leave_it_where_it_was(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    failed = ask(
+        cloud,
+        "migrate",
+        state="commit",
+        moves=begun["moves"],
+        outcomes=[{"host": "hv1"}, {"host": "hv2", "error": "no space left"}],
+    )
+    assert [error["message"] for error in failed["errors"]] == ["'web': no space left"]
+    now = row(cloud, uuid)
+    assert (now.vm_state, now.task_state, now.host, status(cloud)) == ("active", None, "hv1", "error")
+    assert set(claims(cloud, uuid)) == {"hv1"}
+    check_sums(cloud)
+
+
+def test_a_host_that_says_nothing_has_done_nothing(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    failed = ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=well("hv1"))
+    assert "host hv2 did not answer" in failed["errors"][0]["message"]
+    assert row(cloud, uuid).host == "hv1"
+
+
+def test_each_step_takes_over_what_went_wrong_before_it(cloud: t.Any) -> None:
+    """Whatever is lost is named to the end, once, and the hosts that undo it are those that did it."""
+    uuids = [server(cloud, name) for name in ("a", "b")]
+    begun = ask(cloud, "migrate", "a", "b")
+    so_far = {"moves": begun["moves"], "lost": [], "failures": [{"message": "of a move before"}]}
+    so_far["targets"] = begun["targets"]
+    assert begun["targets"]["stop"] == ["hv1"] and begun["targets"]["dest_open_channel"] == ["hv2"]
+    # as if another run had ended the first one's
+    cloud.write(sa.update(migration).where(migration.c.instance_uuid == uuids[0]).values(status="error"))
+    committed = ask(cloud, "migrate", state="commit", before=so_far, outcomes=well("hv1", "hv2"))
+    assert [move["uuid"] for move in committed["moves"]] == [uuids[1]]
+    assert committed["targets"]["restore"] == ["hv1"] and committed["targets"]["dest_rollback"] == ["hv2"]
+    outcomes = [{"host": "hv2", "error": "no kvm"}]
+    ended = ask(cloud, "migrate", state="end", before=committed, parts=["to_host"], outcomes=outcomes)
+    assert ended["lost_uuids"] == ended["lost_here"] == uuids and ended["done"] == ended["moves"] == []
+    said = ["of a move before", "'a': its move was ended by another run", "'b': no kvm"]
+    assert [failure["message"] for failure in ended["failures"]] == said
+    assert [error["message"] for error in ended["errors"]] == said[2:]
+
+
+def test_a_guest_of_which_nobody_knows_where_it_is_is_taken_away_from_nowhere(cloud: t.Any) -> None:
+    uuids = [server(cloud, name) for name in ("a", "b")]
+    begun = ask(cloud, "live-migration", "a", "b")
+    outcomes = well("hv1", error="cut off", here=uuids[:1])
+    ended = ask(cloud, "live-migration", state="end", before=begun, parts=["from_host"], outcomes=outcomes)
+    assert ended["lost_uuids"] == uuids and ended["lost_here"] == uuids[:1]
+
+
+def test_a_guest_that_does_not_come_up_goes_back(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    assert row(cloud, uuid).host == "hv2"
+    failed = ask(
+        cloud,
+        "resize",
+        state="end",
+        moves=begun["moves"],
+        parts=["to_host"],
+        outcomes=[{"host": "hv2", "error": "out of memory"}],
+    )
+    assert failed["lost"][0]["uuid"] == uuid
+    now = row(cloud, uuid)
+    assert (now.host, now.flavor["name"], now.vm_state, now.task_state) == ("hv1", "m1.nano", "active", None)
+    assert (status(cloud), set(claims(cloud, uuid))) == ("error", {"hv1"})
+    check_sums(cloud)
+
+
+@pytest.mark.parametrize(
+    ("committed", "host", "vm_state", "of_move", "claimed"),
+    [(False, "hv1", "active", "error", {"hv1"}), (True, "hv2", "resized", "finished", {"hv1", "hv2"})],
+)
+def test_a_killed_run_leaves_it_on_one_host(
+    cloud: t.Any, committed: bool, host: str, vm_state: str, of_move: str, claimed: set[str]
+) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    if committed:
+        ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    cloud.write(sa.update(tables.instance).values(updated_at=1))
+    with transaction(cloud.engine) as connection:
+        ledger_heal(connection, {"build_timeout": 600})
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, now.task_state, status(cloud)) == (host, vm_state, None, of_move)
+    assert set(claims(cloud, uuid)) == claimed
+    check_sums(cloud)
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "host", "of_move"),
+    [
+        ("running", "missing", "hv1", "error"),
+        ("missing", "running", "hv2", "completed"),
+        ("missing", "shutoff", "hv2", "completed"),
+        ("shutoff", "missing", "hv1", "error"),
+        ("running", "paused", "hv1", "running"),
+    ],
+)
+def test_of_a_live_migration_that_was_cut_off_the_hosts_know_the_end(
+    cloud: t.Any, source: str, dest: str, host: str, of_move: str
+) -> None:
+    uuid = server(cloud)
+    ask(cloud, "live-migration", "web")
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "live-migration", [uuid], error="its worker died")
+    assert (row(cloud, uuid).task_state, status(cloud), set(claims(cloud, uuid))) == (None, "running", {"hv1", "hv2"})
+    check_sums(cloud)
+    with pytest.raises(ConflictError, match=r"cut off: run playbooks/reconcile\.yml"):
+        ask(cloud, "migrate", "web")
+    asked = ask(cloud, "live-migration", state="interrupted")["hosts"]
+    assert {host_name: asked[host_name]["domains"][0]["uuid"] for host_name in asked} == {"hv1": uuid, "hv2": uuid}
+    states = {"hv1": source, "hv2": dest}
+    said = [{"host": host_name, "domains": [{"uuid": uuid, "state": state}]} for host_name, state in states.items()]
+    assert ask(cloud, "live-migration", state="resolve", outcomes=said[:1])["errors"] != []
+    ask(cloud, "live-migration", state="resolve", outcomes=said)
+    assert (row(cloud, uuid).host, status(cloud)) == (host, of_move)
+    assert set(claims(cloud, uuid)) == ({"hv1", "hv2"} if of_move == "running" else {host})
+    check_sums(cloud)
+
+
+def test_only_a_word_about_the_guest_itself_says_that_it_has_left(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", "web")
+    silent = ask(cloud, "live-migration", state="end", moves=begun["moves"], parts=["from_host"], outcomes=well("hv1"))
+    assert (silent["lost"][0]["known"], status(cloud), row(cloud, uuid).host) == (False, "running", "hv1")
+    assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
+
+
+def test_a_live_migration_is_over_when_it_is_over(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    carried(cloud, "live-migration", begun)
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, now.task_state, status(cloud)) == ("hv2", "active", None, "completed")
+    assert set(claims(cloud, uuid)) == {"hv2"}
+    check_sums(cloud)
+    assert ask(cloud, "live-migration", {"name": "web", "host": "hv2"})["changed"] is False
+
+
+def test_a_resize_on_its_own_host_keeps_one_claim(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny", same_host="only")
+    assert [instance["uuid"] for instance in begun["hosts"]["hv1"]["staying"]] == [uuid]
+    assert claims(cloud, uuid) == {"hv1": (1, 512)}
+    carried(cloud, "resize", begun)
+    back = ask(cloud, "revertResize", "web")
+    carried(cloud, "revertResize", back)
+    assert (claims(cloud, uuid), row(cloud, uuid).flavor["name"]) == ({"hv1": (1, 96)}, "m1.nano")
+    check_sums(cloud)
+
+
+def test_where_no_other_host_has_room_its_own_may(cloud: t.Any) -> None:
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name != "hv1").values(enabled=False))
+    with pytest.raises(NovaliteError, match="No valid host"):
+        ask(cloud, "migrate", "web")
+    with pytest.raises(NovaliteError, match="No valid host"):
+        ask(cloud, "resize", "web", flavor="m1.tiny", same_host="never")
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["moves"][0]["same_host"] is True
+
+
+def test_a_guest_that_runs_moves_among_hosts_with_its_state_directory(cloud: t.Any) -> None:
+    c = tables.compute_host.c
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv2").values(state_dir="/srv/nv"))
+    with pytest.raises(
+        NovaliteError, match="host hv2 keeps instances in /srv/nv, hv1 in /var/lib/novalite: a guest that"
+    ):
+        ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(enabled=True))
+    begun = ask(cloud, "live-migration", "web", check_mode=True)
+    assert [move["to_host"] for move in begun["moves"]] == ["hv3"]
+    cloud.write(sa.update(tables.compute_host).where(c.name == "hv3").values(state_dir="/data"))
+    with pytest.raises(NovaliteError, match="no other host keeps instances in /var/lib/novalite as hv1 does"):
+        ask(cloud, "live-migration", "web")
+    begun = ask(cloud, "migrate", {"name": "web", "host": "hv2"})
+    directories = {host: plan["state_dir"] for host, plan in begun["hosts"].items()}
+    assert directories == {"hv1": "/var/lib/novalite", "hv2": "/srv/nv"}
