@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ..db import tables
 from ..db.tables_sites import site_record
 
-METADATA_KEY = "novalite:stack"  # as servers have it in ledgers from before the document was called a stack
+METADATA_KEY = "novalite:site"  # as servers have it in ledgers from before the document was called a stack
 
 
 class Made(t.NamedTuple):
