@@ -126,7 +126,7 @@ def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[
 
     Their networks there are none of it: the host was taken out of them when the move was done.
     """
-    placed = {one["uuid"]: one for one in leaving if one["host"]}
+    placed = {server["uuid"]: server for server in leaving if server["host"]}
     others: list[Instance] = []
     for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
         host = migrations.other_host(move, placed[uuid]["host"])

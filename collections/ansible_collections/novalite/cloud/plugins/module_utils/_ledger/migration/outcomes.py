@@ -30,26 +30,26 @@ def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -
     """Those whose disks have arrived belong to their new hosts; for the others it is over."""
     action = params["action"]
     said = _said(params, going)
-    found = migrations.open_moves(connection, [one["uuid"] for one in going])
+    found = migrations.open_moves(connection, [move["uuid"] for move in going])
     (task_state,) = server_actions.task_states(action)
     done: list[str] = []
     errors: list[Error] = []
-    for one in going:
-        error = said[one["uuid"]]
-        move = found.get(one["uuid"])
-        if move is None:
-            errors.append(error_of(one, "its move was ended by another run"))
+    for move in going:
+        error = said[move["uuid"]]
+        opened = found.get(move["uuid"])
+        if opened is None:
+            errors.append(error_of(move, "its move was ended by another run"))
         elif error is not None:
-            server_actions.finish(connection, action, [one["uuid"]], error=error)
-            errors.append(error_of(one, error))
+            server_actions.finish(connection, action, [move["uuid"]], error=error)
+            errors.append(error_of(move, error))
         elif (
-            migrations.take_back(connection, move, task_state)
+            migrations.take_back(connection, opened, task_state)
             if action == "revertResize"
-            else migrations.commit(connection, move, task_state)
+            else migrations.commit(connection, opened, task_state)
         ):
-            done.append(one["uuid"])
+            done.append(move["uuid"])
         else:
-            errors.append(error_of(one, "it is being deleted, or its move was ended by another run"))
+            errors.append(error_of(move, "it is being deleted, or its move was ended by another run"))
     return _result(connection, going, done, errors)
 
 
@@ -66,34 +66,34 @@ def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> J
     rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(said)))}
     done: list[str] = []
     errors: list[Error] = []
-    for one in going:
-        uuid, error = one["uuid"], said[one["uuid"]]
-        move, row = found.get(uuid), rows.get(uuid)
-        if move is None or row is None or row.deleted or row.task_state not in server_actions.task_states(action):
-            errors.append(error_of(one, "it is being deleted, or its move was ended by another run"))
+    for move in going:
+        uuid, error = move["uuid"], said[move["uuid"]]
+        opened, row = found.get(uuid), rows.get(uuid)
+        if opened is None or row is None or row.deleted or row.task_state not in server_actions.task_states(action):
+            errors.append(error_of(move, "it is being deleted, or its move was ended by another run"))
             continue
         if error is not None:
-            errors.append(error_of(one, error))
-            _failed(connection, action, move, row, error, one["known"])
+            errors.append(error_of(move, error))
+            _failed(connection, action, opened, row, error, move["known"])
             continue
         done.append(uuid)
         server_actions.finish(connection, action, [uuid], power_state=power.get(uuid))
         if action == "confirmResize":
-            migrations.settle_confirm(connection, move)
-            runs = power_states.runs_while_waiting(row.power_state, move.old_vm_state)
+            migrations.settle_confirm(connection, opened)
+            runs = power_states.runs_while_waiting(row.power_state, opened.old_vm_state)
             _write(connection, uuid, {"vm_state": "active" if runs else "stopped"})
         elif action == "revertResize":
-            migrations.settle_revert(connection, move)
-            _write(connection, uuid, {"vm_state": move.old_vm_state, "power_state": _power(one)})
+            migrations.settle_revert(connection, opened)
+            _write(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
         else:
-            if action == "live-migration" and row.host == move.source_host:
-                _write(connection, uuid, {"host": move.dest_host})
-            migrations.finish(connection, move, row)
+            if action == "live-migration" and row.host == opened.source_host:
+                _write(connection, uuid, {"host": opened.dest_host})
+            migrations.finish(connection, opened, row)
             if action == "evacuate":
-                state = "active" if one["starts"] else "stopped"
-                _write(connection, uuid, {"vm_state": state, "power_state": _power(one), "fault": None})
+                state = "active" if move["starts"] else "stopped"
+                _write(connection, uuid, {"vm_state": state, "power_state": _power(move), "fault": None})
             elif action != "live-migration":
-                _write(connection, uuid, {"power_state": _power(one)})
+                _write(connection, uuid, {"power_state": _power(move)})
     return _result(connection, going, done, errors)
 
 
@@ -118,7 +118,7 @@ def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
 
 def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
     """What was said of each move: None when each host that has a part in it did its part. Silence is no success."""
-    outcomes = {one["host"]: one for one in params.get("outcomes") or []}
+    outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
     ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
     said: dict[str, str | None] = {}
     for move in going:

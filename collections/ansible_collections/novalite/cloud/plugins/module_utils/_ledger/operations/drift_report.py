@@ -28,18 +28,18 @@ def drift_report(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     rows = [report.correction(correction) for correction in params["corrections"]]
     rows += [report.deletion(deletion) for deletion in params["deletions"]]
     failures = list(params["failures"])
-    for host, told in sorted(params["hosts"].items()):
-        rows += told.get("rows") or []
-        for step in told.get("steps") or ():
+    for host, of_host in sorted(params["hosts"].items()):
+        rows += of_host.get("rows") or []
+        for step in of_host.get("steps") or ():
             rows += report.of_step(host, step["module"].replace("_", " "), step["result"], names)
-        for step in told.get("taken") or ():
+        for step in of_host.get("taken") or ():
             if step["module"] == "firewall":  # in check mode its own step tells of the same chains
                 told_of = {(row["host"], row["object"]) for row in rows}
                 damage = report.of_step(host, report.DAMAGE, step["result"], names)
                 rows += [row for row in damage if (row["host"], row["object"]) not in told_of]
-        if told.get("failed"):
-            failures.append(f"{host}: {told['failed']}")
-    whole = [host for host, told in params["hosts"].items() if not told.get("failed")]
+        if of_host.get("failed"):
+            failures.append(f"{host}: {of_host['failed']}")
+    whole = [host for host, of_host in params["hosts"].items() if not of_host.get("failed")]
     _record_looks(connection, whole, rows)
     return {
         "changed": False,

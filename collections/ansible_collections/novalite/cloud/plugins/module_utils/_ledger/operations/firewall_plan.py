@@ -29,8 +29,8 @@ def firewall_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         lookups.check_compute_hosts(connection, names)
     by_host: dict[str, list[Instance]] = {name: [] for name in names}
     # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
-    for one in not_adopted(instances_by(connection, hosts=names)):
-        by_host[one["host"] or ""].append(one)
+    for server in not_adopted(instances_by(connection, hosts=names)):
+        by_host[server["host"] or ""].append(server)
     plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     complete(connection, plans)
     return {"changed": False, "hosts": plans}

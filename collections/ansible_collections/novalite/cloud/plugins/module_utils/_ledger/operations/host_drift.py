@@ -61,21 +61,23 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         and server["vm_state"] not in ("building", "deleted")
         and server["updated_at"] < since
     ]
-    theirs = [one for one in at_rest if one["adopted"] is not None]
-    at_rest = [one for one in at_rest if one["adopted"] is None]
+    theirs = [server for server in at_rest if server["adopted"] is not None]
+    at_rest = [server for server in at_rest if server["adopted"] is None]
     plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, found, at_rest, keep or {})
     guests.judge()
     guests.follow_adopted(theirs)
-    kept = resize_disk_backups(connection, host, found, [one for one in at_rest if one["vm_state"] in STATES])
+    kept = resize_disk_backups(connection, host, found, [server for server in at_rest if server["vm_state"] in STATES])
     rows += kept["rows"]
-    stale_devices = [one for one in found["stale_devices"] if owners.is_ours(one["disk"]) or one["what"] == "mount"]
+    stale_devices = [
+        device for device in found["stale_devices"] if owners.is_ours(device["disk"]) or device["what"] == "mount"
+    ]
     rows += guests.rows
     rows += _brought_here(connection, host, found)
     rows += [
-        row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
-        for one in stale_devices
+        row(host, f"{device['what']} {device['name']}", "nobody is at it", f"leads to {device['disk']}", "detached")
+        for device in stale_devices
     ]
     for name, status in volume_heal.fail_lost(connection, host, found["volumes"], since):
         rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
@@ -116,13 +118,15 @@ class _Guests:
         self, connection: sa.Connection, host: str, found: Look, at_rest: t.Sequence[Instance], keep: JsonMapping
     ) -> None:
         self._connection, self._host, self._found = connection, host, found
-        self._instances = [one for one in at_rest if one["vm_state"] in STATES]
+        self._instances = [server for server in at_rest if server["vm_state"] in STATES]
         self._domains = {domain["uuid"]: domain for domain in found["domains"]}
         self._specs = {domain["uuid"]: domain for domain in keep.get("domains", ())}
         self._planned = {disk["uuid"]: disk for disk in keep.get("disks", ())}
         self._known_images = {image["checksum"]: image for image in keep.get("images", ())}
         self._bases: set[str] = set()
-        self._moves = migrations.open_moves(connection, [one["uuid"] for one in at_rest if one["vm_state"] == RESIZED])
+        self._moves = migrations.open_moves(
+            connection, [server["uuid"] for server in at_rest if server["vm_state"] == RESIZED]
+        )
         self.rows: list[Row] = []
         self.changed = False
         self.disks: list[Row] = []
@@ -302,7 +306,7 @@ class _Owners:
         uuids = (
             {domain["uuid"] for domain in found["domains"]}
             | set(found["disks"])
-            | {word for one in found["stale_devices"] for word in _UUID.findall(one["disk"])}
+            | {word for device in found["stale_devices"] for word in _UUID.findall(device["disk"])}
         )
         rows = connection.execute(
             sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state).where(
@@ -332,7 +336,10 @@ def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
             (f"chains nova-inst-{server['id']}", owners.by_number[server["id"]])
             for server in plan["firewall_instances"]
         ),
-        *((f"filter {one['name']}", owners.by_number[int(one["name"][-8:], 16)]) for one in plan["filters"]),
+        *(
+            (f"filter {nwfilter['name']}", owners.by_number[int(nwfilter["name"][-8:], 16)])
+            for nwfilter in plan["filters"]
+        ),
         *(
             (f"DHCP entry {entry['mac']} on {network['bridge']}", owners.by_mac.get(entry["mac"], nobody))
             for network in plan["dhcp_networks"]

@@ -40,7 +40,7 @@ def prepare_image(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     with engine.reading(ledger) as connection:
         there = _images(connection, _owner(connection, params, lock=False), [item["name"] for item in params["images"]])
     files = in_threads(lambda item: _measured(item, there.get(item["name"])), params["images"], workers=4)
-    return {**params, "images": [{**item, "files": found} for item, found in zip(params["images"], files)]}
+    return {**params, "images": [{**item, "files": file} for item, file in zip(params["images"], files)]}
 
 
 def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -161,14 +161,14 @@ def _wanted(item: JsonMapping, before: Image | None, files: Files) -> Image:
         # data that the operator chose: Nova's way, unless they say no
         properties.setdefault(HOST_MOUNT, (before or {}).get("properties", {}).get(HOST_MOUNT, "yes"))
     stats = dict(properties.pop(STAT, {}))
-    for kind, found in files.items():
+    for kind, file in files.items():
         stats.pop(kind, None)
-        if found is not None and found["stat"] is not None:
-            stats[kind] = found["stat"]
+        if file is not None and file["stat"] is not None:
+            stats[kind] = file["stat"]
         if kind != "disk":
-            after[kind] = found and {key: found[key] for key in ("source", "checksum", "size")}
-        elif found is not None:
-            after.update({key: found[key] for key in ("source", "checksum", "size", "virtual_size")})
+            after[kind] = file and {key: file[key] for key in ("source", "checksum", "size")}
+        elif file is not None:
+            after.update({key: file[key] for key in ("source", "checksum", "size", "virtual_size")})
     after["properties"] = {**properties, STAT: stats} if stats else properties
     if after["kernel"] is None and (after["ramdisk"] is not None or after["cmdline"]):
         # the guest's own boot loader would start, and read neither

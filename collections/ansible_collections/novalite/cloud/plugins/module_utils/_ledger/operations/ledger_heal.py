@@ -60,7 +60,7 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     found = [
         *_abandoned_builds(connection, timeout, now),
         *_abandoned_actions(connection, timeout, now),
-        *(Correction(*one) for one in volume_heal.end_abandoned(connection, timeout, now)),
+        *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, timeout, now)),
         *_ownerless_claims(connection),
         *_wrong_sums(connection),
         *_ownerless_addresses(connection, now),
@@ -69,7 +69,7 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     deletions = _abandoned_deletions(connection, timeout, now)
     result: JsonObject = {
         "changed": bool(found),
-        "corrections": [dataclasses.asdict(one) for one in found],
+        "corrections": [dataclasses.asdict(finding) for finding in found],
         "deletions": [
             {"uuid": row.uuid, "name": row.name, "host": row.host, "silent": now - row.updated_at} for row in deletions
         ],
@@ -77,8 +77,10 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
     if found:
         result["diff"] = {
-            "before": {f"{one.kind} {one.name}": dict(one.before) for one in found},
-            "after": {f"{one.kind} {one.name}": dict(one.after) for one in found if one.after is not None},
+            "before": {f"{finding.kind} {finding.name}": dict(finding.before) for finding in found},
+            "after": {
+                f"{finding.kind} {finding.name}": dict(finding.after) for finding in found if finding.after is not None
+            },
         }
     return result
 
@@ -168,7 +170,7 @@ def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> lis
 
 def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     """Delete claims of instances that are gone, failed, or on another host. The sums are put right after that."""
-    columns = (allocation.c.instance_uuid, allocation.c.compute_host_id, *(allocation.c[one] for one in SUMS))
+    columns = (allocation.c.instance_uuid, allocation.c.compute_host_id, *(allocation.c[resource] for resource in SUMS))
     lives_there = (
         sa.select(sa.literal(1))
         .select_from(instance.join(compute_host, compute_host.c.name == instance.c.host))
@@ -206,7 +208,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
             "allocation",
             f"of {row.instance_uuid} on {hosts[row.compute_host_id]}",
             whereabouts(owner, f"'{owner.name}'") if owner else "there is no such instance",
-            {one: getattr(row, one) for one in SUMS},
+            {resource: getattr(row, resource) for resource in SUMS},
             None,
         )
         for row in sorted(gone, key=lambda row: (row.compute_host_id, row.instance_uuid))
@@ -217,18 +219,23 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
 def _wrong_sums(connection: sa.Connection) -> list[Correction]:
     """Set what hosts say is used to the sum of their claims."""
     claimed = (
-        sa.select(allocation.c.compute_host_id, *(sa.func.sum(allocation.c[one]).label(one) for one in SUMS))
+        sa.select(
+            allocation.c.compute_host_id, *(sa.func.sum(allocation.c[resource]).label(resource) for resource in SUMS)
+        )
         .group_by(allocation.c.compute_host_id)
         .subquery()
     )
-    used = {one: compute_host.c[f"{one}_used"] for one in SUMS}
-    sums = {one: sa.func.coalesce(claimed.c[one], 0) for one in SUMS}
+    used = {resource: compute_host.c[f"{resource}_used"] for resource in SUMS}
+    sums = {resource: sa.func.coalesce(claimed.c[resource], 0) for resource in SUMS}
     wrong = connection.execute(
         sa.select(
-            compute_host.c.id, compute_host.c.name, *used.values(), *(sums[one].label(f"{one}_sum") for one in SUMS)
+            compute_host.c.id,
+            compute_host.c.name,
+            *used.values(),
+            *(sums[resource].label(f"{resource}_sum") for resource in SUMS),
         )
         .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
-        .where(sa.or_(*(used[one] != sums[one] for one in SUMS)))
+        .where(sa.or_(*(used[resource] != sums[resource] for resource in SUMS)))
         .order_by(compute_host.c.id)
     ).all()
     if wrong:
@@ -236,18 +243,21 @@ def _wrong_sums(connection: sa.Connection) -> list[Correction]:
             sa.update(compute_host)
             .where(compute_host.c.id == sa.bindparam("host_id"))
             .values(
-                **{f"{one}_used": sa.bindparam(f"{one}_sum") for one in SUMS},
+                **{f"{resource}_used": sa.bindparam(f"{resource}_sum") for resource in SUMS},
                 generation=compute_host.c.generation + 1,  # a choice made on the old sums must be made again
             ),
-            [{"host_id": row.id} | {f"{one}_sum": int(getattr(row, f"{one}_sum")) for one in SUMS} for row in wrong],
+            [
+                {"host_id": row.id} | {f"{resource}_sum": int(getattr(row, f"{resource}_sum")) for resource in SUMS}
+                for row in wrong
+            ],
         )
     return [
         Correction(
             "compute_host",
             row.name,
             "what it says is used is not the sum of its claims",
-            {f"{one}_used": getattr(row, f"{one}_used") for one in SUMS},
-            {f"{one}_used": int(getattr(row, f"{one}_sum")) for one in SUMS},
+            {f"{resource}_used": getattr(row, f"{resource}_used") for resource in SUMS},
+            {f"{resource}_used": int(getattr(row, f"{resource}_sum")) for resource in SUMS},
         )
         for row in wrong
     ]
@@ -302,6 +312,6 @@ def _host_names(connection: sa.Connection) -> dict[int, str]:
 def _message(found: t.Sequence[Correction]) -> str:
     if not found:
         return "nothing to repair"
-    named = "; ".join(f"{one.kind} {one.name}: {one.reason}" for one in found[:IN_LINE])
+    named = "; ".join(f"{finding.kind} {finding.name}: {finding.reason}" for finding in found[:IN_LINE])
     more = f"; and {len(found) - IN_LINE} more" if len(found) > IN_LINE else ""
     return f"{len(found)} correction{'s' if len(found) > 1 else ''}: {named}{more}"

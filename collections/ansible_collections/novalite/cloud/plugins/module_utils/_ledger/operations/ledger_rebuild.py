@@ -58,8 +58,8 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     lost = [
         *LOST,
         *_withheld(found),
-        *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
-        *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
+        *(f"what is on hosts of {server}: no record of it" for server in found.unrecorded),
+        *(f"the adopted {server}: its domain is gone, or carries no mark" for server in found.unmarked),
         *found.unreadable,
         *writer.dropped,
         *_volumes(connection, params["hosts"]),
@@ -81,14 +81,14 @@ def _merged(found: Found) -> dict[str, list[Row]]:
     rows: dict[str, dict[str, Row]] = collections.defaultdict(dict)
     own = ("volume", "volume_attachment", "vif", "fixed_ip")
     firm: set[tuple[str, str]] = set()
-    for one in found.slices:
-        for name, of_table in one.tables.items():
+    for part in found.slices:
+        for name, of_table in part.tables.items():
             for row in of_table:
                 key = _key(name, row)
-                if one.uuid is None and (name, key) in firm:
+                if part.uuid is None and (name, key) in firm:
                     continue
                 rows[name][key] = row
-                if one.uuid is not None and name in own:
+                if part.uuid is not None and name in own:
                     firm.add((name, key))
     return {name: list(of_table.values()) for name, of_table in rows.items()}
 
@@ -284,9 +284,9 @@ def _withheld(found: Found) -> list[str]:
     """Who had what no host keeps."""
     told = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
     names = collections.defaultdict(list)
-    for one in found.slices:
-        for what in one.withheld:
-            names[what].append(_name(one))
+    for part in found.slices:
+        for what in part.withheld:
+            names[what].append(_name(part))
     return [
         f"{told.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
         for what in sorted(names)

@@ -20,5 +20,5 @@ def power_sync(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     followed = follow(connection, params["observed"])
     result: JsonObject = {"changed": bool(followed), "hosts": {}, "followed": followed}
     if followed:
-        result["diff"] = {side: {one["name"]: one[side] for one in followed} for side in ("before", "after")}
+        result["diff"] = {side: {domain["name"]: domain[side] for domain in followed} for side in ("before", "after")}
     return result

@@ -89,7 +89,7 @@ def _place(
         groups = groups_of(connection, ask)
         placed = _decide(
             outcome,
-            [request_of(one, groups.get(one["uuid"])) for one in ask],
+            [request_of(server, groups.get(server["uuid"])) for server in ask],
             _together(instances, params),
             lambda requests: select(
                 hosts,
@@ -102,11 +102,13 @@ def _place(
         )
         _claim(connection, placed, versions, now)
         in_groups = {
-            one.request.uuid: (one.request.group, one.host) for one in placed if one.request.group and one.host
+            decision.request.uuid: (decision.request.group, decision.host)
+            for decision in placed
+            if decision.request.group and decision.host
         }
         if violated(connection, in_groups):
             raise StaleChoiceError
-        outcome.hosts.update({one.request.uuid: one.host for one in placed if one.host is not None})
+        outcome.hosts.update({decision.request.uuid: decision.host for decision in placed if decision.host is not None})
         outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
     write_outcome(connection, outcome, rows, now)
     return outcome
@@ -132,7 +134,7 @@ def _decide(
     """
     lost = {together[uuid] for uuid in outcome.recorded}
     while True:
-        decisions = {one.request.uuid: one for one in choose(requests)}
+        decisions = {decision.request.uuid: decision for decision in choose(requests)}
         outcome.decisions.update(decisions)
         missing = {uuid for uuid, decision in decisions.items() if decision.host is None}
         without = lost | {together[uuid] for uuid in missing}
@@ -192,13 +194,13 @@ def _claim(
         sa.insert(allocation),
         [
             {
-                "instance_uuid": one.request.uuid,
-                "compute_host_id": versions[one.host or ""][0],
-                "vcpus": one.request.vcpus,
-                "memory_mb": one.request.memory_mb,
-                "disk_gb": one.request.disk_gb,
+                "instance_uuid": decision.request.uuid,
+                "compute_host_id": versions[decision.host or ""][0],
+                "vcpus": decision.request.vcpus,
+                "memory_mb": decision.request.memory_mb,
+                "disk_gb": decision.request.disk_gb,
                 "created_at": now,
             }
-            for one in placed
+            for decision in placed
         ],
     )

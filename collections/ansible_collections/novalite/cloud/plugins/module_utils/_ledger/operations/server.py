@@ -192,7 +192,7 @@ def _with_hints_resolved(
         for request in requests
         if request.name not in stored or stored[request.name].vm_state == "error"
     }
-    hinted = hints.resolve(connection, project_id, {name: one.hints for name, one in to_make.items()}, uuids)
+    hinted = hints.resolve(connection, project_id, {name: request.hints for name, request in to_make.items()}, uuids)
     return [dataclasses.replace(request, hints=hinted.get(request.name, request.hints)) for request in requests]
 
 
@@ -284,7 +284,7 @@ def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> 
     request_id = api_created.mark(connection, to_delete)
     return {
         "changed": True,
-        "to_delete": instances_by(connection, uuids=[one["uuid"] for one in to_delete]),
+        "to_delete": instances_by(connection, uuids=[record["uuid"] for record in to_delete]),
         "request_id": request_id,
         "diff": {"before": _summaries(to_delete), "after": {}},
     }

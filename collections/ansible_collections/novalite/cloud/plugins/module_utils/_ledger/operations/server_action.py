@@ -49,16 +49,18 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if name in LOCKS:
         return {**result, **_lock(connection, params, found)}
     if name == CONSOLE:
-        if lost := next((one for one in found if one["host"] is None), None):
+        if lost := next((server for server in found if server["host"] is None), None):
             raise ConflictError(f"Instance {lost['uuid']} ('{lost['name']}') is not ready: it is on no host")
         hosts = _plans(connection, params, found)
         return {**result, "instances": found, "hosts": hosts, "targets": targets.of_hosts(hosts)}
     if params.get("uuids") is not None:
         wanted = set(params["uuids"])
-        going = [one for one in found if one["task_state"] in server_actions.task_states(name)]
-        gone = wanted - {one["uuid"] for one in found}
+        going = [server for server in found if server["task_state"] in server_actions.task_states(name)]
+        gone = wanted - {server["uuid"] for server in found}
         result["skipped"] = [{"uuid": uuid, "reason": "there is no such instance any more"} for uuid in sorted(gone)]
-        result["skipped"] += [{"uuid": one["uuid"], "reason": _why_not(name, one)} for one in found if one not in going]
+        result["skipped"] += [
+            {"uuid": server["uuid"], "reason": _why_not(name, server)} for server in found if server not in going
+        ]
     else:
         begun = _begin(connection, params, found)
         going = begun.pop("instances")
@@ -99,13 +101,13 @@ def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]
     rules = server_actions.action_of(name, details)
     take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
     # A reboot is an event and no state: whoever asks for one gets one.
-    settled = [one for one in found if name != "reboot" and one["vm_state"] == rules.vm_state]
+    settled = [server for server in found if name != "reboot" and server["vm_state"] == rules.vm_state]
     settled += reimage.settled(connection, params, found)
-    to_begin = [one for one in found if one not in settled]
+    to_begin = [server for server in found if server not in settled]
     if not to_begin:
         return {"instances": [], "settled": settled}
     request_id = actions.new_request_id()
-    uuids = [one["uuid"] for one in to_begin]
+    uuids = [server["uuid"] for server in to_begin]
     try:
         if name in reimage.ACTIONS:
             begun = reimage.begin(connection, params, to_begin, request_id)
@@ -129,13 +131,13 @@ def _lock(connection: sa.Connection, params: JsonMapping, found: list[Instance])
         for server in found
         if server_actions.set_lock(connection, server["uuid"], locked, reason, request_id=request_id)
     ]
-    result: JsonObject = {"changed": bool(changed), "settled": [one for one in found if one not in changed]}
-    result["instances"] = instances_by(connection, uuids=[one["uuid"] for one in changed])
+    result: JsonObject = {"changed": bool(changed), "settled": [server for server in found if server not in changed]}
+    result["instances"] = instances_by(connection, uuids=[row["uuid"] for row in changed])
     if changed:
         result["request_id"] = request_id
         result["diff"] = {
-            "before": {one["name"]: {"locked": not locked} for one in changed},
-            "after": {one["name"]: {"locked": locked, "reason": reason} for one in changed},
+            "before": {row["name"]: {"locked": not locked} for row in changed},
+            "after": {row["name"]: {"locked": locked, "reason": reason} for row in changed},
         }
     return result
 
@@ -207,7 +209,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=told)
         )
     after = instances_by(connection, uuids=said)
-    names = {one["uuid"]: one["name"] for one in after}
+    names = {server["uuid"]: server["name"] for server in after}
     result: JsonObject = {
         "changed": bool(changed),
         "instances": after,
@@ -228,7 +230,7 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
     if changed:
         result["diff"] = {
-            "before": states_of(one for one in before if one["uuid"] in changed),
-            "after": states_of(one for one in after if one["uuid"] in changed),
+            "before": states_of(server for server in before if server["uuid"] in changed),
+            "after": states_of(server for server in after if server["uuid"] in changed),
         }
     return result

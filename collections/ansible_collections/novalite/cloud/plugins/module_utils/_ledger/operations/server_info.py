@@ -32,7 +32,7 @@ def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         deleted=bool(params.get("deleted")),
     )
     if params.get("actions"):
-        history = actions.history(connection, [one["uuid"] for one in found])
-        for one in found:
-            one["actions"] = history.get(one["uuid"], [])
+        history = actions.history(connection, [server["uuid"] for server in found])
+        for server in found:
+            server["actions"] = history.get(server["uuid"], [])
     return {"changed": False, "servers": found}

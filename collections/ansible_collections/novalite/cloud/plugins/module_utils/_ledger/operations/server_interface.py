@@ -170,14 +170,14 @@ def _split(found: list[Instance], changing: Changes) -> tuple[list[Instance], li
 def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
     """What a host does to be rid of interfaces: `keep` is what their servers have without them."""
     # another interface of the same servers may be on the same bridge
-    staying = {nic["network"]["bridge"] for one in rest for nic in one["nics"]}
+    staying = {nic["network"]["bridge"] for interface in rest for nic in interface["nics"]}
     return {
         "ledger": keep["ledger"],
         "domains": keep["domains"],
         "surroundings": keep,
         "dhcp_networks": remove["dhcp_networks"],
         **{
-            key: [one for one in remove[key] if one["bridge"] not in staying]
+            key: [nic for nic in remove[key] if nic["bridge"] not in staying]
             for key in ("staying_routers", "last_routers")
         },
         "last_bridges": [bridge for bridge in remove["last_bridges"] if bridge["name"] not in staying],
@@ -217,9 +217,9 @@ def _record(connection: sa.Connection, status: str, params: JsonMapping) -> Json
     for host, results in said.items():
         changed += interfaces.finish(connection, status, results, host)
     found = instances_by(connection, uuids=changed)
-    groups = {group["id"] for one in found for group in one["security_groups"]}
+    groups = {group["id"] for server in found for group in server["security_groups"]}
     errors = {uuid: error for results in said.values() for uuid, error in results.items() if error is not None}
-    names = {one["uuid"]: one["name"] for one in found}
+    names = {server["uuid"]: server["name"] for server in found}
     firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),

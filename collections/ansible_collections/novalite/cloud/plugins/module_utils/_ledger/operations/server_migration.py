@@ -45,7 +45,7 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     seen = params.get("compute_hosts") or []
     if seen:
         record(connection, seen, now)
-    alive = {one["name"] for one in seen if one["up"]} if action == "evacuate" else set()
+    alive = {server["name"] for server in seen if server["up"]} if action == "evacuate" else set()
     result: JsonObject = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
         going = _begun_before(connection, params, result)
@@ -53,25 +53,29 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         going = _begun_here(connection, params, result)
     before = _states(going)
     placed = []
-    for one in going:
-        move = migrations.open_moves(connection, [one["uuid"]]).get(one["uuid"])
-        if move is None or one["host"] in alive:
-            message = "there is no record of its move" if move is None else f"host {one['host']} is alive: it answers"
-            server_actions.finish(connection, action, [one["uuid"]], error=message)
-            result["errors"].append(error_of(one, message))
-        elif action in migrations.ENDS or _placed(connection, one, move, params, result):
-            placed.append((one, migrations.open_moves(connection, [one["uuid"]])[one["uuid"]]))
+    for server in going:
+        move = migrations.open_moves(connection, [server["uuid"]]).get(server["uuid"])
+        if move is None or server["host"] in alive:
+            message = (
+                "there is no record of its move" if move is None else f"host {server['host']} is alive: it answers"
+            )
+            server_actions.finish(connection, action, [server["uuid"]], error=message)
+            result["errors"].append(error_of(server, message))
+        elif action in migrations.ENDS or _placed(connection, server, move, params, result):
+            placed.append((server, migrations.open_moves(connection, [server["uuid"]])[server["uuid"]]))
     if _named(params) and result["errors"]:
         raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
     why: dict[str, list[str]] = result.get("explanations", {})
-    result["moves"] = [move_of(action, one, move, why.get(one["uuid"], [])) for one, move in placed]
-    result["hosts"] = host_plans.plans(connection, params, result["moves"], {one["uuid"]: one for one, _move in placed})
+    result["moves"] = [move_of(action, server, move, why.get(server["uuid"], [])) for server, move in placed]
+    result["hosts"] = host_plans.plans(
+        connection, params, result["moves"], {move["uuid"]: move for move, _move in placed}
+    )
     result["targets"] = targets.of_moves(result["hosts"], action)
     # an evacuated guest is told anew what only it may know: user data, files, the hash of its password
     result["secret"] = any(plan.get("build", {}).get("secret") for plan in result["hosts"].values())
     result["changed"] = bool(going)
     if going:
-        after = _states(instances_by(connection, uuids=[one["uuid"] for one in going]))
+        after = _states(instances_by(connection, uuids=[move["uuid"] for move in going]))
         for move in result["moves"]:
             after[move["name"]] |= {"destination": move["to_host"], "flavor": move["to_flavor"]["name"]}
             after[move["name"]] |= {"why": move["why"]} if move["why"] else {}
@@ -107,12 +111,12 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
     take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
     found = instances_by(connection, uuids=[server["uuid"] for server in found])
     going = []
-    for one in found:
-        wish = asked.get(one["name"], {})
+    for server in found:
+        wish = asked.get(server["name"], {})
         flavor = wish.get("flavor") or params.get("flavor")
         host = wish.get("host") or params.get("host") or params.get("returning_to")
-        if is_settled(connection, action, one, flavor, host):
-            result["settled"].append(one)
+        if is_settled(connection, action, server, flavor, host):
+            result["settled"].append(server)
             continue
         new = flavor_of(lookups.flavor_by_name(connection, flavor)) if action == "resize" and flavor else None
         request_id = result.setdefault("request_id", actions.new_request_id())
@@ -120,20 +124,20 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
             going += begin_move(
                 connection,
                 action,
-                [one["uuid"]],
+                [server["uuid"]],
                 request_id=request_id,
                 flavor=new,
                 host=host,
                 reason=params.get("reason"),
             )
         except (ConflictError, NotFoundError) as error:
-            raise type(error)(with_names(str(error), [one])) from None
+            raise type(error)(with_names(str(error), [server])) from None
     return going
 
 
 def _named(params: JsonMapping) -> bool:
     """Whether a person names the servers, and hears at once of what cannot be: nothing was begun then."""
-    return all(params.get(one) is None for one in ("uuids", "from_host", "returning_to", "begin_uuids"))
+    return all(params.get(option) is None for option in ("uuids", "from_host", "returning_to", "begin_uuids"))
 
 
 def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
@@ -145,7 +149,7 @@ def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     else:
         found = away_from(connection, params["returning_to"])
     allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).allowed
-    return [one for one in found if one["vm_state"] in allowed]
+    return [server for server in found if server["vm_state"] in allowed]
 
 
 def _asked(params: JsonMapping) -> dict[str, JsonObject]:

@@ -78,7 +78,7 @@ def prepare_stack_plan(engine: sa.Engine, params: JsonMapping) -> JsonObject:
     measured: dict[tuple[bool, str], Json] = {}
     if params["phase"] != "removals":
         for public in (True, False):
-            records = [one for one in stack.of("image") if one.public == public]
+            records = [item for item in stack.of("image") if item.public == public]
             if records:
                 with _blamed(stack, records):
                     for item in _measured(engine, params, stack.project, public, records):
@@ -115,7 +115,7 @@ def stack_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     items += servers.items + removals
     begun: list[str] = []
     if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
-        named = {one.name for one in stack.of("volume")} | {item.name for item in items if item.kind == "volume"}
+        named = {item.name for item in stack.of("volume")} | {item.name for item in items if item.kind == "volume"}
         waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
         begun = [row.id for row in waiting]
     return {**_result(stack, items, servers, changed_groups, removals), "volumes": begun}
@@ -133,7 +133,7 @@ def _result(
         )
     if servers.refused:
         lines.append(f"{_refusal(servers.refused)}: not done without -e replace=true")
-    groups = [one for one in stack.of("security_group") if one.name in changed_groups]
+    groups = [item for item in stack.of("security_group") if item.name in changed_groups]
     result: JsonObject = {
         "changed": bool(items),
         "stack": stack.name,
@@ -187,7 +187,7 @@ def _make_records(connection: sa.Connection, stack: Stack, owner: str, params: J
     items, made = [], []
     for kind in SECTIONS:
         for public in (True, False):
-            records = [one for one in stack.of(kind) if one.public == public]
+            records = [item for item in stack.of(kind) if item.public == public]
             if not records:
                 continue
             entries = _entries(kind, records)
@@ -210,24 +210,26 @@ def _make_records(connection: sa.Connection, stack: Stack, owner: str, params: J
 def _remove_records(connection: sa.Connection, stack: Stack, owner: str, params: JsonMapping) -> list[Item]:
     """Remove what is marked as absent and, if that is asked for, what the stack made and the document does not name."""
     named = {Made(record.kind, "" if record.public else owner, record.name): record for record in stack.records}
-    to_delete = [made for made, one in named.items() if one.absent]
+    to_delete = [made for made, item in named.items() if item.absent]
     if stack.prune:
         mine = stack_marks.made_by(connection, stack.name, owner)
-        to_delete += [one for one in mine if one not in named and one != Made("security_group", owner, DEFAULT_GROUP)]
+        to_delete += [
+            item for item in mine if item not in named and item != Made("security_group", owner, DEFAULT_GROUP)
+        ]
     items: list[Item] = []
     for kind in reversed(SECTIONS):  # what refers to others goes before them
         for public in (False, True):
-            going = [one for one in to_delete if one.kind == kind and (one.owner == "") == public]
+            going = [item for item in to_delete if item.kind == kind and (item.owner == "") == public]
             if not going:
                 continue
-            entries = [{"name": one.name} for one in going]
-            with _blamed(stack, [named[one] for one in going if one in named]):
+            entries = [{"name": item.name} for item in going]
+            with _blamed(stack, [named[item] for item in going if item in named]):
                 result = OPERATIONS[kind](connection, _arguments(stack, kind, public, entries, "absent"))
-            for one in going:
-                before, after = _sides(result, _plural(kind), one.name)
-                item = plan.record_item(kind, one.name, {}, before, after)
+            for thing in going:
+                before, after = _sides(result, _plural(kind), thing.name)
+                item = plan.record_item(kind, thing.name, {}, before, after)
                 if item is not None:
-                    items.append(item if one in named else dataclasses.replace(item, note="not named any more"))
+                    items.append(item if thing in named else dataclasses.replace(item, note="not named any more"))
             stack_marks.forget(connection, stack.name, going)
     return items
 
@@ -275,14 +277,14 @@ def _blamed(stack: Stack, things: t.Sequence[Record | Server]) -> t.Iterator[Non
 def _spoken_of(message: str, things: t.Sequence[Record | Server]) -> Where:
     """The place of the thing whose name `message` quotes, or else of the first that names what it quotes."""
     quoted = re.findall(r"'([^']+)'", message)
-    by_name = {one.name: one.where for one in reversed(things)}
+    by_name = {item.name: item.where for item in reversed(things)}
     for word in quoted:
         if word in by_name:
             return by_name[word]
-    for one in things:
-        for field, value in one.fields.items():
+    for item in things:
+        for field, value in item.fields.items():
             if any(word in quoted for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)):
-                return (*one.where, field)
+                return (*item.where, field)
     return things[0].where[:1] if things else ()
 
 

@@ -106,5 +106,5 @@ def _shown(connection: sa.Connection, row: JsonMapping) -> JsonObject:
     return {
         **{key: row[key] for key in SHOWN},
         "default_project": None if default is None else project_name(connection, default),
-        "roles": [{"project": one["project_name"], "role": one["role"]} for one in found],
+        "roles": [{"project": user["project_name"], "role": user["role"]} for user in found],
     }

@@ -57,16 +57,16 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         state_dir=params.get("state_dir") or STATE_DIR,
         limit_to=params.get("limit_to"),
     )
-    for one in nowhere:
-        changed = _FINISH[one["does"]](connection, one["id"], error=None) or changed
-    under_way = {one["id"] for plan in hosts.values() for one in plan["work"]} | {one["id"] for one in nowhere}
-    still = [one for one in [*ids, *attached, *copied] if one not in under_way]
-    skipped += [{"id": one, "reason": "nothing of it is under way"} for one in still]
+    for entry in nowhere:
+        changed = _FINISH[entry["does"]](connection, entry["id"], error=None) or changed
+    under_way = {entry["id"] for plan in hosts.values() for entry in plan["work"]} | {entry["id"] for entry in nowhere}
+    still = [number for number in [*ids, *attached, *copied] if number not in under_way]
+    skipped += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
     result: JsonObject = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
     if changed:
-        done = [one for each in hosts.values() for one in each["work"]]
-        result["diff"] = {"before": {}, "after": {one["id"]: one["does"] for one in done}}
+        done = [entry for each in hosts.values() for entry in each["work"]]
+        result["diff"] = {"before": {}, "after": {entry["id"]: entry["does"] for entry in done}}
     return result
 
 
@@ -149,14 +149,14 @@ _FINISH: dict[str, _Finish] = {
 
 def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`plans` ({host: plan}) were carried out, `outcomes` say how: what no outcome is about was not done."""
-    said = {one["host"]: one for one in params["outcomes"]}
+    said = {outcome["host"]: outcome for outcome in params["outcomes"]}
     errors, changed = [], False
     for host, plan in (params.get("plans") or {}).items():
         outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
         results = {result["id"]: result["error"] for result in outcome.get("results") or []}
-        for one in plan["attach"]:
-            if results.get(one["volume_id"], "") is None:  # its data is there, whatever became of the rest
-                volumes.made(connection, one["volume_id"])
+        for entry in plan["attach"]:
+            if results.get(entry["volume_id"], "") is None:  # its data is there, whatever became of the rest
+                volumes.made(connection, entry["volume_id"])
         for work in plan["work"]:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)

@@ -41,7 +41,7 @@ _REFERENCES: dict[str, tuple[sa.Table, str | None, str]] = {
 def remember(connection: sa.Connection, stack: str, made: t.Collection[Made]) -> None:
     """Write down that these records, which are there now, are the stack's work."""
     references = _references(connection, made)
-    rows = [{"site": stack, **mark._asdict(), "reference": found} for mark, found in references.items()]
+    rows = [{"site": stack, **mark._asdict(), "reference": reference} for mark, reference in references.items()]
     forget(connection, stack, made)
     if rows:
         connection.execute(sa.insert(site_record), rows)
