@@ -21,6 +21,7 @@ from ...network.blueprint import NeutronError
 from ...network.routes_floating import allocate, associate, release
 from ..blueprint import compute_legacy
 from ..microversions import microversion
+from ..servers.routes_actions import ACTIONS, Action
 from .routes_networks import OLD
 
 LAST_ACTION = (2, 43)
@@ -67,7 +68,7 @@ def delete_floating_ip_here(floating_ip_id: str) -> Answer:
     return "", 202
 
 
-def add(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
+def _add(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
     """The action addFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -86,7 +87,7 @@ def add(connection: Connection, server: InstanceRow, value: Record, caller: Call
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
-def remove(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
+def _remove(connection: Connection, server: InstanceRow, value: Record, caller: Caller) -> None:
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -121,3 +122,7 @@ def _found(connection: Connection, number: str) -> FloatingIp:
 
 def _floating(row: FloatingIp) -> Body:
     return {"id": row.id, "ip": row.address, **same(row, "pool", "fixed_ip"), "instance_id": row.instance_uuid}
+
+
+ACTIONS["addFloatingIp"] = Action("network:floating_ips:write", ADD, _add)
+ACTIONS["removeFloatingIp"] = Action("network:floating_ips:write", REMOVE, _remove)

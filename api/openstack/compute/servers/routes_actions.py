@@ -26,7 +26,6 @@ from ....web.errors import BadRequestError
 from ....web.ledger import writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
 from ..blueprint import compute
-from ..legacy import routes_floating_ips
 from ..microversions import Version, microversion
 from ..tasks import enqueue
 from . import console
@@ -156,8 +155,6 @@ ACTIONS: dict[str, Action] = {
     "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
     "addSecurityGroup": Action("compute:servers:security_groups", GROUP, _add_group),
     "removeSecurityGroup": Action("compute:servers:security_groups", GROUP, _remove_group),
-    "addFloatingIp": Action("network:floating_ips:write", routes_floating_ips.ADD, routes_floating_ips.add),
-    "removeFloatingIp": Action("network:floating_ips:write", routes_floating_ips.REMOVE, routes_floating_ips.remove),
     "injectNetworkInfo": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "resetNetwork": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
