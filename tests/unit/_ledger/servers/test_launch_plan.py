@@ -127,3 +127,11 @@ def test_what_was_built_and_what_was_not_is_carried_to_the_end(cloud: Cloud) -> 
     assert ended["launch"]["failures"] == ["no room"]
     assert [guest["name"] for guest in ended["launch"]["silent"]] == ["before", "web"]
     assert (ended["hosts"], ended["targets"]["controller"]) == ({}, [])
+
+
+def test_a_guest_that_a_host_names_twice_is_reported_once(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    silent = [{"name": "web", "message": "no answer"}]
+    for _attempt in range(2):
+        launch = called(cloud, launch_record, record_module, launch=launch["launch"], silent=silent)
+    assert launch["launch"]["silent"] == silent

@@ -39,10 +39,6 @@ options:
         it for the others, and what fails waits to be tried again.
     type: bool
     default: true
-  launch:
-    description: What the same launch has come to so far, RV(launch) of the call before.
-    type: dict
-    default: {}
 seealso:
   - module: novalite.cloud.scheduler
   - module: novalite.cloud.fixed_ip
@@ -116,7 +112,6 @@ ARGUMENT_SPEC: dict = {
     "instances": {"type": "list", "elements": "dict", "default": []},
     "existing": {"type": "list", "elements": "dict", "default": []},
     "alone": {"type": "bool", "default": True},
-    "launch": {"type": "dict", "default": {}},
     "state_dir": {"type": "path", "default": STATE_DIR},
     **CHOICE_ARGUMENTS,
     **SCHEDULING_ARGUMENTS,

@@ -10,22 +10,21 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError, UndoneError
+from ..._json import JsonMapping, JsonObject
 from .fixed_ip import fixed_ip
 from .scheduler import scheduler
 from .server_plan import server_plan
 from .server_state import server_state
 
-Result = dict[str, t.Any]
 
-
-def launch_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Result:
+def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """See the module's documentation for `params` and what is returned.
 
     Either all of scheduling, claims, addresses and plans is in the ledger, or none of it: then the instances are ERROR
     with the reason as their fault, and hold nothing. Nova's conductor gives claims back one by one instead. Raises
     UndoneError for what the database takes back: all of it is to be tried again.
     """
-    launch = {"built": [], "failures": [], "silent": [], **params["launch"]}
+    launch: JsonObject = params.get("launch") or {"built": [], "failures": [], "silent": []}  # of launch_record
     if not params["instances"]:
         return {**_plan(connection, params, []), "instances": [], "launch": launch}
     try:
@@ -56,9 +55,9 @@ def launch_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Res
     }
 
 
-def changes(*results: t.Mapping[str, t.Any]) -> Result:
+def changes(*results: JsonMapping) -> JsonObject:
     """Return whether any of `results` changed anything, and the diffs and warnings of all."""
-    summed: Result = {"changed": any(result["changed"] for result in results)}
+    summed: JsonObject = {"changed": any(result["changed"] for result in results)}
     diffs = [result["diff"] for result in results if "diff" in result]
     if diffs := [diff for part in diffs for diff in (part if isinstance(part, list) else [part])]:
         summed["diff"] = diffs
@@ -67,5 +66,5 @@ def changes(*results: t.Mapping[str, t.Any]) -> Result:
     return summed
 
 
-def _plan(connection: sa.Connection, params: t.Mapping[str, t.Any], instances: t.Sequence[Result]) -> Result:
+def _plan(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[JsonObject]) -> JsonObject:
     return server_plan(connection, {**params, "instances": instances, "leaving": ()})

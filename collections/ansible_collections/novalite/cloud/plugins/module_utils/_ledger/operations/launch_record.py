@@ -5,27 +5,26 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonMapping, JsonObject
+from ..._plan.targets import of_plan
 from .launch_plan import changes, launch_plan
 from .server_state import server_state
 
 
-def launch_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """See the module's documentation for `params` and what is returned."""
-    recorded = server_state(connection, params)
+    recorded, so_far = server_state(connection, params), params["launch"]
     launch = {
-        "built": [
-            *params["launch"]["built"],
-            *(server for server in recorded["instances"] if server["vm_state"] == "active"),
-        ],
-        "failures": [*params["launch"]["failures"], *recorded["failures"]],
-        "silent": [*params["launch"]["silent"], *params["silent"]],
+        "built": [*so_far["built"], *(server for server in recorded["instances"] if server["vm_state"] == "active")],
+        "failures": [*so_far["failures"], *recorded["failures"]],
+        # a host that takes part in two attempts, and fails in the second, repeats what it said after the first
+        "silent": [*so_far["silent"], *(guest for guest in params["silent"] if guest not in so_far["silent"])],
     }
-    retry = recorded["retry"] if params["alone"] else []
-    planned = launch_plan(connection, {**params, "instances": retry, "existing": (), "launch": launch})
+    planned: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": [], "launch": launch}
+    if params["alone"] and recorded["retry"]:
+        planned = launch_plan(connection, {**params, "instances": recorded["retry"], "existing": (), "launch": launch})
     now = {server["uuid"]: server for server in planned["instances"]}
     instances = [now.get(server["uuid"], server) for server in recorded["instances"]]
     return {**planned, **changes(recorded, planned), "instances": instances}
