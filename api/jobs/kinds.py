@@ -147,7 +147,7 @@ def _action(
 
 
 def _volume(name: str, of: str, description: str, *, book: str = "", instances: Instances = "allowed") -> Kind:
-    """What is done to volumes, snapshots or attachments (`of`) that the caller has marked before; ids say which.
+    """A kind that acts on volumes, snapshots or attachments (`of`) which the caller has marked before, by their ids.
 
     `instances` are those that have the volumes: two runs never work at one instance.
     """

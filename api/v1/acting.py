@@ -117,7 +117,7 @@ def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) 
 
 
 def _refuse_others(job: queue.Job, caller: Caller) -> None:
-    """Who may not ask for a kind of job may not end or repeat one. Raises ForbiddenError."""
+    """Refuse whoever may not ask for such a job: they may not end or repeat it either. Raises ForbiddenError."""
     if job["kind"] in kinds.KINDS:
         policy.check(kinds.KINDS[job["kind"]].operation)
     elif not caller.is_admin:

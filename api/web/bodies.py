@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What comes in and goes out as JSON."""
+"""JSON that comes in and goes out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import typing as t
 
 from flask import Response
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 Json = t.Union[None, bool, int, float, str, t.Sequence["Json"], t.Mapping[str, "Json"]]
 Body = dict[str, Json]  # what is answered
-Record = dict[str, t.Any]  # a row of the ledger; or what a client sent, once its schema allowed it
+Record = JsonObject  # a row of the ledger; or what a client sent, once its schema allowed it
 Answer = tuple[t.Union[t.Mapping[str, Json], str, Response], int]
 
 Row = t.TypeVar("Row")  # a dataclass of the ledger, or a mapping
 
 
 def field(row: object, name: str) -> Json:
-    """What `row` has under `name`."""
+    """Return what `row` has under `name`."""
     value: Json = row.get(name) if isinstance(row, t.Mapping) else getattr(row, name)
     return value
 

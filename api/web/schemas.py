@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-Schema = dict[str, t.Any]
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
+Schema = JsonObject
 
 UUID: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}

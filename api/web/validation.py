@@ -12,11 +12,13 @@ import typing as t
 import jsonschema
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
+
 from .bodies import Json, Record
 from .errors import BadRequestError
 from .request_hooks import MAX_DEPTH, unfit
 
-Schema = t.Mapping[str, t.Any]
+Schema = JsonMapping
 
 MAX_SHOWN = 100  # characters of a refused value
 MAX_SAME = 512

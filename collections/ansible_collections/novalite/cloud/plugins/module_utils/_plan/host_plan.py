@@ -54,7 +54,7 @@ def plan_by_host(
 
 @dataclasses.dataclass(frozen=True)
 class HostPlan:
-    """What one host is given: each list is what the host module of that name takes."""
+    """The plan of one host: each list is what the host module of that name takes."""
 
     names: list[str]
     uuids: list[str]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-Schema = dict[str, t.Any]  # a JSON Schema, or an argument_spec of Ansible's
+from .._json import JsonObject
+
+Schema = JsonObject  # a JSON Schema, or an argument_spec of Ansible's
 
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
 MAX_NICS = 10

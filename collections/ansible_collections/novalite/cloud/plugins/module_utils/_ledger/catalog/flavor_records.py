@@ -10,12 +10,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
+from ..._json import JsonObject
 from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
 from .flavors import remove_flavors, write_flavors
 from .project_usage import is_project
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
 

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import time
-import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._json import JsonObject
 from ..db.tables_images import image_member
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 MOST = 128  # of an image; Glance's default
 PENDING, ACCEPTED, REJECTED = STATES = ("pending", "accepted", "rejected")

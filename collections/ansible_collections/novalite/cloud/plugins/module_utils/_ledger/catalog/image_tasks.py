@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import time
-import typing as t
 import uuid
 
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables_images import image_task
 
 MOST = 1000  # that are told at once
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 
 def begin_task(

@@ -9,11 +9,12 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping
 from ..network import network_choices
 from ..queries import lookups
 from ..volumes import volume_access
 
-Record = t.Mapping[str, t.Any]
+Record = JsonMapping
 
 
 def check(connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool) -> None:

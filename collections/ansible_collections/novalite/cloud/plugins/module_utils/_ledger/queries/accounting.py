@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables import instance
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 
 def ran_between(connection: sa.Connection, project_id: str | None, start: float, stop: float) -> list[Record]:

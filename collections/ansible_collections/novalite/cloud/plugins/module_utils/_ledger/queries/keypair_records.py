@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables import keypair
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 
 def keypairs_of(connection: sa.Connection, project_id: str) -> list[Record]:

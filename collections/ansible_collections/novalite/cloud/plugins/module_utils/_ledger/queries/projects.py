@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
+from ..._json import JsonObject
 from ..db.tables import project
 from ..db.tables_identity import role_assignment
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 
 def projects(connection: sa.Connection) -> list[Record]:

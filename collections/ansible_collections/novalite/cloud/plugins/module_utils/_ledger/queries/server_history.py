@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import typing as t
-
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError
+from ..._json import JsonObject
 from ..db.tables import (
     instance_action,
     instance_action_event,
@@ -18,7 +17,7 @@ from ..db.tables import (
     security_group_rule,
 )
 
-Record = dict[str, t.Any]
+Record = JsonObject
 
 _SHOWN = (
     *(instance_action.c[name] for name in ("id", "action", "request_id", "user_id", "project_id", "message")),

@@ -17,6 +17,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError
+from ..._json import JsonObject
 from ..db.tables import (
     compute_host,
     fixed_ip,
@@ -31,7 +32,7 @@ from ..db.tables import (
 from ..db.tables_addresses import HELD
 from ..db.tables_volumes import volume_attachment
 
-Record = dict[str, t.Any]
+Record = JsonObject
 Matches = t.Callable[[str], bool]
 
 _FIELDS = (
