@@ -28,7 +28,7 @@ CONFIGURATIONS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a playbook runs: ansible-playbook's own options."""
+    """Options of ansible-playbook itself, for one run."""
 
     inventory: tuple[str, ...]
     limit: str | None

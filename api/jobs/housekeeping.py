@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What workers do that nobody asks for: every so often, ledger and hypervisors are brought together again, and what is
+"""Periodic work of the workers: every so often, ledger and hypervisors are brought together again, and what is
 old is thrown away: outputs and events of runs, jobs, locks, DBOS's records of workflows that ended, uploads of images
 that died, and files of images that nothing needs any more."""
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which projects a caller may ask about."""
+"""Projects that a caller may ask about."""
 
 from __future__ import annotations
 

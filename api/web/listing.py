@@ -44,11 +44,11 @@ class Dialect:
         return int(text)
 
     def limit(self) -> int:
-        """How many objects the page has at most."""
+        """Return how many objects the page has at most."""
         return min(self.whole("limit", self.default_limit), MAX_LIMIT)
 
     def place(self, rows: t.Sequence[Row], key: str = "id", name: str = "") -> int | None:
-        """Where the query's marker, a value of `key`, stands; None without one. Raises `no_marker`."""
+        """Return where the query's marker, a value of `key`, stands; None without one. Raises `no_marker`."""
         marker = request.args.get("marker")
         if not marker:
             return None
@@ -58,7 +58,7 @@ class Dialect:
         raise self.no_marker(self.marker.format(name=name, value=marker[:SHOWN]))
 
     def start(self, rows: t.Sequence[Row], key: str = "id", name: str = "") -> int:
-        """Where the page begins: after the marker."""
+        """Return where the page begins: after the marker."""
         place = self.place(rows, key, name)
         return 0 if place is None else place + 1
 
@@ -118,5 +118,5 @@ def body(plural: str, items: t.Sequence[Json], marker: str | None, *without: str
 
 
 def is_true(name: str) -> bool:
-    """Whether a query parameter is true or 1."""
+    """Return whether a query parameter is true or 1."""
     return request.args.get(name, "").lower() in ("true", "1")

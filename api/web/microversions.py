@@ -32,7 +32,7 @@ def parse(version: str) -> Version:
 
 
 def asked_for(*names: str) -> str | None:
-    """What the header says for the service, which goes by any of `names`."""
+    """Return what the header says for the service, which goes by any of `names`."""
     for part in request.headers.get(HEADER, "").split(","):
         service, _blank, version = part.strip().partition(" ")
         if service.lower() in names:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a service is made of its modules."""
+"""Services: the routes of modules, each with its operation."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _save(backend: str) -> None:
 def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
     backend, count = of
     build, noop, one_more, fifty_vs_one = _names(backend, count)
-    apply.Tables = Recorder  # type: ignore[misc]
+    apply.Tables = Recorder  # type: ignore[misc]  # the class is replaced on purpose
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         everybody = instances(1, count)
@@ -170,10 +170,10 @@ def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
             ours, reference = Namespace(), Namespace()
             kept = os.path.join(directory, str(round_))
             ours.enter()
-            mine = timed(lambda: ensure(everybody, backend, kept))  # noqa: B023
+            mine = timed(lambda: ensure(everybody, backend, kept))  # noqa: B023  # called at once
             texts = Recorder.taken()
             reference.enter()
-            builds.append((mine, timed(lambda: _raw(texts, backend))))  # noqa: B023
+            builds.append((mine, timed(lambda: _raw(texts, backend))))  # noqa: B023  # called at once
         yield _figure(build, builds)
         for _round in range(5):
             ours.enter()

@@ -52,7 +52,7 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
             for _round in range(SINGLE_ROUNDS):  # in turn
                 rates.setdefault("raw", []).append(_rate(raw.allocate, SINGLES))
                 for key, of in (("empty", empty), ("used", used)):
-                    rates.setdefault(key, []).append(_rate(lambda of=of: _allocate(engine, of), SINGLES))  # type: ignore[misc]
+                    rates.setdefault(key, []).append(_rate(lambda of=of: _allocate(engine, of), SINGLES))  # type: ignore[misc]  # no types for the defaults of a lambda
             if singles[2].startswith(wanted):
                 rates["neutron"] = [_rate(neutron.allocate, NEUTRON_ADDRESSES) for _round in range(3)]
             best = {key: max(several) for key, several in rates.items()}

@@ -258,7 +258,7 @@ class Bed:
                 mine = frames.mac(self.places[place].mac)
                 while True:
                     try:
-                        frame = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                        frame = key.fileobj.recv(65536)  # type: ignore[union-attr]  # sockets only are registered
                     except BlockingIOError:
                         break
                     serial = frames.serial_of(frame)

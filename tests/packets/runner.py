@@ -48,7 +48,7 @@ def entered(name: str) -> t.Iterator[None]:
 @contextlib.contextmanager
 def own_locks(directory: str) -> t.Iterator[None]:
     """Not the locks, and not the notes, of this machine's own hypervisor."""
-    locked = _host.locked.__wrapped__  # type: ignore[attr-defined]
+    locked = _host.locked.__wrapped__  # type: ignore[attr-defined]  # a wrapped function has it
     timeout, locks = locked.__defaults__
     options = t.cast("dict[str, t.Any]", apply.apply.__kwdefaults__)
     notes = options["directory"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which microversion of the Compute API a request speaks; before 2.27, X-OpenStack-Nova-API-Version asked for one."""
+"""The microversion of the Compute API that a request speaks; before 2.27, X-OpenStack-Nova-API-Version named it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def negotiate() -> None:
 
 
 def microversion() -> Version:
-    """What this request speaks, for comparison with (2, X)."""
+    """Return the microversion that this request speaks, for comparison with (2, X)."""
     version: Version = g.get("compute_version", MIN_VERSION)
     return version
 

@@ -160,7 +160,7 @@ def _matching(rows: list[Host], pattern: str) -> list[Host]:
 
 
 def _servers(connection: Connection, rows: list[Host]) -> dict[str, Body]:
-    """What is added to each host, by its name: its servers; before 2.75 only where there are some."""
+    """Return by each host's name what is added to it: its servers; before 2.75 only where there are some."""
     of_hosts = hypervisor_records.servers_on(connection, [row.name for row in rows])
     always = microversion() >= (2, 75)
     return {host: {"servers": servers} if servers or always else {} for host, servers in of_hosts.items()}

@@ -30,7 +30,7 @@ def links(kind: str, number: str, project: str) -> list[Body]:
 
 
 def name(row: Stored) -> str | None:
-    """What is shown: null where it was made without a name."""
+    """Return the name that is shown: null where it was made without one."""
     made_up = str(row.name).endswith((f"-{row.id[:8]}", row.id))
     shown = row.name if row.display_name is None and not made_up else row.display_name
     return shown or None

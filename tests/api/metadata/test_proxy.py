@@ -139,7 +139,7 @@ def networks(cloud: Cloud) -> list[Network]:
 def host(
     lab: Lab, cloud: Cloud, networks: list[Network], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> t.Iterator[Host]:
-    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]
+    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]  # a wrapped function has it
     made = Host(lab, networks, cloud.secret, tmp_path)
     yield made
     made.remove(*BRIDGES)

@@ -52,7 +52,7 @@ def jobs_in(api: seeds.Api) -> int:
 
 
 def test_a_launch_is_recorded_for_the_callers_project_whatever_it_names(api: seeds.Api) -> None:
-    asked = {"kind": "launch", "variables": {**LAUNCH["variables"], "project": "alt"}}  # type: ignore[dict-item]
+    asked = {"kind": "launch", "variables": {**LAUNCH["variables"], "project": "alt"}}  # type: ignore[dict-item]  # its variables are a dictionary
     answer = ask(api.client_as("demo"), asked)
     assert answer.status_code == 202
     job = answer.get_json()["job"]

@@ -121,7 +121,7 @@ class Fuzz:
                 known = self.random.choice(SEGMENTS)
             elif kind in ("server", "job") and self.random.random() < 0.5:
                 known = self.random.choice([self.scene.web, self.scene.stopped, self.scene.launched, self.scene.going])
-            made.append(VARIABLE.sub(lambda _match, known=known: known, part))  # type: ignore[misc]
+            made.append(VARIABLE.sub(lambda _match, known=known: known, part))  # type: ignore[misc]  # no types for the defaults of a lambda
         return "/" + "/".join(made)
 
     def query(self) -> str:

@@ -100,7 +100,7 @@ def text(value: str | None, what: str) -> str | None:
 
 
 def said(server: Record) -> Record:
-    """What a request says of a server that is there, by columns of the ledger. Raises BadRequestError."""
+    """Return what a request changes of a server, by columns of the ledger. Raises BadRequestError."""
     values: Record = {}
     if "name" in server:
         values["display_name"] = shown_name(server["name"])
