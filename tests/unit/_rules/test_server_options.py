@@ -109,8 +109,8 @@ def test_the_documentation_of_the_module_says_the_same() -> None:
 
 def test_the_schema_of_a_sites_document_is_made_of_the_declaration() -> None:
     written = json.loads(document.SCHEMA.read_text())["$defs"]
-    declared = server_options.site_schemas()
-    assert {name: written[name] for name in declared} == declared, "run `python -m tools.site_schema`"
+    declared = server_options.stack_schemas()
+    assert {name: written[name] for name in declared} == declared, "run `python -m tools.stack_schema`"
 
 
 def test_what_a_playbook_is_told_of_a_server_reaches_the_module() -> None:

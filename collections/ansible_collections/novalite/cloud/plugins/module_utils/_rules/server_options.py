@@ -159,7 +159,7 @@ def v1_schema() -> Schema:
     return closed([option for option in SERVER if not option.secret], site=False)
 
 
-def site_schemas() -> dict[str, Schema]:
+def stack_schemas() -> dict[str, Schema]:
     """`profile` and `server` of a site's document. null takes away what a profile said."""
     profile = {
         "description": "One profile, or several of which later ones win.",

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Write what _rules/server_options.py declares into the JSON Schema of a site's document, which editors read, too:
-`python -m tools.site_schema`."""
+`python -m tools.stack_schema`."""
 
 from __future__ import annotations
 
 import json
 
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import site_schemas
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import stack_schemas
 from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import SCHEMA
 
 WIDTH = 120  # columns
@@ -30,5 +30,5 @@ def text(value: object, before: int = 0, depth: int = 0) -> str:
 
 if __name__ == "__main__":
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    schema["$defs"].update(site_schemas())
+    schema["$defs"].update(stack_schemas())
     SCHEMA.write_text(text(schema) + "\n", encoding="utf-8")
