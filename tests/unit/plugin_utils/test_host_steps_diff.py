@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The differences of a trip's steps, as `--diff` shows them."""
+"""The differences of a trip's steps, as `--diff` shows them, and what is said of a step that may fail."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ def step(diff: t.Any) -> dict[str, t.Any]:
 
 def test_all_differences_of_all_steps_are_shown() -> None:
     several = [{"before": "", "after": "<domain/>\n"}, {"before": "", "after": "<filter/>\n"}]
-    result = host_steps._sum([step({"before": {}, "after": {"br100": "there"}}), step([]), step(several)])
+    steps = [step({"before": {}, "after": {"br100": "there"}}), step([]), step(several)]
+    result = host_steps._sum(steps, steps)
     shown = CallbackModule()._get_diff(result["diff"])
     assert all(text in shown for text in ("br100", "<domain/>", "<filter/>"))
+
+
+def test_a_failure_that_may_be_is_a_warning() -> None:
+    failed = {"name": "Tell it", "module": "dhcp", "result": {"failed": True, "msg": "no dnsmasq"}}
+    result = host_steps._sum([failed, step({})], [failed])
+    assert not result["changed"] and result["warnings"] == ["Tell it: no dnsmasq"]
+    assert "warnings" not in host_steps._sum([step({}), failed], [step({})])

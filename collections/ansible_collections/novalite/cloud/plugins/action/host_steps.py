@@ -43,15 +43,16 @@ class ActionModule(ImageAction):
             if step["module"] == IMAGE_CACHE:
                 last["result"] = self.bring(step["args"], last["result"], task_vars)
             if last["result"].get("failed") and not step["may_fail"]:
-                return {**_sum(done), **_failure(last)}
-        return _sum(done)
+                return {**_sum(done, done[:-1]), **_failure(last)}
+        return _sum(done, done)
 
 
-def _sum(done: c.Sequence[JsonObject]) -> JsonObject:
-    """The result of a task whose steps were `done`."""
+def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
+    """Return the result of a task whose steps were `done`. A failure among the `tolerated` ones is a warning."""
     results = [step["result"] for step in done]
-    summed: JsonObject = {"changed": any(result["changed"] for result in results), "steps": list(done)}
-    if warnings := [warning for result in results for warning in result.get("warnings", ())]:
+    summed: JsonObject = {"changed": any(result.get("changed") for result in results), "steps": list(done)}
+    warnings = [f"{step['name']}: {step['result'].get('msg')}" for step in tolerated if step["result"].get("failed")]
+    if warnings := [*warnings, *(warning for result in results for warning in result.get("warnings", ()))]:
         summed["warnings"] = warnings
     diffs = [result["diff"] for result in results if result.get("diff")]
     if diffs:  # a module may have several: Ansible shows a list of them, but none within a list
