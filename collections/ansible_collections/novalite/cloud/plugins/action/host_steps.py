@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import importlib
 
 from ansible.errors import AnsibleActionFail
 
@@ -17,6 +18,10 @@ from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
 from ..plugin_utils._image_push import ImageAction
 from ..plugin_utils._metadata_key import with_key
 from ..plugin_utils._trip import modules_of_hosts
+
+# In the parent of all workers, of which each would import them anew to see what their arguments are
+for _name in modules_of_hosts():
+    importlib.import_module(f"..modules.{_name}", __package__)
 
 
 class ActionModule(ImageAction):

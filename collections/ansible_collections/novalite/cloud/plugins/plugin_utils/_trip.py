@@ -131,9 +131,16 @@ def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
 
 
 class TripAction(ActionBase):
-    """The base of action plug-ins that have modules run on a host."""
+    """The base of action plug-ins that have modules run on a host.
+
+    Ansible's strategy loads them in the parent of all workers: what each worker needs is put together there, once.
+    """
 
     _supports_check_mode = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        archive()
 
     def take(self, steps: c.Sequence[JsonMapping], task_vars: JsonObject | None) -> list[Result]:
         """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.
