@@ -40,7 +40,7 @@ def sqlite(home: pathlib.Path) -> str:
 def checked(module_name: str, /, **args: t.Any) -> Result:
     """The arguments of a controller module, checked and completed as Ansible does it for a task."""
     module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
-    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(plain(args))
+    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **getattr(module, "SPEC_RULES", {})).validate(plain(args))
     assert validated.error_messages == []
     return plain(validated.validated_parameters)
 

@@ -20,6 +20,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.action.flavor import ActionModule
+from ansible_collections.novalite.cloud.plugins.doc_fragments.ledger import ModuleDocFragment as LedgerFragment
 from ansible_collections.novalite.cloud.plugins.module_utils import _ledger_module
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
@@ -134,3 +135,19 @@ def test_every_controller_module_has_its_action_operation_and_group(name: str) -
     assert action.missing is None and callable(_ledger_module.operation_of(action.name()))
     assert module.ARGUMENT_SPEC.keys().isdisjoint(_ledger_module.LEDGER_ARGUMENTS)
     assert name in groups["ledger"] and name in groups["cloud"]
+
+
+def test_modules_say_which_action_groups_they_are_in() -> None:
+    groups = yaml.safe_load((PLUGINS.parent / "meta" / "runtime.yml").read_text())["action_groups"]
+    told = {}
+    for path in sorted((PLUGINS / "modules").glob("*.py")):
+        module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{path.stem}")
+        documents = [yaml.safe_load(module.DOCUMENTATION)]
+        for name in documents[0].get("extends_documentation_fragment", ()):
+            if name.startswith("novalite.cloud.ledger."):
+                documents.append(yaml.safe_load(getattr(LedgerFragment, name.rpartition(".")[2].upper())))
+        for document in documents:
+            if group := document.get("attributes", {}).get("action_group"):
+                told[path.stem] = {name.rpartition(".")[2] for name in group["membership"]}
+    assert len(told) > 30
+    assert told == {name: {group for group, names in groups.items() if name in names} for name in told}

@@ -43,3 +43,49 @@ attributes:
     membership: [novalite.cloud.cloud, novalite.cloud.ledger]
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 """
+
+    # Of the modules that work for one project
+    PROJECT = r"""
+options:
+  project:
+    description: Name of the project that owns what is named here. M(novalite.cloud.project) makes projects.
+    type: str
+    default: demo
+"""
+
+    # Of the modules that keep records
+    STATE = r"""
+options:
+  state:
+    description: Whether what is named here exists.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+    # Of the modules that work on a host, and on the ledger by an action plug-in
+    HOST = r"""
+attributes:
+  action_group:
+    support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+options:
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
+"""
+
+    # Of those that look at a host, and compare it with the ledger
+    SCAN = r"""
+attributes:
+  check_mode:
+    support: full
+    description: The host is only looked at anyway, the ledger's transaction is rolled back.
+  diff_mode:
+    support: full
+    description: Shows the networks in which an address of the host's own is given back.
+  action:
+    support: partial
+    description: The host is looked at there, the comparison is made on the controller.
+"""

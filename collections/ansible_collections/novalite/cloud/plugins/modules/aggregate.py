@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   aggregates:
     description:
@@ -48,11 +49,6 @@ options:
         description: Names of the compute hosts in it. Replaces all hosts that were named here before.
         type: list
         elements: str
-  state:
-    description: Whether the aggregates exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.compute_host
   - module: novalite.cloud.scheduler
@@ -118,11 +114,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("aggregate", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("aggregate", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

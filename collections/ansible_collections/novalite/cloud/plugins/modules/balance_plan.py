@@ -101,11 +101,10 @@ ARGUMENT_SPEC: dict = {
     "min_gain": {"type": "float", "default": 0.001},
     **SCHEDULING_ARGUMENTS,
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("balance_plan", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("balance_plan", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

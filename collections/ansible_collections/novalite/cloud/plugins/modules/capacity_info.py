@@ -108,11 +108,10 @@ ARGUMENT_SPEC: dict = {
     "requirements": {"type": "str"},
     **SCHEDULING_ARGUMENTS,
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("capacity_info", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("capacity_info", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

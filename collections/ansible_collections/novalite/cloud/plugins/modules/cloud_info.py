@@ -69,11 +69,10 @@ dot:
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {"project": {"type": "str"}, "picture": {"type": "bool", "default": False}}
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("cloud_info", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("cloud_info", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger
+  - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
 notes:
@@ -36,14 +37,7 @@ attributes:
   action:
     support: partial
     description: The facts are gathered on the host, the record is written on the controller.
-  action_group:
-    support: full
-    membership: [novalite.cloud.ledger]
-    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 options:
-  name:
-    description: Name of the compute host. Defaults to its name in the inventory.
-    type: str
   state:
     description:
       - V(present) looks at the host and records it.
@@ -282,7 +276,6 @@ ARGUMENT_SPEC = {
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
 }
-SPEC_RULES: dict = {}
 
 
 def run(call: HostCall) -> Result:
@@ -295,7 +288,7 @@ def run(call: HostCall) -> Result:
 
 
 def main() -> None:
-    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

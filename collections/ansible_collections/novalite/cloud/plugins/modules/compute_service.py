@@ -76,11 +76,10 @@ ARGUMENT_SPEC = {
     "enabled": {"type": "bool", "required": True},
     "disabled_reason": {"type": "str"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("compute_service", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("compute_service", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -99,11 +99,10 @@ ARGUMENT_SPEC = {
     "failures": {"type": "list", "elements": "str", "default": []},
     "repaired": {"type": "bool", "default": True},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("drift_report", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("drift_report", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -46,11 +46,10 @@ hosts:
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {"hosts": {"type": "list", "elements": "str"}}
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("firewall_plan", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("firewall_plan", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

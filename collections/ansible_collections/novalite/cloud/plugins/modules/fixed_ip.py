@@ -62,11 +62,10 @@ msg:
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC: dict = {"instances": {"type": "list", "elements": "dict", "required": True}}
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("fixed_ip", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("fixed_ip", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   flavors:
     description:
@@ -51,11 +52,6 @@ options:
       extra_specs:
         description: What else hosts must offer, in Nova's terms. Replaces all extra specs of the flavor.
         type: dict
-  state:
-    description: Whether the flavors exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.server
 """
@@ -153,11 +149,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("flavor", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("flavor", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,8 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
 options:
-  project:
-    description: Name of the project that the addresses belong to.
-    type: str
-    default: demo
   floating_ips:
     description: The floating IPs.
     type: list
@@ -152,11 +149,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("floating_ip", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("floating_ip", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

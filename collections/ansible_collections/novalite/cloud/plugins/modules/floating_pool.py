@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   floating_pools:
     description:
@@ -47,11 +48,6 @@ options:
           - The hypervisors' interface into that network. Required for a new pool.
           - It cannot change while one of the addresses is associated.
         type: str
-  state:
-    description: Whether the pools exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.floating_ip
   - module: novalite.cloud.network
@@ -105,11 +101,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("floating_pool", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("floating_pool", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

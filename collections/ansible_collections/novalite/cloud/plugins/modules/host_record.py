@@ -20,6 +20,7 @@ description:
   - The files have mode 0600. No passwords, tokens, keys or user data are in them.
 extends_documentation_fragment:
   - novalite.cloud.ledger
+  - novalite.cloud.ledger.host
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
 attributes:
@@ -32,10 +33,6 @@ attributes:
   action:
     support: partial
     description: The ledger is read on the controller, the files are written there.
-  action_group:
-    support: full
-    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
-    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 options:
   state:
     description:
@@ -44,9 +41,6 @@ options:
     type: str
     choices: [present, read]
     default: present
-  name:
-    description: Name of the compute host. Defaults to its name in the inventory.
-    type: str
   records:
     description: For each instance, by its UUID, the text that is kept. The action plug-in gives it.
     type: dict
@@ -101,7 +95,6 @@ ARGUMENT_SPEC = {
     "host_record": {"type": "str"},
     **LOOK_ARGUMENTS,
 }
-SPEC_RULES: dict = {}
 
 
 def run(call: HostCall) -> Result:
@@ -115,7 +108,7 @@ def run(call: HostCall) -> Result:
 
 
 def main() -> None:
-    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   images:
     description:
@@ -76,11 +77,6 @@ options:
       - Name of the project that the images belong to, and that alone sees them.
       - Without it they are public. Every project sees them.
     type: str
-  state:
-    description: Whether the images exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.image_cache
 """
@@ -178,11 +174,10 @@ ARGUMENT_SPEC = {
     "project": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("image", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("image", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

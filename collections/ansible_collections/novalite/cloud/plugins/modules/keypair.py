@@ -18,6 +18,8 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
   keypairs:
     description: The key pairs, by name.
@@ -34,15 +36,6 @@ options:
           - The public key, one line as C(ssh-keygen) writes it to a C(.pub) file. Required for a new key pair.
           - Ed25519, ECDSA, RSA of at least 2048 bits, and the first two on a security key (C(sk-)) are accepted.
         type: str
-  project:
-    description: Name of the project that the key pairs belong to. M(novalite.cloud.project) makes projects.
-    type: str
-    default: demo
-  state:
-    description: Whether the key pairs exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.server
 """
@@ -95,11 +88,10 @@ ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("keypair", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("keypair", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -116,11 +116,10 @@ ARGUMENT_SPEC: dict = {
     **CHOICE_ARGUMENTS,
     **SCHEDULING_ARGUMENTS,
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("launch_plan", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("launch_plan", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -86,11 +86,10 @@ msg:
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {"build_timeout": {"type": "int", "default": 600}}
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("ledger_heal", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("ledger_heal", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

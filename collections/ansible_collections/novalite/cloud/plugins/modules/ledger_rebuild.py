@@ -96,11 +96,10 @@ ARGUMENT_SPEC = {
     },
     "ledger": {"type": "str"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("ledger_rebuild", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("ledger_rebuild", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   networks:
     description:
@@ -134,11 +135,6 @@ options:
       - Name of the project that the networks belong to, and that alone sees them.
       - Without it they are public. Every project sees them.
     type: str
-  state:
-    description: Whether the networks exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.bridge
   - module: novalite.cloud.dhcp
@@ -288,11 +284,10 @@ ARGUMENT_SPEC = {
     "project": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("network", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("network", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -22,26 +22,10 @@ description:
     does not serve any more are given back in the ledger; nothing else is changed.
 extends_documentation_fragment:
   - novalite.cloud.ledger
+  - novalite.cloud.ledger.host
+  - novalite.cloud.ledger.scan
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
-attributes:
-  check_mode:
-    support: full
-    description: The host is only looked at anyway, the ledger's transaction is rolled back.
-  diff_mode:
-    support: full
-    description: Shows the networks in which an address of the host's own is given back.
-  action:
-    support: partial
-    description: The host is looked at there, the comparison is made on the controller.
-  action_group:
-    support: full
-    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
-    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
-options:
-  name:
-    description: Name of the compute host. Defaults to its name in the inventory.
-    type: str
 """
 
 EXAMPLES = r"""
@@ -80,7 +64,6 @@ found:
 from ..module_utils._drift.host_scan import ARGUMENT_SPEC, scan
 from ..module_utils._host_module import HostCall, Result, run_host_module
 
-SPEC_RULES: dict = {}
 
 
 def run(call: HostCall) -> Result:
@@ -88,7 +71,7 @@ def run(call: HostCall) -> Result:
 
 
 def main() -> None:
-    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

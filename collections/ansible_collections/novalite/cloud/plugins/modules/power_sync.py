@@ -79,11 +79,10 @@ ARGUMENT_SPEC = {
         },
     }
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("power_sync", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("power_sync", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

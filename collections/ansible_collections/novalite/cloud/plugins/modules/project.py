@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   projects:
     description: The projects, by name.
@@ -42,11 +43,6 @@ options:
             V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
             V(jobs) 500 that wait or run.
         type: raw
-  state:
-    description: Whether the projects exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.server
 """
@@ -106,11 +102,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("project", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("project", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -85,11 +85,10 @@ ARGUMENT_SPEC = {
     "icmp_code": {"type": "int"},
     "project": {"type": "str", "default": "demo"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("reachability", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("reachability", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -161,11 +161,10 @@ ARGUMENT_SPEC: dict = {
     **CHOICE_ARGUMENTS,
     **SCHEDULING_ARGUMENTS,
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("scheduler", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("scheduler", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
   security_groups:
     description: The groups, by name.
@@ -79,19 +81,10 @@ options:
             description:
               - Name of a group of the same project, whose instances are the other end. It may be the group itself.
             type: str
-  project:
-    description: Name of the project that the groups belong to. M(novalite.cloud.project) makes projects.
-    type: str
-    default: demo
   plan:
     description: Whether to return RV(hosts), what the hosts must be told.
     type: bool
     default: false
-  state:
-    description: Whether the groups exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.firewall
 """
@@ -180,11 +173,10 @@ ARGUMENT_SPEC = {
     "plan": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("security_group", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("security_group", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -59,11 +59,10 @@ ARGUMENT_SPEC = {
     "all_projects": {"type": "bool", "default": False},
     "picture": {"type": "bool", "default": False},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("security_group_info", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("security_group_info", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

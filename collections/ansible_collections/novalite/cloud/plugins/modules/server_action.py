@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:
   action:
@@ -44,10 +45,6 @@ options:
       - unlock
       - console
     required: true
-  project:
-    description: Name of the project that owns the O(servers).
-    type: str
-    default: demo
   servers:
     description:
       - The servers by name, whose action begins here. Each item is a name, or a dictionary of C(name) and C(count), as

@@ -19,30 +19,14 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger
-attributes:
-  check_mode:
-    support: full
-    description: Nothing is written to the ledger.
-  diff_mode:
-    support: full
-    description: Shows the record before and after.
-  action:
-    support: full
-    description: Runs on the controller, in Ansible's own process.
-  action_group:
-    support: full
-    membership: [novalite.cloud.ledger]
-    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+  - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
 options:
   state:
     description: V(adopted) records it. V(released) forgets it and gives back its claim, addresses and interfaces.
     type: str
     choices: [adopted, released]
     default: adopted
-  project:
-    description: Name of the project that the server is of.
-    type: str
-    default: demo
   name:
     description: Name of the server. Defaults to the domain's name. Required with O(state=released).
     type: str

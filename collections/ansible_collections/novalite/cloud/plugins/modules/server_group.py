@@ -20,11 +20,9 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
-  project:
-    description: Name of the project that owns the groups.
-    type: str
-    default: demo
   server_groups:
     description: The groups, by name.
     type: list
@@ -47,11 +45,6 @@ options:
       max_server_per_host:
         description: With V(anti-affinity), how many servers may share a host. V(1) for a group that does not say.
         type: int
-  state:
-    description: Whether the groups exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.server
   - module: novalite.cloud.scheduler
@@ -117,11 +110,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("server_group", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("server_group", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -84,11 +84,10 @@ ARGUMENT_SPEC = {
     "deleted": {"type": "bool", "default": False},
     "actions": {"type": "bool", "default": False},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("server_info", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("server_info", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:
   state:
@@ -27,10 +28,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  project:
-    description: Name of the project that owns the servers.
-    type: str
-    default: demo
   interfaces:
     description:
       - The interfaces. One that is as O(state) says is left alone.

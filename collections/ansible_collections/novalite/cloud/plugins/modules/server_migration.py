@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:
   state:
@@ -36,10 +37,6 @@ options:
     type: str
     choices: [resize, migrate, confirmResize, revertResize, live-migration, evacuate]
     required: true
-  project:
-    description: Name of the project that owns the O(servers).
-    type: str
-    default: demo
   servers:
     description:
       - The servers by name, whose move begins here. Each item is a name, or a dictionary of C(name) and C(count), which

@@ -84,11 +84,10 @@ ARGUMENT_SPEC = {
     "network_hosts": {"type": "list", "elements": "str", "default": []},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("server_plan", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("server_plan", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
 options:
   servers:
     description: The instances, by name.
@@ -37,10 +38,6 @@ options:
     description: With O(state=present), whether the instances leave all other groups.
     type: bool
     default: false
-  project:
-    description: Name of the project that the instances and groups belong to.
-    type: str
-    default: demo
   state:
     description: Whether the instances carry these groups. One without any group can only answer.
     type: str
@@ -92,11 +89,10 @@ ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("server_security_groups", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("server_security_groups", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -82,11 +82,10 @@ failures:
 from ..module_utils._ledger_module import OUTCOME_ARGUMENTS, run_module
 
 ARGUMENT_SPEC = {**OUTCOME_ARGUMENTS, "max_attempts": {"type": "int", "default": 3}}
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("server_state", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("server_state", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

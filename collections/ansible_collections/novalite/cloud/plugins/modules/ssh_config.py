@@ -85,11 +85,10 @@ ARGUMENT_SPEC = {
     "forget": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "dict", "default": []},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("ssh_config", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("ssh_config", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

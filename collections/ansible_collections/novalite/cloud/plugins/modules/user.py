@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.state
 options:
   users:
     description: The users, by name.
@@ -70,11 +71,6 @@ options:
             type: str
             choices: [reader, member, manager, admin]
             required: true
-  state:
-    description: Whether the users exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.project
 """
@@ -175,11 +171,10 @@ ARGUMENT_SPEC = {
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("user", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("user", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

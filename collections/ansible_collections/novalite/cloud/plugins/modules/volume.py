@@ -20,11 +20,9 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
+  - novalite.cloud.ledger.state
 options:
-  project:
-    description: Name of the project that owns the volumes.
-    type: str
-    default: demo
   volumes:
     description: The volumes, by name. Without, all of the project's are returned.
     type: list
@@ -95,11 +93,6 @@ options:
     description: Names of the only compute hosts to choose among. All that the ledger knows, when left out.
     type: list
     elements: str
-  state:
-    description: Whether the volumes exist.
-    type: str
-    choices: [present, absent]
-    default: present
 seealso:
   - module: novalite.cloud.volume_action
 """
@@ -162,11 +155,10 @@ ARGUMENT_SPEC = {
     "limit_to": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("volume", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("volume", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,9 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.ledger.project
   - novalite.cloud.state_dir
 options:
-  project:
-    description: Name of the project that names belong to.
-    type: str
-    default: demo
   volumes:
     description: UUIDs of volumes that are being made, extended or deleted.
     type: list
@@ -129,11 +126,10 @@ ARGUMENT_SPEC = {
     },
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
-SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    run_module("volume_action", ARGUMENT_SPEC, **SPEC_RULES)
+    run_module("volume_action", ARGUMENT_SPEC)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ class HostLedgerAction(TripAction, LedgerAction):
     def options(self, tmp: str | None, task_vars: JsonObject | None) -> JsonObject:
         """The task's options, validated."""
         ActionBase.run(self, tmp, task_vars)
-        spec, rules = self.module.ARGUMENT_SPEC, self.module.SPEC_RULES
-        return t.cast(JsonObject, self.validate_argument_spec(argument_spec=spec, **rules)[1])
+        return t.cast(JsonObject, self.validate_argument_spec(argument_spec=self.module.ARGUMENT_SPEC)[1])
 
     def ask_ledger(self, params: JsonMapping, where: JsonMapping) -> JsonObject:
         """The operation's result, or `failed` and `msg`. The ledger is `where`, and its URL, which holds a password, no

@@ -26,7 +26,7 @@ class LedgerAction(ActionBase):
 
     A module process costs 0.2 s, and importing SQLAlchemy in it 0.3 s more. Ansible's strategy loads an action plug-in
     in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
-    ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC and SPEC_RULES.
+    ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC, and SPEC_RULES if there are any.
 
     The operation is found by the module's name.
     """
@@ -64,7 +64,8 @@ class LedgerAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
         super().run(tmp, task_vars)
         spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
-        validated = ArgumentSpecValidator(spec, **self.module.SPEC_RULES).validate(plain(self._task.args))
+        rules = getattr(self.module, "SPEC_RULES", {})
+        validated = ArgumentSpecValidator(spec, **rules).validate(plain(self._task.args))
         if validated.error_messages:
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
         task_vars = task_vars or {}
