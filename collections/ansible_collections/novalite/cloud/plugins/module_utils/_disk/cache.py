@@ -23,7 +23,7 @@ import typing as t
 from .._command import CommandError
 from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, make_private, remove_file, sync
 from .._json import JsonObject
 from . import layout
 from .download import Report, Source, Transfer, download, remove_part
@@ -196,7 +196,7 @@ def _check_virtual_size(image: Image, virtual_size: int) -> None:
 def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
     part, converted = f"{path}.part", f"{path}.converted"
     # What a killed run left; unlinked, not truncated: an orphaned qemu-img may still be writing to it.
-    _unlink(converted)
+    remove_file(converted)
     transfer = None
     try:
         if image.staged:
@@ -209,11 +209,9 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
         if image.kind == "disk":
             _convert(image, part, converted)
             done = converted
-        with open(done, "rb") as handle:
-            os.fchmod(handle.fileno(), 0o444)
-            os.fsync(handle.fileno())
+        sync(done, 0o444)
         os.rename(done, path)
-        _fsync_directory(os.path.dirname(path))
+        sync(os.path.dirname(path))
     except ImageRefusedError:
         remove_part(part)
         raise
@@ -222,7 +220,7 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
         directory = os.path.dirname(path)
         raise NovaliteError(f"{image} cannot be stored in {directory}: {error.strerror or error}") from error
     finally:
-        _unlink(converted)
+        remove_file(converted)
         if not os.path.exists(f"{part}.json"):  # else it is the beginning of a download
             remove_part(part)
     return transfer
@@ -292,7 +290,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
     _check_room(image, _unfolded(image, part, virtual_size), converted)
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     try:
-        os.close(os.open(converted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        make_private(converted)
         run_confined(
             ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
             reads=[part],
@@ -362,7 +360,7 @@ def _remove_staged(images: t.Sequence[Image], state_dir: str) -> None:
             and os.path.dirname(image.staged) == layout.base_dir(state_dir)
             and os.path.basename(image.staged).startswith(STAGING_PREFIX)
         ):
-            _unlink(image.staged)
+            remove_file(image.staged)
 
 
 def _remove_stale_staging(state_dir: str) -> None:
@@ -373,17 +371,3 @@ def _remove_stale_staging(state_dir: str) -> None:
                 with contextlib.suppress(FileNotFoundError):
                     if time.time() - entry.stat(follow_symlinks=False).st_mtime > STAGING_MAX_AGE:
                         os.unlink(entry.path)
-
-
-def _unlink(*paths: str) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-
-def _fsync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

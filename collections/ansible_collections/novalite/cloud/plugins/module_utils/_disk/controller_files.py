@@ -6,13 +6,12 @@ or fetched from a compute host, which need not be trusted with more than its own
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import locked
+from .._host import locked, make_private, remove_file
 from .._json import JsonObject
 from . import layout
 from .cache import Image, Rules, fetch_verified
@@ -50,10 +49,7 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], object], si
     part = f"{path}.part"
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
-            pass  # ours alone from the start
+        make_private(part)
         fetch(part)
         info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
@@ -64,8 +60,7 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], object], si
     except OSError as error:
         raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
+        remove_file(part)
 
 
 def _finish(path: str) -> str:

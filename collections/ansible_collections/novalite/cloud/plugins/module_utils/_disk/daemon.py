@@ -16,6 +16,7 @@ import typing as t
 
 from .._confined import ANY_SIZE, Limits, bounded
 from .._errors import NovaliteError
+from .._host import wait_until
 
 STOP_TIMEOUT = 30.0  # seconds
 TERMINATE_EVERY = 0.3
@@ -55,6 +56,15 @@ def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> sub
             )
         except FileNotFoundError:
             raise NovaliteError("setpriv is not installed on this host (package util-linux)") from None
+
+
+def wait_ready(
+    daemon: subprocess.Popen[bytes], is_ready: t.Callable[[], bool], timeout: float, complaint: str, pause: float = 0.02
+) -> None:
+    """Return when `daemon` is ready. Raises NovaliteError when it ends before, or after `timeout` seconds."""
+    wait_until(lambda: is_ready() or daemon.poll() is not None, timeout, f"{complaint} within {timeout:g} s", pause)
+    if daemon.poll() is not None:
+        raise NovaliteError(f"{complaint}: its program ended")  # stop() says why
 
 
 def stop(daemon: subprocess.Popen[bytes], work: str) -> None:

@@ -16,7 +16,7 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._host import locked
+from .._host import locked, remove_file
 from .._json import JsonObject
 from . import layout
 from .cache import STAGING_PREFIX
@@ -140,5 +140,4 @@ def _remove_parts(state_dir: str, now: float) -> None:
                 with locked(layout.lock_name(key), timeout=0):
                     for whole in (layout.base_path(state_dir, key), layout.former_path(state_dir, key)):
                         remove_part(f"{whole}.part")
-                        with contextlib.suppress(FileNotFoundError):
-                            os.unlink(f"{whole}.converted")
+                        remove_file(f"{whole}.converted")

@@ -17,6 +17,7 @@ import stat
 import struct
 
 from .._errors import ImageRefusedError, NovaliteError
+from .._host import opened
 
 DISK_FORMATS = ("raw", "qcow2")
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
@@ -90,11 +91,8 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
             f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
         )
     try:
-        fd = _open_regular(path, name)
-        try:
+        with opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:  # a FIFO would block the open
             info = _inspect(fd, disk_format, name)
-        finally:
-            os.close(fd)
     except OSError as error:
         raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
     if info.virtual_size == 0:
@@ -108,7 +106,10 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
 
 
 def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
-    size = os.fstat(fd).st_size
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):  # a device could be read for ever
+        raise ImageRefusedError(f"{name} is not a regular file")
+    size = status.st_size
     head = os.pread(fd, HEAD_BYTES, 0)
     detected = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
     if detected != disk_format:
@@ -120,15 +121,6 @@ def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
         return _Qcow2(name, fd, head, size).info()
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
-
-
-def _open_regular(path: str, name: str) -> int:
-    # A FIFO would block the open, a device could be read for ever.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise ImageRefusedError(f"{name} is not a regular file")
-    return fd
 
 
 def _detect(head: bytes, tail: bytes) -> str:

@@ -12,7 +12,7 @@ import shutil
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, write_atomically
+from .._host import in_threads, locked, remove_file, write_atomically
 from .._json import JsonObject
 from . import config_drive, layout, records
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
@@ -334,8 +334,7 @@ def _make_file(
         return
     source = layout.base_path(os.path.abspath(state_dir), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(part)
+    remove_file(part)
     undo.callback(_remove, part)
     size = file.size or -(-source_size // 512) * 512
     if file.format == "qcow2":

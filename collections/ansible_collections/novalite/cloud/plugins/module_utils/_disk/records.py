@@ -22,7 +22,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import write_atomically
+from .._host import sync, write_atomically
 from . import layout
 
 FRESH = "disk.fresh"
@@ -97,11 +97,7 @@ def forget_fresh(xml: str) -> None:
                 os.unlink(os.path.join(directory, name))
                 gone = True
         if gone:
-            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)  # what the guest writes must not be on the disk before this is
-            finally:
-                os.close(handle)
+            sync(directory)  # what the guest writes must not be on the disk before this is
 
 
 def beside(disk: str) -> str:

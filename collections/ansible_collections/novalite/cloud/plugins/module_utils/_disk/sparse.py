@@ -13,6 +13,7 @@ import stat
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import opened
 
 FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
 FALLOC_FL_KEEP_SIZE = 0x1
@@ -76,16 +77,14 @@ def allocate(path: str, size: int) -> None:
 
     Raises NovaliteError.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
+        with opened(path, os.O_RDWR | os.O_NOFOLLOW) as fd:
+            _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
     except OSError as error:
         raise NovaliteError(
             f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
             "use preallocation none, or another host"
         ) from error
-    finally:
-        os.close(fd)
 
 
 def wipe_file(path: str, how: str) -> None:

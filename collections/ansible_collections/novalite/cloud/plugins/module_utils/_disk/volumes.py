@@ -9,18 +9,17 @@ made has its name only once it is whole.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import typing as t
 
 from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, remove_file, sync
 from .._json import JsonMapping
 from . import layout, lvm
 from .inspect import inspect_image
-from .volume_paths import lv_name, volume_path
+from .layout import lv_name, volume_path
 
 GIB = 1 << 30
 COPY_TIMEOUT = 6 * 3600.0  # seconds
@@ -132,8 +131,7 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
         lvm.create(group, name, spec["size_gb"], fill)
         return
     part = f"{path}.part"  # a killed run leaves this, never half a volume under its name
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(part)
+    remove_file(part)
     try:
         if spec.get("source"):
             _copy(spec, part, state_dir, guests)
@@ -143,11 +141,10 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
             run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
         os.chown(part, 0, 0)  # a guest's QEMU wrote it, where it made the copy
         os.chmod(part, 0o600)  # libvirt gives it to the guest's QEMU, and takes it back
-        _sync(part)
+        sync(part)
         os.rename(part, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
+        remove_file(part)
 
 
 def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
@@ -217,10 +214,4 @@ def _delete(spec: Spec, path: str) -> None:
         return
     # a new file has no blocks of an old one: nobody reads what was in this one
     for name in (path, f"{path}.part"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-
-
-def _sync(path: str) -> None:
-    with open(path, "rb") as handle:
-        os.fsync(handle.fileno())
+        remove_file(name)

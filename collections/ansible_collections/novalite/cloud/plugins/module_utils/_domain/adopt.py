@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import typing as t
-import uuid as uuids
 from xml.etree import ElementTree
 
+from .._disk.layout import is_uuid
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .compare import METADATA_NAMESPACE, attribute
 from .declared_disks import declared_disks, promised_gb, virtual_size
@@ -78,7 +78,7 @@ def find(connection: libvirt.virConnect, named: str) -> libvirt.virDomain:
     that libvirt forgets when it ends."""
     with clear(f"domain {named} cannot be looked up"):
         try:
-            domain = connection.lookupByUUIDString(named) if is_uuid(named) else connection.lookupByName(named)
+            domain = connection.lookupByUUIDString(named) if is_uuid(named.lower()) else connection.lookupByName(named)
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 raise
@@ -210,13 +210,6 @@ def _addresses(domain: libvirt.virDomain, live: ElementTree.Element) -> dict[str
                 if mac and own:
                     by_mac.setdefault(mac, tuple(sorted(own)))
     return by_mac
-
-
-def is_uuid(text: str) -> bool:
-    try:
-        return str(uuids.UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def check_element(element: str) -> None:

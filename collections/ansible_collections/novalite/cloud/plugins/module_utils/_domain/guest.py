@@ -14,8 +14,7 @@ import typing as t
 import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
-from .._disk.layout import RESCUE
-from .._disk.volume_paths import volume_path
+from .._disk.layout import RESCUE, volume_path
 from .._errors import NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR

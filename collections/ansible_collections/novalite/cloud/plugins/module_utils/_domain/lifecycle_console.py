@@ -9,6 +9,7 @@ import os
 import stat
 
 from .._errors import NovaliteError
+from .._host import opened
 
 MAX_BYTES = 64 * 1024
 ROTATED = ".0"  # virtlogd's newest old file; it begins a new one every 2 MiB
@@ -37,15 +38,12 @@ def tail(path: str, lines: int | None = None, max_bytes: int = MAX_BYTES) -> str
 def _end(path: str, max_bytes: int) -> bytes:
     try:
         # NONBLOCK: to open a pipe that nobody writes to would wait for ever
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise NovaliteError(f"the console log {path} is no plain file")
+            return os.pread(fd, max_bytes, max(0, status.st_size - max_bytes))
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise NovaliteError(f"the console log {path} cannot be read: {error.strerror}") from None
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise NovaliteError(f"the console log {path} is no plain file")
-        return os.pread(fd, max_bytes, max(0, status.st_size - max_bytes))
-    finally:
-        os.close(fd)

@@ -20,9 +20,8 @@ from .._disk.overlay import recorded_format
 from .._disk.partition import FileSystem, Partition, find_partition, identify_file_system
 from .._disk.records import is_fresh
 from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, mount, unmount, with_private_mounts
-from .._disk.volume_paths import volume_path
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked_directory
+from .._host import in_threads, locked_directory, opened
 from .._json import JsonObject
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
@@ -140,7 +139,7 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
     directory = layout.instance_dir(state_dir, request.uuid)
     disk = os.path.join(os.path.abspath(directory), request.disk)
     if request.volume is not None:
-        disk = volume_path(request.volume, os.path.abspath(state_dir))
+        disk = layout.volume_path(request.volume, os.path.abspath(state_dir))
     if not os.path.exists(disk):
         if check_mode:  # the task before would have made it
             return Outcome(request.uuid, (), disk_exists=False)
@@ -241,8 +240,5 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
 
 def _flush(device: str) -> None:
     """What `blockdev --flushbufs` does: nothing of this disk stays in the cache of a device that is used again."""
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(device) as fd:
         fcntl.ioctl(fd, BLKFLSBUF, 0)
-    finally:
-        os.close(fd)

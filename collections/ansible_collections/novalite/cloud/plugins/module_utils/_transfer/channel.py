@@ -29,7 +29,7 @@ from .._command import run
 from .._disk import layout
 from .._errors import NovaliteError
 from .._guest import authorized_keys
-from .._host import write_atomically
+from .._host import remove_file, write_atomically
 from .._relay import TO_PATH
 from . import gate
 
@@ -100,8 +100,7 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
             os.mkdir(directory, 0o700)
         key = os.path.join(directory, "key")
         if not os.path.exists(f"{key}.pub"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(key)
+            remove_file(key)
             run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key])
         with open(f"{key}.pub", encoding="ascii") as handle:
             keys[move["id"]] = " ".join(handle.read().split()[:2])

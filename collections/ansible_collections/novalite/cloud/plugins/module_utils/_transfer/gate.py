@@ -29,7 +29,7 @@ import typing as t
 from .._disk.syscalls import MS_BIND, mount, with_private_mounts
 from .._errors import NovaliteError
 from .._guest.authorized_keys import account
-from .._host import write_atomically
+from .._host import remove_file, write_atomically
 
 IDLE = 3600.0  # seconds without a session
 MOST = 8  # sessions at a time; a move has one
@@ -122,8 +122,7 @@ def _taken(lock: int) -> bool:
 def _start(directory: str, lock: int, sshd: str, uid: int) -> None:
     """Fork the process that listens. It inherits the lock, which the kernel keeps until it has ended."""
     path = path_of(directory)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    remove_file(path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         os.chown(path, uid, -1)

@@ -24,7 +24,7 @@ from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file
 from .._errors import NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, remove_file
 from . import channel
 
 GIB = 1 << 30
@@ -127,8 +127,7 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
             path = os.path.join(directory, name)
             if os.path.exists(path):
                 part = f"{path}{layout.KEPT}.part"
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part)
+                remove_file(part)
                 copy_file(path, part, 0o600)
                 os.rename(part, f"{path}{layout.KEPT}")
         return uuid
@@ -145,8 +144,7 @@ def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
         if kept:
             for name in RESIZED:  # a disk that the other size had, and this one has not
                 if name not in kept:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(os.path.join(directory, name))
+                    remove_file(os.path.join(directory, name))
             for name in kept:
                 os.replace(os.path.join(directory, name + layout.KEPT), os.path.join(directory, name))
             changed.append(uuid)
@@ -173,8 +171,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
 def _check_files(staging: str, uuid: str) -> None:
     """Another host is no reason to trust what came: plain files with our names, nothing else."""
     for name in (records.FRESH, records.FRESH_RESCUE):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
+        remove_file(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
     for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
         mode = entry.stat(follow_symlinks=False).st_mode
         if entry.name not in FILES or not stat.S_ISREG(mode):
