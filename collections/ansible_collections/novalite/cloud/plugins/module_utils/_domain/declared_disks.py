@@ -17,6 +17,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._disk.inspect import QCOW2_MAGIC
+from .compare import disk_of
 
 GIB = 1 << 30
 _QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size at byte 24 (QEMU's docs/interop/qcow2.txt)
@@ -33,22 +34,13 @@ class DeclaredDisk(t.NamedTuple):
 
 def declared_disks(root: ElementTree.Element) -> list[DeclaredDisk]:
     """The disks of a domain's XML, in its order; CD-ROMs, floppies and what is only read are none."""
-    disks = []
-    for element in root.iterfind("devices/disk"):
-        if element.get("device", "disk") != "disk" or element.find("readonly") is not None:
-            continue
-        target, source, driver = (element.find(name) for name in ("target", "source", "driver"))
-        path = None if source is None else source.get("file") or source.get("dev")
-        disks.append(
-            DeclaredDisk(
-                dev="" if target is None else target.get("dev", ""),
-                bus=None if target is None else target.get("bus"),
-                source=path,
-                # libvirt's own default when none is declared, unless its operator allowed it to probe
-                format=("raw" if driver is None else driver.get("type")) or "raw",
-            )
-        )
-    return disks
+    disks = (
+        disk_of(element)
+        for element in root.iterfind("devices/disk")
+        if element.get("device", "disk") == "disk" and element.find("readonly") is None
+    )
+    # raw is libvirt's own default when none is declared, unless its operator allowed it to probe
+    return [DeclaredDisk(disk.dev, disk.bus, disk.source, disk.format or "raw") for disk in disks]
 
 
 def virtual_size(disk: DeclaredDisk) -> int:

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import typing as t
+import uuid as uuids
 
 from .._disk.records import forget_fresh
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
 from .._json import JsonObject
-from . import compare, profiles
+from . import compare
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
@@ -24,9 +26,12 @@ with contextlib.suppress(ImportError):  # connect() reports it, so that a module
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
 # libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
 WORKERS = 5
+APPARMOR_PROFILES = "/etc/apparmor.d/libvirt"
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _AS_DEFINED = 2  # VIR_DOMAIN_XML_INACTIVE: a running guest is not asked for its balloon
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
+
+T = t.TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -102,20 +107,17 @@ def ensure_running(
     undo: list[t.Callable[[], None]] = []  # appended to from threads, which a list allows
     stop = threading.Event()
 
-    def bring_up(item: tuple[DomainSpec, Outcome]) -> NovaliteError | None:
+    def bring_up(item: tuple[DomainSpec, Outcome]) -> None:
         if stop.is_set():  # another one failed already: this one would be undone at once
-            return None
+            return
         try:
             _bring_up(connection, item[0], item[1], timeout, undo)
-        except NovaliteError as error:
+        except NovaliteError:
             stop.set()
-            return error
-        return None
+            raise
 
-    failures = [failure for failure in in_threads(bring_up, todo, WORKERS) if failure is not None]
-    if failures:
-        left_behind = [message for message in in_threads(_undone, undo, WORKERS) if message]
-        raise NovaliteError("; ".join([str(failure) for failure in failures] + left_behind))
+    if failures := _failures(bring_up, todo):
+        raise NovaliteError("; ".join([*failures, *_failures(_undo, undo)]))
     return outcomes
 
 
@@ -155,20 +157,15 @@ def ensure_absent(
     if check_mode:
         return outcomes
 
-    def remove(outcome: Outcome) -> NovaliteError | None:
-        try:
-            with clear(f"domain {outcome.name} cannot be removed"):
-                _remove(connection, outcome.uuid)
-        except NovaliteError as error:
-            return error
-        return None
+    def remove(outcome: Outcome) -> None:
+        with clear(f"domain {outcome.name} cannot be removed"):
+            _remove(connection, outcome.uuid)
 
     # In threads: libvirt's destroy waits for the end of the QEMU process, about 2 s for an emulated guest.
-    failures = [str(failure) for failure in in_threads(remove, todo, WORKERS) if failure is not None]
-    if failures:
+    if failures := _failures(remove, todo):
         raise NovaliteError("; ".join(failures))
     for outcome in outcomes:
-        profiles.forget(outcome.uuid)
+        _forget_profile(outcome.uuid)
     return outcomes
 
 
@@ -181,8 +178,7 @@ def start(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, ti
     try:
         _bring_up(connection, spec, outcome, timeout, undo)
     except NovaliteError as error:
-        left_behind = [message for message in map(_undone, undo) if message]
-        raise NovaliteError("; ".join([str(error), *left_behind])) from None
+        raise NovaliteError("; ".join([str(error), *_failures(_undo, undo)])) from None
 
 
 def _action(outcome: Outcome) -> str:
@@ -271,18 +267,35 @@ def _restore(connection: libvirt.virConnect, uuid: str, xml: str) -> None:
     connection.defineXML(xml)
 
 
-def _undone(step: t.Callable[[], None]) -> str | None:
-    try:
-        with clear("and what was made for it cannot be removed"):
-            step()
-    except NovaliteError as error:
-        return str(error)
-    return None
+def _undo(step: t.Callable[[], None]) -> None:
+    with clear("and what was made for it cannot be removed"):
+        step()
+
+
+def _failures(work: t.Callable[[T], None], items: t.Sequence[T]) -> list[str]:
+    """Do `work` for all `items`, in threads; returns the messages of the NovaliteErrors."""
+
+    def message(item: T) -> str | None:
+        try:
+            work(item)
+        except NovaliteError as error:
+            return str(error)
+        return None
+
+    return [failure for failure in in_threads(message, items, WORKERS) if failure is not None]
+
+
+def _forget_profile(uuid: str) -> None:
+    """Remove the AppArmor profile that libvirt wrote for a domain which is gone: it unloads it, but leaves the file."""
+    profile = os.path.join(APPARMOR_PROFILES, f"libvirt-{uuids.UUID(uuid)}")
+    for path in (profile, f"{profile}.files"):
+        with contextlib.suppress(OSError):  # no such file; or not root, and then it stays and harms nobody
+            os.unlink(path)
 
 
 def lookup(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain | None:
     """The domain, or None. By UUID: community.libvirt's find_vm reads every domain of the host, and its name only."""
-    return _found(lambda: connection.lookupByUUIDString(uuid), uuid)
+    return looked_up(lambda: connection.lookupByUUIDString(uuid), uuid)
 
 
 def present(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain:
@@ -300,7 +313,8 @@ def is_active(connection: libvirt.virConnect, uuid: str) -> bool:
         return domain is not None and bool(domain.isActive())
 
 
-def _found(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
+def looked_up(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
+    """The domain that `lookup` finds, None when libvirt knows none. Raises NovaliteError."""
     with clear(f"domain {what} cannot be looked up"):
         try:
             return lookup()
@@ -317,7 +331,7 @@ def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: O
             f"domain {spec['uuid']} exists on this host as {outcome.name}, wanted as {spec['name']}; "
             f"remove it (virsh undefine {spec['uuid']}) and run again"
         )
-    other = _found(lambda: connection.lookupByName(spec["name"]), spec["name"])
+    other = looked_up(lambda: connection.lookupByName(spec["name"]), spec["name"])
     if other is not None and other.UUIDString() != spec["uuid"]:
         raise ConflictError(
             f"domain {spec['name']} exists on this host with uuid {other.UUIDString()}, wanted with uuid "

@@ -14,10 +14,11 @@ import os
 import time
 import typing as t
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
+from .compare import Disk, disk_of
 from .lifecycle import clear, is_active, lookup, present
+from .lifecycle_backup import copy_disk
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -41,7 +42,7 @@ class Attachment(t.TypedDict):
 
 def disks_of(xml: str) -> dict[str, str]:
     """`{serial: device name}` of a domain's disks that have a serial number: the volumes."""
-    return {serial: dev for dev, serial in _disks(xml) if serial}
+    return {disk.serial: disk.dev for disk in _disks(xml) if disk.serial}
 
 
 def attach(connection: libvirt.virConnect, attachment: Attachment, check_mode: bool = False) -> str:
@@ -153,41 +154,15 @@ class LiveGuests:
         QEMU keeps what the guest overwrites meanwhile (a backup job): the copy is as after a power failure now.
         """
         domain = present(self._connection, uuid)
-        with clear(f"volume {serial} cannot be copied from its guest"):
+        what = f"volume {serial} cannot be copied from its guest"
+        with clear(what):
             device = self._device(domain, serial)
-            names = [dev for dev, _serial in _disks(domain.XMLDesc(0))]
-            kind, attribute = ("block", "dev") if block else ("file", "file")
-            target = (
-                f"<disk name={quoteattr(device)} backup='yes' type='{kind}'><driver type={quoteattr(fmt)}/>"
-                f"<target {attribute}={quoteattr(path)}/></disk>"
-            )
-            others = "".join(f"<disk name={quoteattr(name)} backup='no'/>" for name in names if name != device)
-            domain.backupBegin(f"<domainbackup mode='push'><disks>{target}{others}</disks></domainbackup>", None, 0)
-            self._wait(domain, serial)
-            if not block and not os.path.exists(path):
-                raise NovaliteError(f"volume {serial} cannot be copied from its guest: nothing was written")
-
-    @staticmethod
-    def _wait(domain: libvirt.virDomain, serial: str) -> None:
-        """Return when the copy is whole. When this is interrupted, the job is ended: a guest has one at a time."""
-        deadline = time.monotonic() + COPY_TIMEOUT
-        try:
-            while time.monotonic() < deadline:
-                if domain.jobInfo()[0] == libvirt.VIR_DOMAIN_JOB_NONE:
-                    break
-                time.sleep(POLL)
-            else:
-                raise NovaliteError(f"volume {serial} was not copied within {COPY_TIMEOUT:g} s")
-        except BaseException:
-            with contextlib.suppress(libvirt.libvirtError):
-                domain.abortJob()
-            raise
-        stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
-        if stats.get("success") is False or stats.get("type") in (
-            libvirt.VIR_DOMAIN_JOB_FAILED,
-            libvirt.VIR_DOMAIN_JOB_CANCELLED,
-        ):
-            raise NovaliteError(f"volume {serial} was not copied: {stats.get('errmsg') or 'QEMU gave no reason'}")
+            try:
+                copy_disk(domain, device, path, COPY_TIMEOUT, fmt, "block" if block else "file")
+            except NovaliteError as error:
+                raise NovaliteError(f"{what}: {error}") from None
+        if not block and not os.path.exists(path):
+            raise NovaliteError(f"{what}: nothing was written")
 
     @staticmethod
     def _device(domain: libvirt.virDomain, serial: str) -> str:
@@ -206,11 +181,11 @@ def _domain(connection: libvirt.virConnect, attachment: Attachment) -> libvirt.v
 
 def _has(domain: libvirt.virDomain, attachment: Attachment, flag: int) -> bool:
     """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
-    for dev, serial in _disks(_xml(domain, flag)):
-        if serial == attachment["volume_id"]:
+    for disk in _disks(_xml(domain, flag)):
+        if disk.serial == attachment["volume_id"]:
             return True
-        if dev == attachment["device"]:
-            raise ConflictError(f"domain {attachment['name']} has another disk {dev}: give another device name")
+        if disk.dev == attachment["device"]:
+            raise ConflictError(f"domain {attachment['name']} has another disk {disk.dev}: give another device name")
     return False
 
 
@@ -227,10 +202,5 @@ def _xml(domain: libvirt.virDomain, flag: int) -> str:
     return str(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE if flag == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0))
 
 
-def _disks(xml: str) -> list[tuple[str, str]]:
-    disks = []
-    for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
-        target = element.find("target")
-        if target is not None:
-            disks.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
-    return disks
+def _disks(xml: str) -> list[Disk]:
+    return [disk_of(element) for element in ElementTree.fromstring(xml).iterfind("devices/disk")]
