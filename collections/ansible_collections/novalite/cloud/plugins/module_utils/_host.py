@@ -82,8 +82,8 @@ def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
 
 @contextlib.contextmanager
 def opened(path: str, flags: int = os.O_RDONLY) -> t.Iterator[int]:
-    """Open `path`; yields its descriptor, which no program inherits."""
-    fd = os.open(path, flags | os.O_CLOEXEC)
+    """Open `path`, with mode 0600 if it is made; yields its descriptor, which no program inherits."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         yield fd
     finally:
@@ -107,7 +107,8 @@ def remove_file(path: str) -> None:
 def make_private(path: str) -> None:
     """Make the file `path` anew, empty, and nobody's but ours from the start."""
     remove_file(path)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+        pass
 
 
 def wait_until(done: t.Callable[[], object], timeout: float, complaint: str, pause: float = 0.02) -> None:
@@ -116,6 +117,18 @@ def wait_until(done: t.Callable[[], object], timeout: float, complaint: str, pau
     while not done():
         if time.monotonic() > deadline:
             raise NovaliteError(complaint)
+        time.sleep(pause)
+
+
+def retried(call: t.Callable[[], R], passing: int, timeout: float, pause: float = 0.02) -> R:
+    """Return what `call` does; while it raises the OSError `passing`, it is called again, for `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return call()
+        except OSError as error:
+            if error.errno != passing or time.monotonic() > deadline:
+                raise
         time.sleep(pause)
 
 

@@ -262,15 +262,20 @@ def _verify(image: Image, part: str) -> None:
     size = os.stat(part, follow_symlinks=False).st_size
     if image.size and size != image.size:
         raise ImageRefusedError(f"{image} has {size} bytes but {image.size} were declared")
-    digest = hashlib.sha256()
-    with open(part, "rb") as handle:
-        for chunk in iter(lambda: handle.read(CHUNK), b""):
-            digest.update(chunk)
-    checksum = f"sha256:{digest.hexdigest()}"
+    checksum = checksum_of(part)
     if checksum != image.checksum:
         raise ImageRefusedError(
             f"{image} is not what was registered: its checksum is {checksum} but {image.checksum} was declared"
         )
+
+
+def checksum_of(path: str) -> str:
+    """The "sha256:<hex>" of the file `path`."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _convert(image: Image, part: str, converted: str) -> None:

@@ -6,18 +6,15 @@ or fetched from a compute host, which need not be trusted with more than its own
 
 from __future__ import annotations
 
-import hashlib
 import os
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import locked, make_private, remove_file
+from .._host import locked, make_private, remove_file, sync
 from .._json import JsonObject
 from . import layout
-from .cache import Image, Rules, fetch_verified
+from .cache import Image, Rules, checksum_of, fetch_verified
 from .inspect import inspect_image
-
-CHUNK = 1 << 20
 
 
 def downloaded(image: Image, directory: str, rules: Rules) -> str:
@@ -54,19 +51,11 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], object], si
         info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
             raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
-        checksum = _finish(part)
+        checksum = checksum_of(part)
+        sync(part)
         os.rename(part, path)
         return {"source": path, "checksum": checksum, "size": size, "virtual_size": info.virtual_size}
     except OSError as error:
         raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
     finally:
         remove_file(part)
-
-
-def _finish(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        while chunk := handle.read(CHUNK):
-            digest.update(chunk)
-        os.fsync(handle.fileno())
-    return f"sha256:{digest.hexdigest()}"

@@ -22,7 +22,7 @@ import typing as t
 
 from .._command import run
 from .._errors import ConflictError, NovaliteError
-from .._host import LOCK_DIR, locked, opened, wait_until
+from .._host import LOCK_DIR, locked, opened, retried, wait_until
 from .daemon import DAEMON_LIMITS, start, stop, wait_ready
 from .partition import Partition
 
@@ -36,7 +36,6 @@ CONNECT_TIMEOUT = 120.0
 DISCONNECT_TIMEOUT = 120.0
 DEVICE_WAIT = 120.0
 PARTITION_WAIT = 5.0
-POLL = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,29 +180,18 @@ def _partition_node(device: str, partition: Partition) -> str:
     Without that the node is missing, or worse, left over from the disk that was there before: sizes are compared.
     """
     node = f"{device}p{partition.number}"
-    _read_partition_table(device)
+    try:
+        with opened(device) as fd:
+            # EBUSY: a host's udev looks into each partition that appears, for a moment
+            retried(lambda: fcntl.ioctl(fd, BLKRRPART), errno.EBUSY, PARTITION_WAIT)
+    except OSError as error:
+        raise NovaliteError(f"{device}: the kernel cannot read the partition table: {error.strerror}") from error
     wait_until(
         lambda: os.path.exists(node) and _sectors(os.path.basename(node)) * 512 == partition.size,
         PARTITION_WAIT,
         f"{node} did not appear within {PARTITION_WAIT:g} s (the driver must be loaded with max_part={MAX_PARTITIONS})",
     )
     return node
-
-
-def _read_partition_table(device: str) -> None:
-    deadline = time.monotonic() + PARTITION_WAIT
-    with opened(device) as fd:
-        while True:
-            try:
-                fcntl.ioctl(fd, BLKRRPART)
-                return
-            except OSError as error:
-                # EBUSY: a host's udev looks into each partition that appears, for a moment
-                if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                    raise NovaliteError(
-                        f"{device}: the kernel cannot read the partition table: {error.strerror}"
-                    ) from error
-            time.sleep(POLL)
 
 
 def _sectors(name: str) -> int:

@@ -13,6 +13,7 @@ import os
 import struct
 
 from .._errors import NovaliteError
+from .._host import opened
 
 CLUSTER_BITS = 16
 CLUSTER = 1 << CLUSTER_BITS
@@ -40,15 +41,12 @@ def write_overlay(path: str, base: str, virtual_size: int) -> None:
         )
     l1_entries = -(-virtual_size // COVERED)
     clusters = L1_TABLE + -(-l1_entries * 8 // CLUSTER)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW) as fd:
         os.ftruncate(fd, clusters * CLUSTER)  # empty tables are holes
         os.pwrite(fd, _header(name, virtual_size, l1_entries), 0)
         os.pwrite(fd, struct.pack(">Q", REFCOUNT_BLOCK * CLUSTER), REFCOUNT_TABLE * CLUSTER)
         os.pwrite(fd, struct.pack(">H", 1) * clusters, REFCOUNT_BLOCK * CLUSTER)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _header(backing_name: bytes, virtual_size: int, l1_entries: int) -> bytes:

@@ -10,10 +10,10 @@ import errno
 import os
 import struct
 import threading
-import time
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import retried
 
 R = t.TypeVar("R")
 
@@ -61,15 +61,7 @@ def unmount(target: str) -> None:
 
     While another thread starts a program, its child has our open files until it calls exec; that passes.
     """
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            _checked(_libc.umount2(os.fsencode(target), 0), target)
-            return
-        except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(0.002)
+    retried(lambda: _checked(_libc.umount2(os.fsencode(target), 0), target), errno.EBUSY, BUSY_TIMEOUT, pause=0.002)
 
 
 def open_in_root(root: int, path: str, flags: int) -> int:
@@ -79,24 +71,22 @@ def open_in_root(root: int, path: str, flags: int) -> int:
     is how CVE-2012-3361 and CVE-2012-3447 came about. Raises OSError; NovaliteError on Linux before 5.6.
     """
     how = OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            return _checked(
-                _libc.syscall(
-                    ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
-                ),
-                path,
-            )
-        except OSError as error:
-            if error.errno == errno.ENOSYS:
-                raise NovaliteError(
-                    "this host's kernel has no openat2: injection needs Linux 5.6 or newer; use a config drive"
-                ) from None
-            # A link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
-            # say that the walk stayed inside, and lets us ask again.
-            if error.errno != errno.EAGAIN or time.monotonic() > deadline:
-                raise
+    arguments = ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
+    try:
+        # EAGAIN: a link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
+        # say that the walk stayed inside, and lets us ask again.
+        return retried(
+            lambda: _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), *arguments), path),
+            errno.EAGAIN,
+            BUSY_TIMEOUT,
+            pause=0,
+        )
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        raise NovaliteError(
+            "this host's kernel has no openat2: injection needs Linux 5.6 or newer; use a config drive"
+        ) from None
 
 
 def with_private_mounts(work: t.Callable[[], R]) -> R:

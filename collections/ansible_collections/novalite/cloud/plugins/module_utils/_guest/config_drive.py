@@ -14,9 +14,8 @@ from .._model.instance import GuestRecord, Instance
 from . import image_properties
 from .guest_network import ethernets, nics_of
 from .image_properties import CONFIG_2
-from .interfaces import interfaces_of
 from .metadata import NAME, Tree, ec2_meta_data, openstack_meta_data
-from .network_data import openstack_network_data
+from .network_data import interfaces_of, openstack_network_data
 
 Files = dict[str, bytes]
 

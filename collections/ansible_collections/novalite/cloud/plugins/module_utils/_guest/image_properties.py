@@ -107,16 +107,8 @@ def login_user(image: Image) -> str:
 
 def config_drive_is_mandatory(image: Image) -> bool:
     """Whether the image finds what it is told on a config drive only."""
-    properties = _properties(image)
-    return (
-        _one_of(
-            image,
-            "os_config_drive" if "os_config_drive" in properties else "img_config_drive",
-            "optional",
-            ["mandatory", "optional"],
-        )
-        == "mandatory"
-    )
+    name = "os_config_drive" if "os_config_drive" in _properties(image) else "img_config_drive"
+    return _one_of(image, name, "optional", ["mandatory", "optional"]) == "mandatory"
 
 
 def config_drive_format(image: Image) -> str:
@@ -130,8 +122,7 @@ def cdrom_bus(image: Image, usual: str) -> str:
 
 def guest_agent(image: Image) -> bool:
     """Whether guests get a channel for QEMU's guest agent; the words for it are those that Nova takes for a boolean."""
-    said = _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO])
-    return said in _YES
+    return _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO]) in _YES
 
 
 def shutdown_timeout(image: Image) -> int | None:
