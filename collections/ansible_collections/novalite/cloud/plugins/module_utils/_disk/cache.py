@@ -80,9 +80,7 @@ class Image:
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """How images come. `max_size` bounds those whose size was not declared (bytes), `timeout` a download (seconds).
-
-    With `pushed`, this host downloads nothing: the controller brings what URLs name as well.
-    """
+    With `pushed`, the controller brings what URLs name, too: this host downloads nothing."""
 
     max_size: int = 64 << 30
     timeout: float = 3600.0
@@ -227,10 +225,8 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
 
 
 def fetch_verified(image: Image, part: str, rules: Rules) -> Transfer:
-    """Download `image` into the file `part`, from where the last run stopped, and compare its checksum.
-
-    Raises NovaliteError, OSError.
-    """
+    """Download `image` into the file `part`, from where the last run stopped, and verify it. Raises NovaliteError,
+    OSError."""
     while True:
         transfer = download(rules.source_of(image), part, rules.report)
         try:

@@ -31,10 +31,8 @@ PUBLISHER = "novalite"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConfigDrive:
-    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud.
-
-    With `rescue` it is the one that the instance is rescued with, beside its own one.
-    """
+    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud. With
+    `rescue` it is the one that the instance is rescued with, beside its own one."""
 
     uuid: str
     format: str

@@ -18,10 +18,8 @@ from .inspect import inspect_image
 
 
 def downloaded(image: Image, directory: str, rules: Rules) -> str:
-    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download.
-
-    Its format is not looked at: that is for the host, which has to open it. Raises NovaliteError.
-    """
+    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download. Its
+    format is for the host to look at, which has to open it. Raises NovaliteError."""
     key = layout.cache_key(image.checksum)
     path = os.path.join(directory, key)
     try:

@@ -110,10 +110,10 @@ def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
 
 
 def end_leftovers(disk: str) -> bool:
-    """Kill our own programs that still serve `disk`; returns whether there were any. Raises DaemonError.
+    """Kill our own programs that still serve `disk`: a run that is killed between the fork and setpriv's prctl takes no
+    child with it. Returns whether there were any. Raises DaemonError.
 
-    A run that is killed between the fork and setpriv's prctl takes no child with it. The caller holds the lock of the
-    instance, so no run that is alive has started them.
+    The caller holds the lock of the instance, so no run that is alive has started them.
     """
     ended = False
     for entry in os.listdir("/proc"):

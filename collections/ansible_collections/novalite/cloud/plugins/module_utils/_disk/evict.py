@@ -3,8 +3,7 @@
 
 """What goes from the image cache again: files that no disk stands on, by the time since their last use, and by size.
 
-The time of a file in the cache is that of its last use (Nova's image cache manager keeps it so, too): every call that
-finds it cached, makes a disk on it or removes one sets it.
+A file's time is that of its last use, as in Nova: whoever finds it cached, makes a disk on it or removes one sets it.
 """
 
 from __future__ import annotations

@@ -49,10 +49,8 @@ class FuseDisk:
 
     @contextlib.contextmanager
     def block_device(self, partition: Partition | None) -> t.Iterator[str]:
-        """A loop device over `partition` (None: over the whole disk); FUSE files have no partition nodes.
-
-        Its node is in `work`: the host's own /dev may lack it (no udev, a container, more devices than max_loop).
-        """
+        """A loop device over `partition` (None: the whole disk): FUSE files have no partition nodes. Its node is in
+        `work`: the host's own /dev may lack it (no udev, a container, more devices than max_loop)."""
         offset, size = (partition.start, partition.size) if partition else (0, 0)
         node, mode = os.path.join(self.work, "loop"), os.O_RDONLY if self.read_only else os.O_RDWR
         try:
@@ -89,8 +87,7 @@ def is_available() -> bool:
 def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Iterator[FuseDisk]:
     """Export `disk`, of the recorded format, as a file below `work`, a private directory with an absolute path.
 
-    The daemon is a child in the foreground: with --daemonize it would be reaped by init, late, and unmount a
-    relative path from "/".
+    The daemon is a child in the foreground: with --daemonize init would reap it, late, and it would unmount from "/".
     """
     if not is_available():
         raise NovaliteError(
@@ -128,10 +125,8 @@ def _unmount_remains(exported: str) -> None:
 
 
 def _configure_loop(backing: int, node: str, mode: int, offset: int, size: int) -> tuple[int, int]:
-    """Attach `size` bytes (0: all) of `backing`; returns the device's number and descriptor.
-
-    AUTOCLEAR is set in the same call that attaches, so a killed process leaves none behind.
-    """
+    """Attach `size` bytes (0: all) of `backing`, with AUTOCLEAR in the same call, so that a killed process leaves none
+    behind. Returns the device's number and descriptor."""
     flags = LO_FLAGS_AUTOCLEAR | (LO_FLAGS_READ_ONLY if mode == os.O_RDONLY else 0)
     config = LOOP_CONFIG.pack(backing, 0, 0, 0, 0, offset, size, 0, 0, 0, flags, b"novalite", b"", b"", *[0] * 10)
     for _attempt in range(LOOP_ATTEMPTS):

@@ -59,11 +59,8 @@ def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
 
 
 def ensure_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
-    """Have the labels of labels() in SELinux's local policy and on the files. Returns `changed` and `diff`.
-
-    Files of guests that run keep theirs: restorecon leaves svirt_image_t alone (a customizable type) unless it is
-    forced. Raises NovaliteError.
-    """
+    """Have the labels of labels() in SELinux's local policy and on the files, but for those of guests that run:
+    restorecon leaves svirt_image_t (a customizable type) alone. Returns `changed` and `diff`. Raises NovaliteError."""
     if not os.path.exists("/sys/fs/selinux/enforce"):
         raise NovaliteError("SELinux is not enabled on this host: there is nothing to label")
     changes = missing(labels(state_dir), run(_LISTING).stdout)

@@ -165,9 +165,7 @@ def is_directory(directory: str) -> bool:
 
 def volume_path(volume: JsonMapping, state_dir: str) -> str:
     """The path of `volume`: its `id`, `backend` (file, lvm, nfs), `options` of its type, and `kind` (volume, snapshot).
-
-    Raises NovaliteError for what could lead anywhere else.
-    """
+    Raises NovaliteError for what could lead anywhere else."""
     kind = volume.get("kind") or "volume"
     if not is_uuid(volume["id"]) or kind not in ("volume", "snapshot"):
         raise NovaliteError(f"'{volume['id']}' is not the id of a volume")

@@ -44,10 +44,8 @@ def _sizes(group: str) -> dict[str, int]:
 
 
 def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | None = None) -> None:
-    """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed.
-
-    `fill` writes what it shall hold to a path; it has its name only after that, so that one that was begun is none.
-    """
+    """Make it, of `size_gb` GiB: its extents were wiped when their last volume was removed. `fill` writes what it shall
+    hold to a path; it has its name only after that, so that one that was begun is none."""
     if fill is None:
         _create(group, name, size_gb)
         return

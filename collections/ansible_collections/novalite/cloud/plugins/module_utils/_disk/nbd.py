@@ -71,11 +71,8 @@ def is_free(name: str, paths: Paths) -> bool:
 
 @contextlib.contextmanager
 def reserved_device(paths: Paths = Paths(), wait: float = DEVICE_WAIT, start_at: int | None = None) -> t.Iterator[str]:
-    """The name of a free nbd device, locked for as long as the context lasts.
-
-    The search starts anywhere (`start_at`: for tests), so that parallel runs rarely ask for the same one. Raises
-    ConflictError when none gets free within `wait` seconds.
-    """
+    """The name of a free nbd device, locked for as long as the context lasts. The search starts anywhere (`start_at`:
+    for tests), so that parallel runs rarely ask for the same one. Raises ConflictError after `wait` seconds."""
     deadline = time.monotonic() + wait
     first = random.randrange(DEVICES) if start_at is None else start_at
     with contextlib.ExitStack() as stack:
@@ -175,10 +172,8 @@ def _let_go(device: str) -> None:
 
 
 def _partition_node(device: str, partition: Partition) -> str:
-    """/dev/nbdNpM once the kernel has read the table again.
-
-    Without that the node is missing, or worse, left over from the disk that was there before: sizes are compared.
-    """
+    """/dev/nbdNpM once the kernel has read the table again: without that the node is missing, or worse, left over from
+    the disk that was there before. So sizes are compared."""
     node = f"{device}p{partition.number}"
     try:
         with opened(device) as fd:

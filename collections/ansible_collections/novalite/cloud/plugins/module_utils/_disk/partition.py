@@ -175,8 +175,8 @@ def inspect_partitions(
 ) -> Partition | None:
     """The one partition that can be the root file system; None for a disk without a table.
 
-    `headers` maps the number of each Linux partition to its first bytes. A type that says "root" decides. Otherwise
-    /boot is told apart by its type, its label or where it was last mounted, which ext file systems remember.
+    `headers` are the first bytes of each Linux partition, by its number. A type that says "root" decides; else /boot is
+    told apart by its type, its label or where it was last mounted, which ext file systems remember.
     """
     if not table:
         return None

@@ -28,10 +28,8 @@ REFCOUNT_TABLE, REFCOUNT_BLOCK, L1_TABLE = 1, 2, 3  # where they lie, in cluster
 
 
 def write_overlay(path: str, base: str, virtual_size: int) -> None:
-    """Create the file `path` (it must not exist, mode 0600): a disk of `virtual_size` bytes that reads as `base`.
-
-    `base` is the absolute path of a raw file. On the disk (fsync) on return. Raises NovaliteError, OSError.
-    """
+    """Create the file `path` (it must not exist, mode 0600), a disk of `virtual_size` bytes that reads as the raw file
+    with the absolute path `base`; on the disk (fsync) on return. Raises NovaliteError, OSError."""
     name = os.fsencode(base)
     if not base.startswith("/") or len(name) > MAX_BACKING_NAME:
         raise NovaliteError(f"{base!r} cannot be a base: its path is not absolute or longer than {MAX_BACKING_NAME}")

@@ -23,8 +23,8 @@ from .sparse import check_wipe, wipe_file, wipe_files
 def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:
     """Remove the directories of these instances, and nothing else; of a rescue, its files alone.
 
-    Returns `changed`, `disks`, `diff`. `wipe` is what happens to the content of their files first: "none", "discard" or
-    "zero" (see wipe_file). What cannot be wiped is not removed. Raises NovaliteError.
+    Returns `changed`, `disks`, `diff`. What is in the files is treated as `wipe` says (one of WIPES) first; what cannot
+    be wiped is not removed. Raises NovaliteError.
     """
     check_wipe(wipe)
     rescue = any(disk.rescue for disk in disks)
@@ -33,7 +33,8 @@ def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
         uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items() if layout.is_directory(directory)
     }
     if rescue:
-        present = {uuid: files for uuid, names in present.items() if (files := [name for name in RESCUE_FILES if name in names])}
+        rescues = ((uuid, [name for name in RESCUE_FILES if name in names]) for uuid, names in present.items())
+        present = {uuid: names for uuid, names in rescues if names}
     if present and not check_mode:
         going = [directories[uuid] for uuid in present]
         if wipe != "none" and not rescue:

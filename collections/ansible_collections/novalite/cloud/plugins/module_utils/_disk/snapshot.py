@@ -60,10 +60,10 @@ def take(
     owner: int | None = None,
     timeout: float = 3600.0,
 ) -> list[Taken]:
-    """Copy the disk of each instance, by `backup` where `is_active` says that QEMU has it open; each for itself.
+    """Copy the disk of each instance, by `backup` where `is_active` says that QEMU has it open; each for itself: what
+    failed leaves but an `error`.
 
-    `owner` is the number of the user who is to fetch the files. One that is there already is made anew. What failed
-    leaves nothing but an `error`.
+    `owner` is the number of the user who is to fetch the files. One that is there already is made anew.
     """
     for snapshot in snapshots:
         layout.snapshot_path(state_dir, snapshot.image_id)

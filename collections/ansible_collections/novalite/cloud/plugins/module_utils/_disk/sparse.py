@@ -73,10 +73,8 @@ def _write(fd: int, data: bytes, offset: int) -> None:
 
 
 def allocate(path: str, size: int) -> None:
-    """Reserve room for the first `size` bytes of a file without changing its length, as Nova's `fallocate -n`.
-
-    Raises NovaliteError.
-    """
+    """Reserve room for the first `size` bytes of a file, whose length stays, as Nova's `fallocate -n`. Raises
+    NovaliteError."""
     try:
         with opened(path, os.O_RDWR | os.O_NOFOLLOW) as fd:
             _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
@@ -90,8 +88,8 @@ def allocate(path: str, size: int) -> None:
 def wipe_file(path: str, how: str) -> None:
     """Make what a regular file holds unreadable before it is removed (CVE-2012-5625); anything else is left alone.
 
-    "zero" overwrites every byte that was ever written, "discard" gives the blocks back to the file system, which hands
-    that on to the device when it is mounted to do so. Raises NovaliteError; the file is still there then.
+    "zero" overwrites every byte that was ever written, "discard" gives the blocks back to the file system, and so to a
+    device that is mounted with discard. Raises NovaliteError; the file is still there then.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

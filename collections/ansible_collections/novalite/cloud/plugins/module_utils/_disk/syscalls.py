@@ -57,10 +57,8 @@ def mount(source: str, target: str, fstype: str, flags: int, data: str = "") -> 
 
 
 def unmount(target: str) -> None:
-    """umount(2), never lazy: a lazy one would hide that something still writes. Raises OSError.
-
-    While another thread starts a program, its child has our open files until it calls exec; that passes.
-    """
+    """umount(2), never lazy, which would hide that something still writes. While another thread starts a program, its
+    child has our open files until it calls exec; that passes. Raises OSError."""
     retried(lambda: _checked(_libc.umount2(os.fsencode(target), 0), target), errno.EBUSY, BUSY_TIMEOUT, pause=0.002)
 
 

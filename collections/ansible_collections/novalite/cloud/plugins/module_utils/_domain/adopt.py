@@ -115,11 +115,8 @@ def describe(connection: libvirt.virConnect, domain: libvirt.virDomain, director
 
 
 def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> tuple[bool, str | None, str]:
-    """Put novalite's `element` (XML in no namespace) into the domain's metadata; returns whether that changed it, and
-    the mark before and after.
-
-    Both XMLs of a running domain get it. The second time nothing is written.
-    """
+    """Put novalite's `element` (XML in no namespace) into the metadata of both XMLs of the domain, once; returns
+    whether that changed it, and the mark before and after."""
     with clear(f"domain {domain.name()} cannot be marked"):
         before = _mark_of(domain, _CONFIG)
         root = ElementTree.fromstring(element)
@@ -135,11 +132,8 @@ def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> t
 
 
 def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode: bool = False) -> str | None:
-    """Take novalite's mark away; returns what it was, None where there was none.
-
-    libvirt leaves an empty <metadata/> where there was none before. In what the domain starts with the next time that
-    is taken away, too; in the running guest's XML it stays until it ends.
-    """
+    """Take novalite's mark away; returns what it was, None where there was none. The empty <metadata/> that libvirt
+    leaves goes, too, from what the domain starts with the next time; the running guest's stays until it ends."""
     with clear(f"novalite's mark cannot be taken from domain {domain.name()}"):
         before = _mark_of(domain, _CONFIG)
         if check_mode:

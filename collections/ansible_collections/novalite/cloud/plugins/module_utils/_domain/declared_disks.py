@@ -56,10 +56,8 @@ def virtual_size(disk: DeclaredDisk) -> int:
 
 
 def promised_gb(xml: str, directory: str) -> int:
-    """GiB, rounded up, that the disks of this domain may come to take of the file system of `directory`.
-
-    What lies elsewhere (a block device, another file system, the network) takes nothing of it.
-    """
+    """GiB, rounded up, that the disks of this domain may come to take of the file system of `directory`: nothing for
+    what lies on a block device, another file system or the network."""
     device = os.stat(directory).st_dev
     total = 0
     for disk in declared_disks(ElementTree.fromstring(xml)):

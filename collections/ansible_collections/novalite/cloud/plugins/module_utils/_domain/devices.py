@@ -41,11 +41,9 @@ def next_device(taken: t.Iterable[str]) -> str:
 
 
 def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
-    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one where nobody minds.
-
-    As Nova's libvirt driver does, a name of another bus (/dev/sdb) is taken as no wish. Raises ConflictError for a name
-    that a disk of the instance has, NovaliteError for what is no device name.
-    """
+    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one; a name of another bus (/dev/sdb) is
+    no wish, as to Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for what is
+    none."""
     used = set(taken)
     if wanted is None:
         return next_device(used)

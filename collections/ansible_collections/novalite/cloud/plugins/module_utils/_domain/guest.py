@@ -155,10 +155,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
 
 
 def plugged(instance: Instance) -> list[AttachedVolume]:
-    """The volumes that the instance's guest has, or is to have from its start: of one that is being built, all.
-
-    What is being attached to a guest that is there comes by itself.
-    """
+    """The volumes that the instance's guest has; of one that is being built, all. What is being attached to a guest
+    that is there comes by itself."""
     building = instance.get("vm_state") == "building"
     return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
@@ -184,10 +182,8 @@ def render_volume(volume: Volume, facts: JsonMapping) -> str:
 
 
 def disk_backend(flavor: JsonMapping) -> str:
-    """Return "qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy,
-    and not the host's to say: a guest must find its disks in the same format for as long as it lives. Raises
-    NovaliteError.
-    """
+    """Return "qcow2" or "raw", as the extra spec of the instance's copy of its flavor says, and no host: a guest must
+    find its disks in the same format for as long as it lives. Raises NovaliteError."""
     backend = (flavor.get("extra_specs") or {}).get(DISK_BACKEND, "qcow2")
     if backend not in ("qcow2", "raw"):
         raise NovaliteError(f"flavor {flavor['name']}: {DISK_BACKEND} is {backend!r}: use qcow2 or raw")
@@ -222,11 +218,8 @@ def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
 
 
 def _config_drive(instance: Instance, facts: JsonMapping, directory: str) -> ConfigDrive | None:
-    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name.
-
-    The image's property hw_cdrom_bus chooses the bus: a kernel for virtual machines may know virtio only, on which the
-    drive is a disk that cannot be written to.
-    """
+    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name. hw_cdrom_bus of
+    the image chooses the bus: on virtio, all that some kernels know, it is a disk that cannot be written to."""
     if not instance.get("config_drive"):
         return None
     machine = facts["machine"]

@@ -125,9 +125,7 @@ def ensure_defined(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
     """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
-
-    Raises NovaliteError, and ConflictError when another domain holds a name.
-    """
+    Raises NovaliteError, and ConflictError when another domain holds a name."""
     outcomes = inspect(connection, domains)
     for spec, outcome in zip(domains, outcomes):
         _desired(spec)
@@ -146,10 +144,8 @@ def ensure_defined(
 def ensure_absent(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
-    """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine.
-
-    What libvirt leaves of one goes, too, also where the guest ended elsewhere: it was migrated there.
-    """
+    """No domain with these UUIDs exists, neither running nor defined. What libvirt leaves of one goes, too, also where
+    the guest ended elsewhere: it was migrated there."""
     outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
     todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]
     for outcome in todo:
@@ -170,10 +166,8 @@ def ensure_absent(
 
 
 def start(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, timeout: float = START_TIMEOUT) -> None:
-    """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either).
-
-    When it does not start, what this call defined is as before. Raises NovaliteError.
-    """
+    """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either). When it
+    does not start, what this call defined is as before. Raises NovaliteError."""
     undo: list[t.Callable[[], None]] = []
     try:
         _bring_up(connection, spec, outcome, timeout, undo)

@@ -22,11 +22,8 @@ ABORT_TIMEOUT = 60.0  # seconds
 
 
 def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float) -> None:
-    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own.
-
-    Raises NovaliteError when the domain has no such disk, or the copy does not come to its end within `timeout`
-    seconds; no job is left then.
-    """
+    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own. Raises
+    NovaliteError, also after `timeout` seconds; no job is left then."""
     domain = lifecycle.present(connection, uuid)
     with lifecycle.clear(f"domain {uuid} cannot be copied"):
         device = _device(domain.XMLDesc(0), disk)
@@ -37,10 +34,8 @@ def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, time
 def copy_disk(
     domain: libvirt.virDomain, device: str, path: str, timeout: float, fmt: str = "qcow2", kind: str = "file"
 ) -> None:
-    """Copy the disk `device` of an active domain to `path`, a "file" or a "block" device, in the format `fmt`.
-
-    Raises NovaliteError, and libvirt's errors; no job of this call is left then.
-    """
+    """Copy the disk `device` of an active domain to `path`, a "file" or a "block" device, in the format `fmt`. Raises
+    NovaliteError, and libvirt's errors; no job of this call is left then."""
     domain.backupBegin(_xml(device, path, fmt, kind), None, 0)
     try:
         _wait(domain, timeout)

@@ -16,11 +16,8 @@ ROTATED = ".0"  # virtlogd's newest old file; it begins a new one every 2 MiB
 
 
 def tail(path: str, lines: int | None = None, max_bytes: int = MAX_BYTES) -> str:
-    """The last `lines` lines (None: as many as there are) of the log at `path`, of at most `max_bytes` bytes.
-
-    What is no UTF-8 becomes U+FFFD; control characters stay. Empty when there is no log, since the guest never started.
-    Raises NovaliteError for what is no plain file.
-    """
+    """The last `lines` lines (None: all) of the log at `path`, of at most `max_bytes` bytes; empty when there is no
+    log. What is no UTF-8 becomes U+FFFD; control characters stay. Raises NovaliteError for what is no plain file."""
     data = _end(path, max_bytes)
     if len(data) < max_bytes and (lines is None or data.count(b"\n") < lines):
         data = _end(path + ROTATED, max_bytes - len(data)) + data

@@ -125,10 +125,8 @@ def _look(connection: libvirt.virConnect, spec: PowerSpec, state: str, missing_o
 def _ask_to_shut_down(
     connection: libvirt.virConnect, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float
 ) -> None:
-    """Ask all guests that are to shut down, and return when each has, or its time is over.
-
-    What goes wrong here is no matter: what still runs afterwards is powered off.
-    """
+    """Ask all guests that are to shut down, and return when each has, or its time is over. What goes wrong here is no
+    matter: what still runs afterwards is powered off."""
     begun = time.monotonic()
     waiting: dict[str, tuple[libvirt.virDomain, float]] = {}  # UUID -> domain, end of its time
     for spec, outcome in todo:

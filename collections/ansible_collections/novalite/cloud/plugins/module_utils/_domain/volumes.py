@@ -46,10 +46,8 @@ def disks_of(xml: str) -> dict[str, str]:
 
 
 def attach(connection: libvirt.virConnect, attachment: Attachment, check_mode: bool = False) -> str:
-    """The guest has the volume, now and after its next start. Returns what was done. Raises NovaliteError.
-
-    When the running guest does not take it, its definition is as before.
-    """
+    """The guest has the volume, now and after its next start; when it does not take it, its definition is as before.
+    Returns what was done. Raises NovaliteError."""
     domain = _domain(connection, attachment)
     with clear(f"volume {attachment['volume_id']} cannot be attached to domain {attachment['name']}"):
         active, persistent = domain.isActive(), domain.isPersistent()
@@ -149,10 +147,8 @@ class LiveGuests:
             domain.blockResize(self._device(domain, serial), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
 
     def copy(self, uuid: str, serial: str, path: str, fmt: str, block: bool) -> None:
-        """Write what the disk holds at this moment to `path`, while the guest goes on. Raises NovaliteError.
-
-        QEMU keeps what the guest overwrites meanwhile (a backup job): the copy is as after a power failure now.
-        """
+        """Write what the disk holds now to `path`, as after a power failure, while the guest goes on. Raises
+        NovaliteError."""
         domain = present(self._connection, uuid)
         what = f"volume {serial} cannot be copied from its guest"
         with clear(what):

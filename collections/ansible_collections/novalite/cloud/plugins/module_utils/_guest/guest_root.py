@@ -57,11 +57,8 @@ class GuestRoot:
         os.close(self._root)
 
     def read(self, path: str, follow: bool = False) -> Entry | None:
-        """The regular file `path`, or None when there is none.
-
-        With `follow`, a last symbolic link is followed (inside the root); without, the file must have one name
-        only, because it is going to be replaced.
-        """
+        """The regular file `path`, or None when there is none. With `follow`, a last symbolic link is followed (inside
+        the root); without, the file must have one name only, because it is going to be replaced."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
         with self._opened(path, flags) as fd:
             if fd is None:

@@ -46,10 +46,8 @@ def check(image: Image) -> None:
 
 
 def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:
-    """check() for each property by itself, so that none is passed because another one is read in its place.
-
-    What is `known` with the same value is not judged: what was recorded once can still be described and copied.
-    """
+    """check() for each property by itself, so that none is passed because another one is read in its place. What is
+    `known` with the same value is not judged: it can still be described and copied."""
     for key, value in properties.items():
         if known.get(key) != value:
             check({"name": name, "properties": {key: value}})

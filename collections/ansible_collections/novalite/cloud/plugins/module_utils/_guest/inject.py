@@ -179,11 +179,8 @@ def _plan_text(guest: GuestRoot, path: str, text: str, mode: int = 0o644) -> t.I
 
 
 def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
-    """One way of configuring the network: the one that the guest has.
-
-    netplan comes before the others, which it drives. Debian's systemd brings networkd's directory along on every
-    guest, so the directory counts only where nothing else is there.
-    """
+    """One way of configuring the network: the one that the guest has. netplan comes first: it drives the others.
+    Debian's systemd brings networkd's directory along, so that counts only where nothing else is there."""
     if guest.directory(guest_network.NETPLAN) is not None:
         # 0600: netplan complains about files that others can read
         yield from _plan_text(guest, f"{guest_network.NETPLAN}/90-nova.yaml", guest_network.netplan(nics), 0o600)

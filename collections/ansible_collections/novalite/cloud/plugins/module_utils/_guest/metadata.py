@@ -63,10 +63,8 @@ def openstack_meta_data(
 
 
 def ec2_meta_data(instance: Instance) -> Tree:
-    """The tree below `/latest/meta-data/`: directories are dicts, leaves text or a list of lines.
-
-    With several interfaces the first one gives the addresses, as in Nova.
-    """
+    """The tree below `/latest/meta-data/`: directories are dicts, leaves text or a list of lines. The first interface
+    gives the addresses, as in Nova."""
     nic = instance["nics"][0] if instance["nics"] else None
     hostname = fully_qualified(instance)
     tree: Tree = {

@@ -17,11 +17,8 @@ from .guest_network import AddressData, InterfaceData
 
 
 def openstack_network_data(instance: Instance) -> JsonObject:
-    """`network_data.json` of `instance`: links, networks and services (the DNS servers).
-
-    An interface on a network with DHCP is told to ask there, and to autoconfigure IPv6; on one without, it is given
-    its fixed addresses and routes.
-    """
+    """`network_data.json` of `instance`: links, networks and services (the DNS servers). With DHCP an interface is told
+    to ask there, and to autoconfigure IPv6; without, it is given its fixed addresses and routes."""
     links, networks = [], []  # type: list[JsonObject], list[JsonObject]
     servers: list[str] = []
     for nic in instance["nics"]:
@@ -90,9 +87,8 @@ def _services(addresses: t.Iterable[str], version: int) -> list[dict[str, str]]:
 
 
 def interfaces_of(instance: Instance) -> list[InterfaceData]:
-    """The interfaces of `instance`. They are named eth0, eth1 and so on, as Nova names them. The first one that has
-    a router gets the default route of its family: a second default route is an error to ifupdown.
-    """
+    """The interfaces of `instance`, named eth0, eth1 ... as Nova's. The first one that has a router gets the default
+    route of its family: a second one is an error to ifupdown."""
     routed: set[int] = set()
 
     def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> AddressData | None:

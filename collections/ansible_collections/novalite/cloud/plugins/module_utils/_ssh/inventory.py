@@ -25,10 +25,8 @@ Guest = JsonObject
 
 
 def guest(instance: Instance, zone: str | None) -> Guest:
-    """What the inventory tells of an instance: no user data, no key, no place where an image was fetched from.
-
-    It is what a cache may keep, so it is JSON's types alone.
-    """
+    """What the inventory tells of an instance, in JSON's types, for a cache may keep it: no user data, no key, no place
+    where an image was fetched from."""
     user, agent = None, False
     with contextlib.suppress(NovaliteError):  # the image was registered before such values were refused
         user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
@@ -130,11 +128,8 @@ class Way(t.NamedTuple):
 
 
 def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> JsonObject:
-    """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest.
-
-    `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
-    guests by their UUIDs alone. A floating IP is reached directly.
-    """
+    """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest. `shared` are the
+    fixed IPs of several guests on isolated networks, whom the ssh_config knows by their UUIDs alone."""
     first = one["networks"][0] if one["networks"] else None
     address = first and (first["ip"] or first["ipv6"])
     agent = way.agent == "always" or (way.agent == "unaddressed" and address is None)

@@ -112,10 +112,8 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
 def accept(
     moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> list[str]:
-    """On the destination: let these keys in, each for its own move. Returns this host's own keys.
-
-    `login` is who may log in here.
-    """
+    """On the destination, where `login` may log in: let these keys in, each for its own move. Returns this host's own
+    keys."""
     layout.prepare_state_dir(state_dir)
     lines = {}
     for move in moves:

@@ -65,10 +65,10 @@ def path_of(directory: str) -> str:
 
 
 def open_gate(directory: str, login: str, line: str, sockets: bool, host_keys: t.Iterable[str]) -> None:
-    """Let the key of `line`, one of an authorized_keys, in through a socket in `directory` that only `login` may use.
+    """Let the key of `line`, one of an authorized_keys, in through a socket in `directory` that only `login` may use;
+    of a gate that is open, change it. Raises NovaliteError.
 
-    `sockets` is whether it may reach unix sockets of this host, `host_keys` are the files of this host's private keys.
-    Of a gate that is open, these are changed. Raises NovaliteError.
+    `sockets`: it may reach unix sockets of this host. `host_keys` are the files of this host's private keys.
     """
     user = account(login)
     sshd = shutil.which("sshd", path=SSHD_PATH)

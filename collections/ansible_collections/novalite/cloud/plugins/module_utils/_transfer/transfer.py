@@ -42,10 +42,8 @@ _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 def send(
     moves: t.Sequence[channel.Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
 ) -> None:
-    """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
-
-    `doors` are those of the destinations, by their names. Raises NovaliteError.
-    """
+    """Send each instance's files to its destination, by the `doors` of these; of one that is `running`, those that QEMU
+    does not carry over. Raises NovaliteError."""
 
     def send(move: channel.Move) -> None:
         directory = layout.instance_dir(state_dir, move["uuid"])
