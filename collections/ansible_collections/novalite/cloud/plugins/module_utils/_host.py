@@ -104,6 +104,15 @@ def remove_file(path: str) -> None:
         os.unlink(path)
 
 
+def remove_stale(directory: str, seconds: float, prefix: str = "") -> None:
+    """Remove the files in `directory` with this `prefix` that nobody has written to for so long."""
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(OSError):
+            if name.startswith(prefix) and time.time() - os.lstat(path).st_mtime > seconds:
+                os.unlink(path)
+
+
 def make_private(path: str) -> None:
     """Make the file `path` anew, empty, and nobody's but ours from the start."""
     remove_file(path)

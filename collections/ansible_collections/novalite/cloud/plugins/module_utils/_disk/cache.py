@@ -9,7 +9,6 @@ its own overlay gains nothing: `-F raw` is right for ever (Nova: force_raw_image
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -17,13 +16,12 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 import typing as t
 
 from .._command import CommandError
 from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import in_threads, locked, make_private, remove_file, sync
+from .._host import in_threads, locked, make_private, remove_file, remove_stale, sync
 from .._json import JsonObject
 from . import layout
 from .download import Report, Source, Transfer, download, remove_part
@@ -33,7 +31,7 @@ KINDS = ("disk", "kernel", "ramdisk")
 CHUNK = 1 << 20
 CONVERT_TIMEOUT = 1800.0  # seconds
 STAGING_PREFIX = ".incoming-"
-STAGING_MAX_AGE = 3600.0  # seconds without a write: nobody pushes to it any more
+STAGING_MAX_AGE = 3600.0  # seconds without a write: the push was cut off with its controller
 
 # CVE-2015-5162: a crafted image makes qemu-img eat memory and CPU. Nova's limits for `info` (1 GiB, 30 s) are the
 # default ones of Limits; a conversion reads everything.
@@ -111,7 +109,7 @@ def ensure_images(
     renamed = layout.formerly_named(state_dir)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
-        _remove_stale_staging(state_dir)
+        remove_stale(layout.base_dir(state_dir), STAGING_MAX_AGE, STAGING_PREFIX)
     try:
         outcomes = in_threads(lambda image: _ensure(image, state_dir, check_mode, rules), unique, workers=4)
     finally:
@@ -362,13 +360,3 @@ def _remove_staged(images: t.Sequence[Image], state_dir: str) -> None:
             and os.path.basename(image.staged).startswith(STAGING_PREFIX)
         ):
             remove_file(image.staged)
-
-
-def _remove_stale_staging(state_dir: str) -> None:
-    """Pushes that were cut off with their controller."""
-    with os.scandir(layout.base_dir(state_dir)) as entries:
-        for entry in entries:
-            if entry.name.startswith(STAGING_PREFIX):
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STAGING_MAX_AGE:
-                        os.unlink(entry.path)

@@ -27,6 +27,7 @@ SECTOR = 512
 HEADER_V2 = struct.Struct(">4sIQIIQIIQQIIQ")  # 72 bytes
 HEADER_V3 = struct.Struct(">QQQII")  # 32 bytes more
 COMPRESSION_OFFSET = 104
+QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size
 SNAPSHOT_BYTES = 40  # the least that the entry of one takes
 # QEMU's own limits (block/qcow2.h): it refuses what lies beyond them, so we do it first.
 MAX_L1_BYTES = 32 << 20  # QCOW_MAX_L1_SIZE
@@ -103,6 +104,14 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
             f"at most {limit} are accepted"
         )
     return info
+
+
+def qcow2_size(path: str) -> int:
+    """Virtual size in bytes as the header of `path` says, whatever it stands on; 0 for what is no qcow2 file."""
+    with open(path, "rb") as handle:
+        head = handle.read(QCOW2_SIZE.size)
+    magic, size = QCOW2_SIZE.unpack(head.ljust(QCOW2_SIZE.size, b"\0"))
+    return int(size) if magic == QCOW2_MAGIC else 0
 
 
 def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:

@@ -51,22 +51,11 @@ def _header(backing_name: bytes, virtual_size: int, l1_entries: int) -> bytes:
     extensions = struct.pack(">II8s", EXTENSION_BACKING_FORMAT, len(BACKING_FORMAT), BACKING_FORMAT)
     extensions += struct.pack(">II", 0, 0)
     header = HEADER.pack(
-        b"QFI\xfb",
-        3,
-        HEADER.size + len(extensions),
-        len(backing_name),
-        CLUSTER_BITS,
-        virtual_size,
+        *(b"QFI\xfb", 3, HEADER.size + len(extensions), len(backing_name), CLUSTER_BITS, virtual_size),
         0,  # not encrypted
-        l1_entries,
-        L1_TABLE * CLUSTER,
-        REFCOUNT_TABLE * CLUSTER,
-        1,
-        0,
-        0,  # no snapshots
-        0,
-        0,
-        0,  # no features
+        *(l1_entries, L1_TABLE * CLUSTER, REFCOUNT_TABLE * CLUSTER, 1),
+        *(0, 0),  # no snapshots
+        *(0, 0, 0),  # no features
         4,  # reference counts of 2^4 bits
         HEADER.size,
         0,  # zlib

@@ -10,13 +10,12 @@ import contextlib
 import dataclasses
 import json
 import os
-import time
 import typing as t
 
 from .._command import run
 from .._confined import ANY_SIZE, Limits, confined, lent, new_user
 from .._errors import NovaliteError
-from .._host import in_threads, locked, make_private, remove_file
+from .._host import in_threads, locked, make_private, remove_file, remove_stale
 from .._json import JsonObject
 from . import layout
 from .inspect import inspect_image
@@ -70,7 +69,7 @@ def take(
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         layout.make_searchable(os.path.join(state_dir, layout.SNAPSHOTS))
-        _remove_stale(state_dir)
+        remove_stale(os.path.join(state_dir, layout.SNAPSHOTS), STALE)
 
     def work(snapshot: Snapshot) -> Taken:
         taken = Taken(snapshot.uuid, snapshot.image_id, layout.snapshot_path(state_dir, snapshot.image_id))
@@ -143,12 +142,3 @@ def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: fl
 
 def _file(handle: int) -> dict[str, str]:
     return {"driver": "file", "filename": f"/proc/self/fd/{handle}"}
-
-
-def _remove_stale(state_dir: str) -> None:
-    directory = os.path.join(state_dir, layout.SNAPSHOTS)
-    for name in os.listdir(directory):
-        path = os.path.join(directory, name)
-        with contextlib.suppress(OSError):
-            if time.time() - os.lstat(path).st_mtime > STALE:
-                os.unlink(path)

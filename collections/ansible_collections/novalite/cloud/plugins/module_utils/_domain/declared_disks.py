@@ -12,15 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import struct
 import typing as t
 from xml.etree import ElementTree
 
-from .._disk.inspect import QCOW2_MAGIC
+from .._disk.inspect import qcow2_size
 from .compare import disk_of
 
 GIB = 1 << 30
-_QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size at byte 24 (QEMU's docs/interop/qcow2.txt)
 
 
 class DeclaredDisk(t.NamedTuple):
@@ -51,7 +49,7 @@ def virtual_size(disk: DeclaredDisk) -> int:
         status = os.stat(disk.source)
         if stat.S_ISREG(status.st_mode):
             taken = max(status.st_size if disk.format == "raw" else 0, status.st_blocks * 512)
-            return max(taken, _qcow2_size(disk.source) if disk.format == "qcow2" else 0)
+            return max(taken, qcow2_size(disk.source) if disk.format == "qcow2" else 0)
     return 0
 
 
@@ -65,12 +63,3 @@ def promised_gb(xml: str, directory: str) -> int:
             if disk.source is not None and os.stat(disk.source).st_dev == device:
                 total += virtual_size(disk)
     return -(-total // GIB)
-
-
-def _qcow2_size(path: str) -> int:
-    with open(path, "rb") as handle:
-        head = handle.read(_QCOW2_SIZE.size)
-    if len(head) < _QCOW2_SIZE.size:
-        return 0
-    magic, size = _QCOW2_SIZE.unpack(head)
-    return size if magic == QCOW2_MAGIC else 0

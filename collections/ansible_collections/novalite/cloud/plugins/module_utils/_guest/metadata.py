@@ -125,14 +125,9 @@ def fully_qualified(instance: Instance) -> str:
 
 
 def _block_devices(instance: Instance) -> Tree:
-    flavor = instance["flavor"]
-    devices: Tree = {"ami": "vda", "root": "/dev/vda"}
-    spare = iter(("vdb", "vdc"))
-    if flavor["ephemeral_gb"]:
-        devices["ephemeral0"] = next(spare)
-    if flavor["swap_mb"]:
-        devices["swap"] = next(spare)
-    return devices
+    sizes = {"ephemeral0": instance["flavor"]["ephemeral_gb"], "swap": instance["flavor"]["swap_mb"]}
+    further = zip((name for name, size in sizes.items() if size), ("vdb", "vdc"))
+    return {"ami": "vda", "root": "/dev/vda", **dict(further)}
 
 
 def _ec2_interface(number: int, nic: Nic) -> Tree:

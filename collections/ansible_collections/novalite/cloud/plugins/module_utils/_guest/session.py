@@ -100,6 +100,7 @@ def inject_all(requests: t.Sequence[Request], state_dir: str, backend: str, chec
     if errors:
         raise NovaliteError("; ".join(sorted(errors)))
     written = {outcome.uuid: _written(outcome, request) for outcome, request in zip(outcomes, requests)}
+    changing = [outcome for outcome in outcomes if written[outcome.uuid]]
     return {
         "changed": any(written.values()),
         "backend": chosen,
@@ -107,15 +108,13 @@ def inject_all(requests: t.Sequence[Request], state_dir: str, backend: str, chec
         "diff": {
             "before": {
                 outcome.uuid: {step.path: describe(step.before, step.secret) for step in outcome.steps}
-                for outcome in outcomes
-                if written[outcome.uuid]
+                for outcome in changing
             },
             "after": {
                 outcome.uuid: {step.path: describe(step.after, step.secret) for step in outcome.steps}
                 if outcome.disk_exists
                 else dict.fromkeys(written[outcome.uuid], "written to the new disk")
-                for outcome in outcomes
-                if written[outcome.uuid]
+                for outcome in changing
             },
         },
     }

@@ -9,7 +9,6 @@ The disks of a guest that gets another size on its own host are kept beside the 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import stat
@@ -20,6 +19,7 @@ from .._command import pipe
 from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
 from .._disk import layout, records
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
+from .._disk.inspect import qcow2_size
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
 from .._disk.sparse import copy_file
@@ -226,7 +226,4 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
 
 
 def _virtual_size(path: str, disk_format: str) -> int:
-    if disk_format == "raw":
-        return os.stat(path).st_size
-    answer = run_confined(["qemu-img", "info", "--output=json", "-f", disk_format, path], reads=[path]).stdout
-    return int(json.loads(answer)["virtual-size"])
+    return os.stat(path).st_size if disk_format == "raw" else qcow2_size(path)
