@@ -144,17 +144,10 @@ def ensure_images(
 
 
 def _entry(image: Image, outcome: _Outcome, state_dir: str) -> JsonObject:
-    entry: JsonObject = {
-        "checksum": image.checksum,
-        "path": layout.cache_path(state_dir, image.checksum),
-        "status": outcome.status,
-    }
-    if outcome.transfer:
-        entry.update(
-            bytes=outcome.transfer.size,
-            seconds=round(outcome.transfer.seconds, 3),
-            resumed_from=outcome.transfer.resumed_from,
-        )
+    path, taken = layout.cache_path(state_dir, image.checksum), outcome.transfer
+    entry: JsonObject = {"checksum": image.checksum, "path": path, "status": outcome.status}
+    if taken:
+        entry |= {"bytes": taken.size, "seconds": round(taken.seconds, 3), "resumed_from": taken.resumed_from}
     return entry
 
 

@@ -50,13 +50,8 @@ def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mod
         used = _used(state_dir)
         now = time.time()
         cached = sorted(_cached(state_dir), key=lambda image: image.used)
-        going = _chosen(
-            [image for image in cached if image.key not in used],
-            sum(image.size for image in cached),
-            max_age,
-            max_size,
-            now,
-        )
+        unused, total = [image for image in cached if image.key not in used], sum(image.size for image in cached)
+        going = _chosen(unused, total, max_age, max_size, now)
         if not check_mode:
             going = [image for image in going if _remove(image, state_dir)]
             _remove_parts(state_dir, now)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files with holes: copied as they are, and wiped where they hold something."""
+"""Files with holes: copied as they are, made larger, and wiped where they hold something."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import os
 import stat
 import typing as t
 
+from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NovaliteError
 from .._host import opened
 
@@ -83,6 +84,12 @@ def allocate(path: str, size: int) -> None:
             f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
             "use preallocation none, or another host"
         ) from error
+
+
+def resize(path: str, disk_format: str, size: int) -> None:
+    """Make a disk in a file `size` bytes large. Raises CommandError."""
+    argv = ["qemu-img", "resize", "-q", "-f", disk_format, path, str(size)]
+    run_bounded(argv, limits=Limits(file_size=ANY_SIZE), timeout=600)
 
 
 def wipe_file(path: str, how: str) -> None:

@@ -20,6 +20,7 @@ from .._json import JsonMapping
 from . import layout, lvm
 from .inspect import inspect_image
 from .layout import lv_name, volume_path
+from .sparse import resize
 
 GIB = 1 << 30
 COPY_TIMEOUT = 6 * 3600.0  # seconds
@@ -135,7 +136,7 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
     try:
         if spec.get("source"):
             _copy(spec, part, state_dir, guests)
-            _resize_file(spec, part)
+            resize(part, spec["format"], spec["size_gb"] * GIB)
         else:
             argv = ["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)]
             run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
@@ -189,14 +190,9 @@ def _extend(spec: Spec, path: str, guests: Guests) -> None:
     if spec["backend"] == "lvm":
         lvm.extend(spec["options"]["volume_group"], lv_name(spec), spec["size_gb"])
     elif not live:
-        _resize_file(spec, path)
+        resize(path, spec["format"], spec["size_gb"] * GIB)
     if live:
         guests.resize(str(holder), spec["id"], spec["size_gb"] * GIB)
-
-
-def _resize_file(spec: Spec, path: str) -> None:
-    argv = ["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)]
-    run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
 
 
 def _is_begun(spec: Spec, path: str) -> bool:

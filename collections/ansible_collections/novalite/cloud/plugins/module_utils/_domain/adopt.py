@@ -18,7 +18,7 @@ from .._disk.layout import is_uuid
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .compare import METADATA_NAMESPACE, attribute
 from .declared_disks import declared_disks, promised_gb, virtual_size
-from .lifecycle import clear, looked_up
+from .lifecycle import clear, ignoring, looked_up
 from .lifecycle_power import state_now
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -149,12 +149,9 @@ def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode
 
 
 def _mark_of(domain: libvirt.virDomain, flag: int) -> str | None:
-    try:
+    with ignoring(libvirt.VIR_ERR_NO_DOMAIN_METADATA):
         return str(domain.metadata(_ELEMENT, METADATA_NAMESPACE, flag))
-    except libvirt.libvirtError as error:
-        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN_METADATA:
-            raise
-        return None
+    return None
 
 
 def _adopter(mark: str | None) -> str | None:

@@ -43,6 +43,16 @@ def clear(what: str) -> t.Iterator[None]:
         raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
 
 
+@contextlib.contextmanager
+def ignoring(*codes: int) -> t.Iterator[None]:
+    """Go on after libvirt's errors with these codes."""
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        if error.get_error_code() not in codes:
+            raise
+
+
 def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObject]:
     """All domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and GiB
     that their disks may come to take of the file system of `directory`."""
@@ -231,12 +241,9 @@ def destroy(connection: libvirt.virConnect, uuid: str) -> None:
     domain = lookup(connection, uuid)
     if domain is None:
         return
-    try:
+    # It was shut off, or it went away by itself: what was wanted.
+    with ignoring(libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
         domain.destroy()
-    except libvirt.libvirtError as error:
-        # It was shut off, or it went away by itself: what was wanted.
-        if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
-            raise
 
 
 def _remove(connection: libvirt.virConnect, uuid: str) -> None:
@@ -244,16 +251,13 @@ def _remove(connection: libvirt.virConnect, uuid: str) -> None:
     domain = lookup(connection, uuid)  # a transient domain is gone by now
     if domain is None:
         return
-    try:
+    with ignoring(libvirt.VIR_ERR_NO_DOMAIN):
         domain.undefineFlags(
             libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
             | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
         )
-    except libvirt.libvirtError as error:
-        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
-            raise
 
 
 def _restore(connection: libvirt.virConnect, uuid: str, xml: str) -> None:
@@ -309,13 +313,9 @@ def is_active(connection: libvirt.virConnect, uuid: str) -> bool:
 
 def looked_up(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
     """The domain that `lookup` finds, None when libvirt knows none. Raises NovaliteError."""
-    with clear(f"domain {what} cannot be looked up"):
-        try:
-            return lookup()
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
-                raise
-            return None
+    with clear(f"domain {what} cannot be looked up"), ignoring(libvirt.VIR_ERR_NO_DOMAIN):
+        return lookup()
+    return None
 
 
 def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .compare import Disk, disk_of
-from .lifecycle import clear, is_active, lookup, present
+from .lifecycle import clear, ignoring, is_active, lookup, present
 from .lifecycle_backup import copy_disk
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -112,12 +112,9 @@ def _released(domain: libvirt.virDomain, attachment: Attachment, timeout: float,
         xml = _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE)
         if xml is None:
             return True
-        try:
+        # "already in the process of unplug": it was asked, and has not answered yet
+        with ignoring(libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
             domain.detachDeviceFlags(xml, libvirt.VIR_DOMAIN_AFFECT_LIVE)
-        except libvirt.libvirtError as error:
-            # "already in the process of unplug": it was asked, and has not answered yet
-            if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
-                raise
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not domain.isActive() or _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE) is None:

@@ -195,17 +195,14 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
 
 
 def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
+    options = file_system.options if file_system.type == "ext4" else ""
     try:
-        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
+        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, options)
     except OSError as error:
         raise NovaliteError(
             f"its {file_system.type} file system can only be read: it is damaged, or has features "
             f"that this host's kernel cannot write ({error.strerror}); use a config drive"
         ) from error
-
-
-def _remount_options(file_system: FileSystem) -> str:
-    return file_system.options if file_system.type == "ext4" else ""
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import typing as t
 from .._errors import NovaliteError
 from .._guest import image_properties
 from .._json import JsonObject
-from .._model.instance import Image, Instance
+from .._model.instance import Instance
 from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
@@ -29,7 +29,8 @@ def guest(instance: Instance, zone: str | None) -> Guest:
     where an image was fetched from."""
     user, agent = None, False
     with contextlib.suppress(NovaliteError):  # the image was registered before such values were refused
-        user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
+        if "os_admin_user" in (instance["image"].get("properties") or {}):
+            user = image_properties.login_user(instance["image"])
         agent = image_properties.guest_agent(instance["image"])
     return {
         "uuid": instance["uuid"],
@@ -100,10 +101,6 @@ def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
 def safe(name: str) -> str:
     """`name` with an underscore for every character that Ansible takes in no group's name."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
-
-
-def _says_user(image: Image) -> bool:
-    return "os_admin_user" in (image.get("properties") or {})
 
 
 def variables(one: Guest) -> JsonObject:

@@ -16,13 +16,13 @@ import struct
 import typing as t
 
 from .._command import pipe
-from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
+from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import layout, records
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .._disk.inspect import qcow2_size
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
-from .._disk.sparse import copy_file
+from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
 from .._host import in_threads, locked, remove_file
 from . import channel
@@ -100,11 +100,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             if name not in records or not size or not os.path.exists(path):
                 continue
             if _virtual_size(path, records[name].format) < size:
-                run_bounded(
-                    ["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)],
-                    limits=Limits(file_size=ANY_SIZE),
-                    timeout=600,
-                )
+                resize(path, records[name].format, size)
                 changed.append(f"{disk.uuid}/{name}")
         swap = os.path.join(directory, layout.SWAP)
         if layout.SWAP in records and os.path.exists(swap):
