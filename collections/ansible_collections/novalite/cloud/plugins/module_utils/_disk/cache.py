@@ -97,13 +97,12 @@ class _Outcome(t.NamedTuple):
 def ensure_images(
     images: t.Sequence[Image], state_dir: str, check_mode: bool = False, rules: Rules = Rules()
 ) -> JsonObject:
-    """Bring every image of `images` into the cache of this host.
+    """Bring every image of `images` into the cache of this host; only one process fetches and converts an image.
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
-    seconds and resumed_from) and `missing`: those that the controller has to push, each with the `staged` path to push
-    it to. Files that are in the cache under their former names get today's, whatever is asked for. Only one process of
-    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing
-    but the part of its download that came.
+    seconds, resumed_from) and `missing`: those that the controller has to push, each to its `staged` path. Files of the
+    cache with former names get today's. Raises NovaliteError; a failed image leaves but the part of its download that
+    came.
     """
     unique = list({image.checksum: image for image in images}.values())
     renamed = layout.formerly_named(state_dir)

@@ -35,11 +35,11 @@ class DiskInUseError(DaemonError):
 
 
 def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> subprocess.Popen[bytes]:
-    """Start `argv` as a child of the calling thread; it is killed when that thread or the process dies.
+    """Start `argv` as a child of the calling thread, killed when that thread or the process dies; its messages go to a
+    file in the directory `work`.
 
-    Its messages go to a file in the directory `work`. setpriv sets PR_SET_PDEATHSIG: preexec_fn would run Python
-    between fork and exec in a process that has threads. With `limits` it keeps to these, and has of root's capabilities
-    those that attaching a disk needs.
+    setpriv sets PR_SET_PDEATHSIG: preexec_fn would run Python between fork and exec in a process that has threads. With
+    `limits` it keeps to these, and has of root's capabilities those that attaching a disk needs.
     """
     dying = ["--pdeathsig", "KILL"]
     before = ["setpriv", *dying, "--"]
@@ -111,10 +111,8 @@ def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
 
 def end_leftovers(disk: str) -> bool:
     """Kill our own programs that still serve `disk`: a run that is killed between the fork and setpriv's prctl takes no
-    child with it. Returns whether there were any. Raises DaemonError.
-
-    The caller holds the lock of the instance, so no run that is alive has started them.
-    """
+    child with it. The caller holds the instance's lock, so none is of a run that is alive. Returns whether there were
+    any. Raises DaemonError."""
     ended = False
     for entry in os.listdir("/proc"):
         if not entry.isdigit():

@@ -36,10 +36,10 @@ class _Cached(t.NamedTuple):
 
 def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False) -> JsonObject:
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
-    limit) are left. What a disk's record names stays, whatever its age.
+    limit) are left. What a disk's record names stays. Raises NovaliteError when one cannot be read: nobody can say then
+    what is used.
 
-    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes) and
-    `diff`. Raises NovaliteError when some instance's record cannot be read: nobody can say then what is used.
+    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes), `diff`.
     """
     if not os.path.isdir(layout.base_dir(state_dir)):
         return _result([], [], time.time())

@@ -82,9 +82,8 @@ class ImageInfo:
 def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None) -> ImageInfo:
     """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
 
-    `limit` is the greatest virtual size in bytes, `name` what messages call the file instead of its path.
-    Raises NovaliteError, which names the file, what was declared and what was found, for anything else: another
-    format, a backing or data file, encryption, damage, a bomb.
+    `limit` is the greatest virtual size in bytes, `name` what messages call the file. Raises NovaliteError, which says
+    what was declared and what was found, for another format, a backing or data file, encryption, damage, a bomb.
     """
     name = name or f"image file '{path}'"
     if disk_format not in DISK_FORMATS:

@@ -4,8 +4,7 @@
 """SELinux's labels of what guests use below the state directory.
 
 libvirt labels what a domain's XML names when the guest starts (svirt_image_t with the guest's own categories), and
-gives each file its default label back when it ends. The default is said here; without it, it is that of /var/lib, which
-no guest may read.
+gives it its default label back when it ends. The default is said here; else it is /var/lib's, which no guest may read.
 """
 
 from __future__ import annotations

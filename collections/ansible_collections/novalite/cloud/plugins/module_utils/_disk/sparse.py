@@ -37,7 +37,7 @@ def copy_file(source: str, target: str, mode: int) -> None:
             fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
         except OSError:  # another file system, or one that cannot share blocks
             for start, end in data_of(reader.fileno()):
-                _copy_range(reader.fileno(), writer.fileno(), start, end)
+                _fill(writer.fileno(), start, end, lambda length, at: os.pread(reader.fileno(), length, at))
             writer.truncate(os.fstat(reader.fileno()).st_size)
         os.fchmod(writer.fileno(), mode)
         os.fsync(writer.fileno())
@@ -57,20 +57,10 @@ def data_of(fd: int) -> t.Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
-    while start < end:
-        chunk = os.pread(source, min(CHUNK, end - start), start)
-        if not chunk:
-            return  # it became shorter
-        _write(target, chunk, start)
-        start += len(chunk)
-
-
-def _write(fd: int, data: bytes, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(fd, view, offset)
-        view, offset = view[written:], offset + written
+def _fill(fd: int, start: int, end: int, read: t.Callable[[int, int], bytes]) -> None:
+    """Write from `start` to `end` what `read(length, offset)` returns, a CHUNK at most at a time, to its end."""
+    while start < end and (chunk := read(min(CHUNK, end - start), start)):
+        start += os.pwrite(fd, chunk, start)
 
 
 def allocate(path: str, size: int) -> None:
@@ -111,20 +101,12 @@ def wipe_file(path: str, how: str) -> None:
             if how == "discard":
                 _fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start)
             else:
-                _zero(fd, start, end)
+                _fill(fd, start, end, lambda length, _at: bytes(length))
         os.fsync(fd)
     except OSError as error:
         raise NovaliteError(f"{path} cannot be wiped ({how}): {error.strerror}; it was not removed") from error
     finally:
         os.close(fd)
-
-
-def _zero(fd: int, start: int, end: int) -> None:
-    zeros = bytes(CHUNK)
-    while start < end:
-        length = min(CHUNK, end - start)
-        _write(fd, zeros[:length], start)
-        start += length
 
 
 def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:

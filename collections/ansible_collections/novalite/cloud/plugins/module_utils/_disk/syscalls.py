@@ -88,14 +88,12 @@ def open_in_root(root: int, path: str, flags: int) -> int:
 
 
 def with_private_mounts(work: t.Callable[[], R]) -> R:
-    """Call `work` in a thread that has a mount namespace of its own, and return its result.
+    """Return what `work` does in a thread that has a mount namespace of its own: nobody else sees what it mounts, and
+    all of it vanishes with the thread, or with the process on `kill -9`.
 
-    Nobody else sees what it mounts, and all of it vanishes with the thread, or with the process on `kill -9`.
-
-    A thread, not a forked child: Linux keeps namespaces per thread, and a module that is several threads already
-    must not go on in Python after fork(), where a lock that another thread held stays locked for ever. A helper
-    program is no way out either, modules travel as one archive. A process that the thread starts shares its
-    namespace, and PR_SET_PDEATHSIG counts from the death of this thread, which waits for it.
+    A thread, not a forked child: Linux keeps namespaces per thread, and a module that is several threads must not go on
+    in Python after fork(), where a lock of another thread stays locked for ever. A process that the thread starts
+    shares its namespace, and PR_SET_PDEATHSIG counts from the death of this thread, which waits for it.
     """
     results: list[R] = []
     errors: list[BaseException] = []

@@ -107,11 +107,11 @@ class Guest:
 
 
 def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
-    """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
+    """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
+    `state_dir`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
-    second; the other disks stay away. `state_dir` is the compute host's. Raises NovaliteError when a value cannot be
-    written as XML.
+    second; the others stay away. Raises NovaliteError when a value cannot be written as XML.
     """
     flavor, image = instance["flavor"], instance["image"]
     directory = os.path.join(state_dir, "instances", instance["uuid"])

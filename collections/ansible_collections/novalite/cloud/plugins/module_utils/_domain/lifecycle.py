@@ -95,12 +95,12 @@ def ensure_running(
     check_mode: bool = False,
     timeout: float = START_TIMEOUT,
 ) -> list[Outcome]:
-    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first
-    when its persistent XML differs), one that is active is left alone and its differences are reported.
+    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first when
+    its persistent XML differs), one that is active is left alone and its differences are reported.
 
-    All or nothing: when one fails, those that this call started are destroyed, those that it defined undefined, and
-    those that it redefined get their former XML back. Raises NovaliteError with libvirt's message, and
-    ConflictError when another domain holds a name; `timeout` is in seconds for each start.
+    All or nothing: when one fails, what this call started is destroyed, what it defined undefined, and what it
+    redefined gets its former XML back. Raises NovaliteError, ConflictError when another domain holds a name; `timeout`
+    is in seconds for each start.
     """
     outcomes = inspect(connection, domains)
     todo = []

@@ -140,11 +140,9 @@ def _parameters(xml: str, wanted: str, memory: str, disks: str, bandwidth: int, 
 
 
 def sockets(domain_name: str) -> tuple[str, str]:
-    """The names of the sockets for a domain's memory and its disks.
-
-    AppArmor lets a guest have /run/libvirt/**/*.tunnelmigrate.dest.<its name>, and no other socket that is not its own;
-    the rule is in the profile that libvirt's virt-aa-helper writes for each, for libvirt's own tunnels.
-    """
+    """The names of the sockets for a domain's memory and its disks: AppArmor lets a guest have, for libvirt's own
+    tunnels, /run/libvirt/**/*.tunnelmigrate.dest.<its name> (virt-aa-helper), and no other socket that is not its
+    own."""
     return f"{MEMORY}.tunnelmigrate.dest.{domain_name}", f"{DISKS}.tunnelmigrate.dest.{domain_name}"
 
 

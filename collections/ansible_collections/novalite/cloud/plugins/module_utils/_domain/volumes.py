@@ -79,8 +79,8 @@ def detach(
 ) -> str:
     """The guest has the volume no more. Returns what was done. Raises NovaliteError when it does not let go of it.
 
-    As Nova does: first out of the definition, then out of the guest, which is asked again every `timeout` seconds, up
-    to `attempts` times; one that keeps it keeps it in its definition, too.
+    As Nova does: first out of the definition, then out of the guest, which is asked `attempts` times, every `timeout`
+    seconds; one that keeps it keeps it in its definition, too.
     """
     domain = lookup(connection, attachment["instance_uuid"])
     if domain is None:

@@ -67,11 +67,9 @@ def partition(image: Image) -> int | str | None:
 
 
 def host_mount(image: Image) -> bool:
-    """Whether the kernel of a host may read the image's file system, so that keys can be injected into its disks.
-
-    Kernel developers treat a crafted file system as no boundary. The operator says it of images of their own choice
-    (checked_host_mount()); nobody can of an image that was made of a guest's disk.
-    """
+    """Whether the kernel of a host, to whose developers a crafted file system is no boundary, may read the image's, so
+    that keys can be injected into its disks. The operator says it of images of their own choice (checked_host_mount());
+    nobody can of an image that was made of a guest's disk."""
     return _one_of(image, HOST_MOUNT, "no", [*_YES, *_NO]) in _YES
 
 

@@ -32,12 +32,9 @@ NAME = "_name"  # in a directory: how its parent lists it, "0=test" for public-k
 def openstack_meta_data(
     instance: Instance, *, files: t.Sequence[str] = (), random_seed: str | None = None, admin_pass: str | None = None
 ) -> JsonObject:
-    """`meta_data.json` of `instance`.
-
-    `files` are the paths of its injected files, in the order in which content/0000, content/0001 ... hold them;
-    `random_seed` is base64 for the guest's entropy pool, the caller's to draw; `admin_pass` belongs on a config drive
-    only, where no network is between.
-    """
+    """`meta_data.json` of `instance`. `files` are the paths of its injected files, in the order of content/0000,
+    content/0001 ...; `random_seed` is base64 for the guest's entropy pool, the caller's to draw; `admin_pass` belongs
+    on a config drive only, where no network is between."""
     document: JsonObject = {
         "uuid": instance["uuid"],
         "name": instance["name"],

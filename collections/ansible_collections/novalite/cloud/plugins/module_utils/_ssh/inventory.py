@@ -66,11 +66,9 @@ def guest(instance: Instance, zone: str | None) -> Guest:
 
 
 def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name") -> list[str]:
-    """The inventory hostname of each guest: its name, or its UUID where the name means something else already.
-
-    `taken` are the names that are none of a guest: the compute hosts, and what other inventories brought. Whoever may
-    choose the names of instances must not be able to slip one in under a name that a playbook uses for another host.
-    """
+    """The inventory hostname of each guest: its name, or its UUID where the name means something else already: `taken`
+    are those of compute hosts, and what other inventories brought. Whoever may choose the names of instances must not
+    slip one in under a name that a playbook uses for another host."""
     if by == "uuid":
         return [server["uuid"] for server in guests]
     count = collections.Counter(server["name"] for server in guests)
