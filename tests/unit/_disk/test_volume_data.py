@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import volumes
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.volume_paths import volume_path
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.layout import volume_path
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
 ONE, TWO, THREE = (f"0b9c2f8a-6d1e-4e55-9b1e-0b8f0f6d3a0{number}" for number in (1, 2, 3))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._domain.devices import (
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import (
     NAMES,
     choose_device,
     next_device,

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, profiles
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from tests.unit._domain.fake_libvirt import Fake, FakeError, FakeLibvirt
@@ -172,7 +172,7 @@ def test_absent_removes_what_there_is_and_is_idempotent(host: Host) -> None:
 def test_the_profile_that_libvirt_leaves_goes_with_the_guest(
     host: Host, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profiles, "DIRECTORY", str(tmp_path))
+    monkeypatch.setattr(lifecycle, "APPARMOR_PROFILES", str(tmp_path))
     ours = [tmp_path / f"libvirt-{spec(number)['uuid']}{suffix}" for number in (1, 2) for suffix in ("", ".files")]
     others = [tmp_path / f"libvirt-{spec(3)['uuid']}", tmp_path / "TEMPLATE.qemu"]
     for path in ours + others:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest import accounts, guest_network
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import guest_network, inject
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_network import Nic, nics_of
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_root import GuestRoot
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.inject import Request, apply, describe, plan
@@ -221,7 +221,7 @@ def test_passwords_that_cannot_be_written(root: pathlib.Path) -> None:
         with pytest.raises(NovaliteError, match="no user 'you' in its /etc/shadow"):
             plan(guest, Request(UUID, user="you", password_hash=HASH))
     for bad in ("plain", HASH + ":0", HASH + "\n", "$6$" + "x\ny", ""):
-        assert not accounts.is_hash(bad)
+        assert not inject.is_hash(bad)
     with pytest.raises(NovaliteError, match="crypt") as caught:
         Request(UUID, password_hash="secret:word")
     assert "secret" not in str(caught.value)

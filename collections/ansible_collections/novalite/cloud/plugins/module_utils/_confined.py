@@ -16,6 +16,7 @@ import secrets
 import typing as t
 
 from ._command import DEFAULT_TIMEOUT, CommandError, Result, run
+from ._host import opened
 
 # systemd's range for users that exist while a service runs (DynamicUser): nobody's login, and in every map of user ids
 FIRST_USER, LAST_USER = 61184, 65519
@@ -45,8 +46,7 @@ def lent(path: str, user: int, write: bool = False) -> t.Iterator[int]:
 
     A run that is killed leaves that owner: a user whom nobody is, so that nobody can do more with it than before.
     """
-    handle = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
+    with opened(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK) as handle:
         owner = os.fstat(handle).st_uid
         if os.geteuid() == 0:
             os.fchown(handle, user, -1)
@@ -55,8 +55,6 @@ def lent(path: str, user: int, write: bool = False) -> t.Iterator[int]:
         finally:
             if os.geteuid() == 0:
                 os.fchown(handle, owner, -1)
-    finally:
-        os.close(handle)
 
 
 def run_confined(

@@ -13,7 +13,7 @@ import tempfile
 import time
 import typing as t
 
-from ._errors import ConflictError
+from ._errors import ConflictError, NovaliteError
 
 LOCK_DIR = "/run/lock/novalite"
 STATE_DIR = "/var/lib/novalite"  # on a compute host: _base/ (image cache) and instances/<uuid>/
@@ -78,6 +78,67 @@ def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def opened(path: str, flags: int = os.O_RDONLY) -> t.Iterator[int]:
+    """Open `path`, with mode 0600 if it is made; yields its descriptor, which no program inherits."""
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def sync(path: str, mode: int | None = None) -> None:
+    """Return when the file, or directory, `path` is on the disk, with this `mode` if there is one."""
+    with opened(path) as fd:
+        if mode is not None:
+            os.fchmod(fd, mode)
+        os.fsync(fd)
+
+
+def remove_file(path: str) -> None:
+    """Remove the file `path`, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def remove_stale(directory: str, seconds: float, prefix: str = "") -> None:
+    """Remove the files in `directory` with this `prefix` that nobody has written to for so long."""
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(OSError):
+            if name.startswith(prefix) and time.time() - os.lstat(path).st_mtime > seconds:
+                os.unlink(path)
+
+
+def make_private(path: str) -> None:
+    """Make the file `path` anew, empty, and nobody's but ours from the start."""
+    remove_file(path)
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+        pass
+
+
+def wait_until(done: t.Callable[[], object], timeout: float, complaint: str, pause: float = 0.02) -> None:
+    """Return when `done`, asked every `pause` seconds, is true. Raises NovaliteError after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not done():
+        if time.monotonic() > deadline:
+            raise NovaliteError(complaint)
+        time.sleep(pause)
+
+
+def retried(call: t.Callable[[], R], passing: int, timeout: float, pause: float = 0.02) -> R:
+    """Return what `call` does; while it raises the OSError `passing`, it is called again, for `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return call()
+        except OSError as error:
+            if error.errno != passing or time.monotonic() > deadline:
+                raise
+        time.sleep(pause)
 
 
 def in_threads(work: t.Callable[[T], R], items: t.Sequence[T], workers: int = 8) -> list[R]:

@@ -9,12 +9,11 @@ names that an image's properties took part in, one user could fill a host (CVE-2
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from .._command import run
 from .._errors import NovaliteError
-from .._host import locked
+from .._host import locked, make_private, remove_file, sync
 from . import layout
 
 EPHEMERAL = "ephemeral"
@@ -37,11 +36,10 @@ def blank_name(kind: str, size: int) -> str:
 def ensure_blank(name: str, state_dir: str) -> str:
     """Make the empty disk `name` (of blank_name) unless it is there; returns its path. Raises NovaliteError."""
     path = layout.base_path(state_dir, name)
-    if os.path.exists(path):
-        return path
-    with locked(layout.lock_name(name), timeout=LOCK_TIMEOUT):
-        if not os.path.exists(path):
-            _make(name, path)
+    if not os.path.exists(path):
+        with locked(layout.lock_name(name), timeout=LOCK_TIMEOUT):
+            if not os.path.exists(path):
+                _make(name, path)
     return path
 
 
@@ -53,23 +51,17 @@ def blank_size(name: str) -> int:
 
 def _make(name: str, path: str) -> None:
     part = f"{path}.part"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(part)
     try:
-        with open(part, "xb") as handle:
-            os.fchmod(handle.fileno(), 0o600)
-            handle.truncate(blank_size(name))
+        make_private(part)
+        os.truncate(part, blank_size(name))
         if name.startswith(EPHEMERAL):
             # lazy: the guest's kernel fills in the inode tables; the file stays a few MiB
             run(["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, "-E", "lazy_itable_init=1,lazy_journal_init=1", part])
         else:
             run(["mkswap", part])
-        with open(part, "rb") as handle:
-            os.fchmod(handle.fileno(), 0o444)
-            os.fsync(handle.fileno())
+        sync(part, 0o444)
         os.rename(part, path)
     except OSError as error:
         raise NovaliteError(f"{path} cannot be made: {error.strerror}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
+        remove_file(part)

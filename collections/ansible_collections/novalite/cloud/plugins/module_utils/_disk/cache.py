@@ -9,7 +9,6 @@ its own overlay gains nothing: `-F raw` is right for ever (Nova: force_raw_image
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -17,13 +16,12 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 import typing as t
 
 from .._command import CommandError
 from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, make_private, remove_file, remove_stale, sync
 from .._json import JsonObject
 from . import layout
 from .download import Report, Source, Transfer, download, remove_part
@@ -33,7 +31,7 @@ KINDS = ("disk", "kernel", "ramdisk")
 CHUNK = 1 << 20
 CONVERT_TIMEOUT = 1800.0  # seconds
 STAGING_PREFIX = ".incoming-"
-STAGING_MAX_AGE = 3600.0  # seconds without a write: nobody pushes to it any more
+STAGING_MAX_AGE = 3600.0  # seconds without a write: the push was cut off with its controller
 
 # CVE-2015-5162: a crafted image makes qemu-img eat memory and CPU. Nova's limits for `info` (1 GiB, 30 s) are the
 # default ones of Limits; a conversion reads everything.
@@ -80,9 +78,7 @@ class Image:
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """How images come. `max_size` bounds those whose size was not declared (bytes), `timeout` a download (seconds).
-
-    With `pushed`, this host downloads nothing: the controller brings what URLs name as well.
-    """
+    With `pushed`, the controller brings what URLs name, too: this host downloads nothing."""
 
     max_size: int = 64 << 30
     timeout: float = 3600.0
@@ -101,19 +97,18 @@ class _Outcome(t.NamedTuple):
 def ensure_images(
     images: t.Sequence[Image], state_dir: str, check_mode: bool = False, rules: Rules = Rules()
 ) -> JsonObject:
-    """Bring every image of `images` into the cache of this host.
+    """Bring every image of `images` into the cache of this host; only one process fetches and converts an image.
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
-    seconds and resumed_from) and `missing`: those that the controller has to push, each with the `staged` path to push
-    it to. Files that are in the cache under their former names get today's, whatever is asked for. Only one process of
-    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing
-    but the part of its download that came.
+    seconds, resumed_from) and `missing`: those that the controller has to push, each to its `staged` path. Files of the
+    cache with former names get today's. Raises NovaliteError; a failed image leaves but the part of its download that
+    came.
     """
     unique = list({image.checksum: image for image in images}.values())
     renamed = layout.formerly_named(state_dir)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
-        _remove_stale_staging(state_dir)
+        remove_stale(layout.base_dir(state_dir), STAGING_MAX_AGE, STAGING_PREFIX)
     try:
         outcomes = in_threads(lambda image: _ensure(image, state_dir, check_mode, rules), unique, workers=4)
     finally:
@@ -148,17 +143,10 @@ def ensure_images(
 
 
 def _entry(image: Image, outcome: _Outcome, state_dir: str) -> JsonObject:
-    entry: JsonObject = {
-        "checksum": image.checksum,
-        "path": layout.cache_path(state_dir, image.checksum),
-        "status": outcome.status,
-    }
-    if outcome.transfer:
-        entry.update(
-            bytes=outcome.transfer.size,
-            seconds=round(outcome.transfer.seconds, 3),
-            resumed_from=outcome.transfer.resumed_from,
-        )
+    path, taken = layout.cache_path(state_dir, image.checksum), outcome.transfer
+    entry: JsonObject = {"checksum": image.checksum, "path": path, "status": outcome.status}
+    if taken:
+        entry |= {"bytes": taken.size, "seconds": round(taken.seconds, 3), "resumed_from": taken.resumed_from}
     return entry
 
 
@@ -196,7 +184,7 @@ def _check_virtual_size(image: Image, virtual_size: int) -> None:
 def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
     part, converted = f"{path}.part", f"{path}.converted"
     # What a killed run left; unlinked, not truncated: an orphaned qemu-img may still be writing to it.
-    _unlink(converted)
+    remove_file(converted)
     transfer = None
     try:
         if image.staged:
@@ -209,11 +197,9 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
         if image.kind == "disk":
             _convert(image, part, converted)
             done = converted
-        with open(done, "rb") as handle:
-            os.fchmod(handle.fileno(), 0o444)
-            os.fsync(handle.fileno())
+        sync(done, 0o444)
         os.rename(done, path)
-        _fsync_directory(os.path.dirname(path))
+        sync(os.path.dirname(path))
     except ImageRefusedError:
         remove_part(part)
         raise
@@ -222,17 +208,15 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
         directory = os.path.dirname(path)
         raise NovaliteError(f"{image} cannot be stored in {directory}: {error.strerror or error}") from error
     finally:
-        _unlink(converted)
+        remove_file(converted)
         if not os.path.exists(f"{part}.json"):  # else it is the beginning of a download
             remove_part(part)
     return transfer
 
 
 def fetch_verified(image: Image, part: str, rules: Rules) -> Transfer:
-    """Download `image` into the file `part`, from where the last run stopped, and compare its checksum.
-
-    Raises NovaliteError, OSError.
-    """
+    """Download `image` into the file `part`, from where the last run stopped, and verify it. Raises NovaliteError,
+    OSError."""
     while True:
         transfer = download(rules.source_of(image), part, rules.report)
         try:
@@ -264,15 +248,20 @@ def _verify(image: Image, part: str) -> None:
     size = os.stat(part, follow_symlinks=False).st_size
     if image.size and size != image.size:
         raise ImageRefusedError(f"{image} has {size} bytes but {image.size} were declared")
-    digest = hashlib.sha256()
-    with open(part, "rb") as handle:
-        for chunk in iter(lambda: handle.read(CHUNK), b""):
-            digest.update(chunk)
-    checksum = f"sha256:{digest.hexdigest()}"
+    checksum = checksum_of(part)
     if checksum != image.checksum:
         raise ImageRefusedError(
             f"{image} is not what was registered: its checksum is {checksum} but {image.checksum} was declared"
         )
+
+
+def checksum_of(path: str) -> str:
+    """The "sha256:<hex>" of the file `path`."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _convert(image: Image, part: str, converted: str) -> None:
@@ -292,7 +281,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
     _check_room(image, _unfolded(image, part, virtual_size), converted)
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     try:
-        os.close(os.open(converted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        make_private(converted)
         run_confined(
             ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
             reads=[part],
@@ -362,28 +351,4 @@ def _remove_staged(images: t.Sequence[Image], state_dir: str) -> None:
             and os.path.dirname(image.staged) == layout.base_dir(state_dir)
             and os.path.basename(image.staged).startswith(STAGING_PREFIX)
         ):
-            _unlink(image.staged)
-
-
-def _remove_stale_staging(state_dir: str) -> None:
-    """Pushes that were cut off with their controller."""
-    with os.scandir(layout.base_dir(state_dir)) as entries:
-        for entry in entries:
-            if entry.name.startswith(STAGING_PREFIX):
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STAGING_MAX_AGE:
-                        os.unlink(entry.path)
-
-
-def _unlink(*paths: str) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-
-
-def _fsync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            remove_file(image.staged)

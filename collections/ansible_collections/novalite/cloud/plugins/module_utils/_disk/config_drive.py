@@ -13,7 +13,7 @@ import typing as t
 
 from .._command import run
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, write_atomically
+from .._host import in_threads, locked, make_private, remove_file, sync, write_atomically
 from .._json import JsonObject
 from . import layout
 
@@ -31,10 +31,8 @@ PUBLISHER = "novalite"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConfigDrive:
-    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud.
-
-    With `rescue` it is the one that the instance is rescued with, beside its own one.
-    """
+    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud. With
+    `rescue` it is the one that the instance is rescued with, beside its own one."""
 
     uuid: str
     format: str
@@ -129,8 +127,7 @@ def _write(drive: ConfigDrive, state_dir: str) -> None:
         shutil.rmtree(tree, ignore_errors=True)  # of a run that was killed
         _lay_out(drive, tree)
         _make_image(drive, tree, part)
-        if os.path.exists(record):  # a crash from here on leaves a drive without a record: it is made again
-            os.unlink(record)
+        remove_file(record)  # a crash from here on leaves a drive without a record: it is made again
         os.rename(part, path)
         write_atomically(record, f"{drive.digest}\n", 0o600)
     except OSError as error:
@@ -139,8 +136,7 @@ def _write(drive: ConfigDrive, state_dir: str) -> None:
         ) from error
     finally:
         shutil.rmtree(tree, ignore_errors=True)
-        if os.path.exists(part):
-            os.unlink(part)
+        remove_file(part)
 
 
 def _lay_out(drive: ConfigDrive, tree: str) -> None:
@@ -159,28 +155,8 @@ def _make_image(drive: ConfigDrive, tree: str, part: str) -> None:
             "no program that writes a config drive is installed on this host; install one of "
             f"{', '.join(PROGRAMS)} (package xorriso)"
         )
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"):
-        pass  # ours alone from the start: genisoimage would create it readable to all
+    make_private(part)  # genisoimage would create it readable to all
     # Nova's options; -l, -J and -r keep the names as they are
-    run(
-        [
-            program,
-            "-quiet",
-            "-input-charset",
-            "utf-8",
-            "-allow-lowercase",
-            "-allow-multidot",
-            "-l",
-            "-publisher",
-            PUBLISHER,
-            "-J",
-            "-r",
-            "-V",
-            LABELS[drive.format],
-            "-o",
-            part,
-            tree,
-        ]
-    )
-    with open(part, "rb") as handle:
-        os.fsync(handle.fileno())
+    names = ["-input-charset", "utf-8", "-allow-lowercase", "-allow-multidot", "-l", "-J", "-r"]
+    run([program, "-quiet", *names, "-publisher", PUBLISHER, "-V", LABELS[drive.format], "-o", part, tree])
+    sync(part)

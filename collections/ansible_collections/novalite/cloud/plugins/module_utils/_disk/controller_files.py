@@ -6,26 +6,20 @@ or fetched from a compute host, which need not be trusted with more than its own
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import locked
+from .._host import locked, make_private, remove_file, sync
 from .._json import JsonObject
 from . import layout
-from .cache import Image, Rules, fetch_verified
+from .cache import Image, Rules, checksum_of, fetch_verified
 from .inspect import inspect_image
-
-CHUNK = 1 << 20
 
 
 def downloaded(image: Image, directory: str, rules: Rules) -> str:
-    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download.
-
-    Its format is not looked at: that is for the host, which has to open it. Raises NovaliteError.
-    """
+    """The path in `directory` of the downloaded `image`, named by its checksum; waits for another run's download. Its
+    format is for the host to look at, which has to open it. Raises NovaliteError."""
     key = layout.cache_key(image.checksum)
     path = os.path.join(directory, key)
     try:
@@ -50,28 +44,16 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], object], si
     part = f"{path}.part"
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
-            pass  # ours alone from the start
+        make_private(part)
         fetch(part)
         info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
             raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
-        checksum = _finish(part)
+        checksum = checksum_of(part)
+        sync(part)
         os.rename(part, path)
         return {"source": path, "checksum": checksum, "size": size, "virtual_size": info.virtual_size}
     except OSError as error:
         raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-
-
-def _finish(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        while chunk := handle.read(CHUNK):
-            digest.update(chunk)
-        os.fsync(handle.fileno())
-    return f"sha256:{digest.hexdigest()}"
+        remove_file(part)

@@ -16,6 +16,7 @@ import typing as t
 
 from .._confined import ANY_SIZE, Limits, bounded
 from .._errors import NovaliteError
+from .._host import wait_until
 
 STOP_TIMEOUT = 30.0  # seconds
 TERMINATE_EVERY = 0.3
@@ -34,11 +35,11 @@ class DiskInUseError(DaemonError):
 
 
 def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> subprocess.Popen[bytes]:
-    """Start `argv` as a child of the calling thread; it is killed when that thread or the process dies.
+    """Start `argv` as a child of the calling thread, killed when that thread or the process dies; its messages go to a
+    file in the directory `work`.
 
-    Its messages go to a file in the directory `work`. setpriv sets PR_SET_PDEATHSIG: preexec_fn would run Python
-    between fork and exec in a process that has threads. With `limits` it keeps to these, and has of root's capabilities
-    those that attaching a disk needs.
+    setpriv sets PR_SET_PDEATHSIG: preexec_fn would run Python between fork and exec in a process that has threads. With
+    `limits` it keeps to these, and has of root's capabilities those that attaching a disk needs.
     """
     dying = ["--pdeathsig", "KILL"]
     before = ["setpriv", *dying, "--"]
@@ -55,6 +56,15 @@ def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> sub
             )
         except FileNotFoundError:
             raise NovaliteError("setpriv is not installed on this host (package util-linux)") from None
+
+
+def wait_ready(
+    daemon: subprocess.Popen[bytes], is_ready: t.Callable[[], bool], timeout: float, complaint: str, pause: float = 0.02
+) -> None:
+    """Return when `daemon` is ready. Raises NovaliteError when it ends before, or after `timeout` seconds."""
+    wait_until(lambda: is_ready() or daemon.poll() is not None, timeout, f"{complaint} within {timeout:g} s", pause)
+    if daemon.poll() is not None:
+        raise NovaliteError(f"{complaint}: its program ended")  # stop() says why
 
 
 def stop(daemon: subprocess.Popen[bytes], work: str) -> None:
@@ -100,11 +110,9 @@ def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
 
 
 def end_leftovers(disk: str) -> bool:
-    """Kill our own programs that still serve `disk`; returns whether there were any. Raises DaemonError.
-
-    A run that is killed between the fork and setpriv's prctl takes no child with it. The caller holds the lock of the
-    instance, so no run that is alive has started them.
-    """
+    """Kill our own programs that still serve `disk`: a run that is killed between the fork and setpriv's prctl takes no
+    child with it. The caller holds the instance's lock, so none is of a run that is alive. Returns whether there were
+    any. Raises DaemonError."""
     ended = False
     for entry in os.listdir("/proc"):
         if not entry.isdigit():

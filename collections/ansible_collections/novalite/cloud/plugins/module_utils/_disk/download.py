@@ -9,7 +9,6 @@ came is the right thing is decided by the caller, by its checksum.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import email.message
 import http.client
@@ -25,7 +24,7 @@ import urllib.parse
 import urllib.request
 
 from .._errors import ImageRefusedError, NovaliteError
-from .._host import write_atomically
+from .._host import remove_file, write_atomically
 
 CHUNK = 1 << 20
 STALL_TIMEOUT = 30.0  # seconds without a byte
@@ -85,7 +84,7 @@ def download(source: Source, part: str, report: Report) -> Transfer:
             time.sleep(PAUSE * 2 ** (failures - 1))
     resumed_from = min(resumed_from, state.kept_from)
     seconds = time.monotonic() - started
-    state.forget()
+    remove_file(f"{part}.json")
     report(f"{source.name}: {state.size} bytes in {seconds:.1f} s")
     return Transfer(state.size, resumed_from, seconds)
 
@@ -93,8 +92,7 @@ def download(source: Source, part: str, report: Report) -> Transfer:
 def remove_part(part: str) -> None:
     """Throw away what a download left."""
     for path in (part, f"{part}.json"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        remove_file(path)
 
 
 class _PassingError(Exception):
@@ -128,10 +126,6 @@ class _State:
         self.validator = validator
         remove_part(self.part)
         write_atomically(f"{self.part}.json", json.dumps({"url": self.url, "validator": validator}), 0o600)
-
-    def forget(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self.part}.json")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

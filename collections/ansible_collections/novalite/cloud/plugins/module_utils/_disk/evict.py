@@ -3,8 +3,7 @@
 
 """What goes from the image cache again: files that no disk stands on, by the time since their last use, and by size.
 
-The time of a file in the cache is that of its last use (Nova's image cache manager keeps it so, too): every call that
-finds it cached, makes a disk on it or removes one sets it.
+A file's time is that of its last use, as in Nova: whoever finds it cached, makes a disk on it or removes one sets it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
-from .._host import locked
+from .._host import locked, remove_file
 from .._json import JsonObject
 from . import layout
 from .cache import STAGING_PREFIX
@@ -37,10 +36,10 @@ class _Cached(t.NamedTuple):
 
 def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False) -> JsonObject:
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
-    limit) are left. What a disk's record names stays, whatever its age.
+    limit) are left. What a disk's record names stays. Raises NovaliteError when one cannot be read: nobody can say then
+    what is used.
 
-    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes) and
-    `diff`. Raises NovaliteError when some instance's record cannot be read: nobody can say then what is used.
+    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes), `diff`.
     """
     if not os.path.isdir(layout.base_dir(state_dir)):
         return _result([], [], time.time())
@@ -51,13 +50,8 @@ def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mod
         used = _used(state_dir)
         now = time.time()
         cached = sorted(_cached(state_dir), key=lambda image: image.used)
-        going = _chosen(
-            [image for image in cached if image.key not in used],
-            sum(image.size for image in cached),
-            max_age,
-            max_size,
-            now,
-        )
+        unused, total = [image for image in cached if image.key not in used], sum(image.size for image in cached)
+        going = _chosen(unused, total, max_age, max_size, now)
         if not check_mode:
             going = [image for image in going if _remove(image, state_dir)]
             _remove_parts(state_dir, now)
@@ -140,5 +134,4 @@ def _remove_parts(state_dir: str, now: float) -> None:
                 with locked(layout.lock_name(key), timeout=0):
                     for whole in (layout.base_path(state_dir, key), layout.former_path(state_dir, key)):
                         remove_part(f"{whole}.part")
-                        with contextlib.suppress(FileNotFoundError):
-                            os.unlink(f"{whole}.converted")
+                        remove_file(f"{whole}.converted")

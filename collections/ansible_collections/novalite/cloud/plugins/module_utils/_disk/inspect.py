@@ -17,6 +17,7 @@ import stat
 import struct
 
 from .._errors import ImageRefusedError, NovaliteError
+from .._host import opened
 
 DISK_FORMATS = ("raw", "qcow2")
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
@@ -26,6 +27,7 @@ SECTOR = 512
 HEADER_V2 = struct.Struct(">4sIQIIQIIQQIIQ")  # 72 bytes
 HEADER_V3 = struct.Struct(">QQQII")  # 32 bytes more
 COMPRESSION_OFFSET = 104
+QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size
 SNAPSHOT_BYTES = 40  # the least that the entry of one takes
 # QEMU's own limits (block/qcow2.h): it refuses what lies beyond them, so we do it first.
 MAX_L1_BYTES = 32 << 20  # QCOW_MAX_L1_SIZE
@@ -80,9 +82,8 @@ class ImageInfo:
 def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None) -> ImageInfo:
     """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
 
-    `limit` is the greatest virtual size in bytes, `name` what messages call the file instead of its path.
-    Raises NovaliteError, which names the file, what was declared and what was found, for anything else: another
-    format, a backing or data file, encryption, damage, a bomb.
+    `limit` is the greatest virtual size in bytes, `name` what messages call the file. Raises NovaliteError, which says
+    what was declared and what was found, for another format, a backing or data file, encryption, damage, a bomb.
     """
     name = name or f"image file '{path}'"
     if disk_format not in DISK_FORMATS:
@@ -90,11 +91,8 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
             f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
         )
     try:
-        fd = _open_regular(path, name)
-        try:
+        with opened(path, os.O_RDONLY | os.O_NONBLOCK) as fd:  # a FIFO would block the open
             info = _inspect(fd, disk_format, name)
-        finally:
-            os.close(fd)
     except OSError as error:
         raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
     if info.virtual_size == 0:
@@ -107,8 +105,19 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
     return info
 
 
+def qcow2_size(path: str) -> int:
+    """Virtual size in bytes as the header of `path` says, whatever it stands on; 0 for what is no qcow2 file."""
+    with open(path, "rb") as handle:
+        head = handle.read(QCOW2_SIZE.size)
+    magic, size = QCOW2_SIZE.unpack(head.ljust(QCOW2_SIZE.size, b"\0"))
+    return int(size) if magic == QCOW2_MAGIC else 0
+
+
 def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
-    size = os.fstat(fd).st_size
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):  # a device could be read for ever
+        raise ImageRefusedError(f"{name} is not a regular file")
+    size = status.st_size
     head = os.pread(fd, HEAD_BYTES, 0)
     detected = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
     if detected != disk_format:
@@ -120,15 +129,6 @@ def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
         return _Qcow2(name, fd, head, size).info()
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
-
-
-def _open_regular(path: str, name: str) -> int:
-    # A FIFO would block the open, a device could be read for ever.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise ImageRefusedError(f"{name} is not a regular file")
-    return fd
 
 
 def _detect(head: bytes, tail: bytes) -> str:

@@ -4,8 +4,7 @@
 """SELinux's labels of what guests use below the state directory.
 
 libvirt labels what a domain's XML names when the guest starts (svirt_image_t with the guest's own categories), and
-gives each file its default label back when it ends. The default is said here; without it, it is that of /var/lib, which
-no guest may read.
+gives it its default label back when it ends. The default is said here; else it is /var/lib's, which no guest may read.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from . import layout
 
 IMAGES = "virt_image_t"  # libvirt gives these to guests, and takes them back
 CONTENT = "virt_content_t"  # every guest may read these, none may write to them
+_LISTING = ("semanage", "fcontext", "-l", "-C", "-n")
 _LOCAL = re.compile(r"(?P<pattern>\S+)\s+(?P<kind>\S.*?)\s+(?P<context>\S+)\Z")
 
 
@@ -58,17 +58,14 @@ def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
 
 
 def ensure_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
-    """Have the labels of labels() in SELinux's local policy and on the files. Returns `changed` and `diff`.
-
-    Files of guests that run keep theirs: restorecon leaves svirt_image_t alone (a customizable type) unless it is
-    forced. Raises NovaliteError.
-    """
+    """Have the labels of labels() in SELinux's local policy and on the files, but for those of guests that run:
+    restorecon leaves svirt_image_t (a customizable type) alone. Returns `changed` and `diff`. Raises NovaliteError."""
     if not os.path.exists("/sys/fs/selinux/enforce"):
         raise NovaliteError("SELinux is not enabled on this host: there is nothing to label")
-    changes = missing(labels(state_dir), run(["semanage", "fcontext", "-l", "-C", "-n"], timeout=120).stdout)
+    changes = missing(labels(state_dir), run(_LISTING).stdout)
     if changes and not check_mode:
         for option, label in changes:
-            run(["semanage", "fcontext", option, "-t", label.type, label.pattern], timeout=120)
+            run(["semanage", "fcontext", option, "-t", label.type, label.pattern])
         if os.path.isdir(state_dir):
             run(["restorecon", "-R", os.path.abspath(state_dir)], timeout=600)
     return {
@@ -87,7 +84,7 @@ def present(own: t.Iterable[Label], listing: str) -> list[Label]:
 def remove_labels(state_dir: str, check_mode: bool = False) -> JsonObject:
     """Take what ensure_labels() said out of SELinux's local policy; files keep their labels. Returns `changed` and
     `diff`. Raises NovaliteError."""
-    gone = present(labels(state_dir), run(["semanage", "fcontext", "-l", "-C", "-n"], timeout=120).stdout)
+    gone = present(labels(state_dir), run(_LISTING).stdout)
     for label in [] if check_mode else gone:
-        run(["semanage", "fcontext", "-d", label.pattern], timeout=120)
+        run(["semanage", "fcontext", "-d", label.pattern])
     return {"changed": bool(gone), "diff": {"before": {label.pattern: label.type for label in gone}, "after": {}}}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a compute host keeps its images and instances; the one place that turns an id into a path."""
+"""Where a compute host keeps its images, instances and volumes; the one place that turns an id into a path."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import stat
 import uuid as uuids
 
 from .._errors import NovaliteError
+from .._json import JsonMapping
 
 BASE = "_base"
 INSTANCES = "instances"
+VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
 DISK = "disk"
 EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
 SWAP = "disk.swap"
@@ -34,6 +36,7 @@ RAW = ".raw"
 LINK_PREFIX = ".link-"  # of a link that has no name yet
 
 CHECKSUM = re.compile(r"sha256:([0-9a-f]{64})\Z")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}\Z")
 CACHE_KEY = re.compile(r"[0-9a-f]{64}\Z|(?:ephemeral|swap)_[1-9][0-9]*\Z")
 
 
@@ -76,13 +79,24 @@ def lock_name(key: str) -> str:
 
 def instance_dir(state_dir: str, uuid: str) -> str:
     """The directory of the instance `uuid`; whatever is not a plain UUID is refused, so no path can leave it."""
-    try:
-        plain = str(uuids.UUID(uuid)) == uuid
-    except ValueError:
-        plain = False
-    if not plain:
+    if not is_uuid(uuid):
         raise NovaliteError(f"'{uuid}' is not the UUID of an instance")
     return os.path.join(state_dir, INSTANCES, uuid)
+
+
+def snapshot_path(state_dir: str, image_id: str) -> str:
+    """Where the copy of a disk waits that becomes the image `image_id`."""
+    if not is_uuid(image_id):
+        raise NovaliteError(f"'{image_id}' is not the id of an image")
+    return os.path.join(state_dir, SNAPSHOTS, image_id)
+
+
+def is_uuid(text: str) -> bool:
+    """Whether `text` is a UUID, in lower case with its four dashes."""
+    try:
+        return str(uuids.UUID(text)) == text
+    except ValueError:
+        return False
 
 
 def make_searchable(*directories: str) -> list[str]:
@@ -147,3 +161,31 @@ def is_directory(directory: str) -> bool:
     if not stat.S_ISDIR(mode):
         raise NovaliteError(f"{directory} is not a directory; novalite did not make it: remove it by hand")
     return True
+
+
+def volume_path(volume: JsonMapping, state_dir: str) -> str:
+    """The path of `volume`: its `id`, `backend` (file, lvm, nfs), `options` of its type, and `kind` (volume, snapshot).
+    Raises NovaliteError for what could lead anywhere else."""
+    kind = volume.get("kind") or "volume"
+    if not is_uuid(volume["id"]) or kind not in ("volume", "snapshot"):
+        raise NovaliteError(f"'{volume['id']}' is not the id of a volume")
+    if volume["backend"] == "file":
+        return os.path.join(state_dir, VOLUMES if kind == "volume" else SNAPSHOTS, volume["id"])
+    if volume["backend"] == "lvm":
+        return f"/dev/{_safe(volume, 'volume_group')}/{lv_name(volume)}"
+    if volume["backend"] == "nfs":
+        name = volume["id"] if kind == "volume" else f"snapshot-{volume['id']}"
+        return os.path.join(state_dir, SHARES, _safe(volume, "share"), name)
+    raise NovaliteError(f"volume {volume['id']}: its back end '{volume['backend']}' is none of file, lvm, nfs")
+
+
+def lv_name(volume: JsonMapping) -> str:
+    """The name of its logical volume: Cinder's for a volume; LVM keeps "snapshot" for its own."""
+    return f"{'volume' if (volume.get('kind') or 'volume') == 'volume' else 'copy'}-{volume['id']}"
+
+
+def _safe(volume: JsonMapping, option: str) -> str:
+    value = str((volume.get("options") or {}).get(option) or "")
+    if not _SAFE_NAME.match(value):
+        raise NovaliteError(f"volume {volume['id']}: {option} '{value[:70]}' is no name")
+    return value

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 
 from .._command import CommandError, Result, run
 from .._errors import NovaliteError
+from .._host import wait_until
 
 GIB = 1 << 30
 WIPE_TIMEOUT = 6 * 3600.0  # seconds; a disk that cannot be told to zero itself is written over
@@ -44,10 +44,8 @@ def _sizes(group: str) -> dict[str, int]:
 
 
 def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | None = None) -> None:
-    """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed.
-
-    `fill` writes what it shall hold to a path; it has its name only after that, so that one that was begun is none.
-    """
+    """Make it, of `size_gb` GiB: its extents were wiped when their last volume was removed. `fill` writes what it shall
+    hold to a path; it has its name only after that, so that one that was begun is none."""
     if fill is None:
         _create(group, name, size_gb)
         return
@@ -65,21 +63,8 @@ def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | 
 
 
 def _create(group: str, name: str, size_gb: int) -> None:
-    _lvm(
-        "lvcreate",
-        "--yes",
-        "--wipesignatures",
-        "y",
-        "--zero",
-        "y",
-        "--addtag",
-        "novalite",
-        "-n",
-        name,
-        "-L",
-        f"{size_gb}g",
-        group,
-    )
+    options = ["--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite"]
+    _lvm("lvcreate", *options, "-n", name, "-L", f"{size_gb}g", group)
     try:
         wait_for(f"/dev/{group}/{name}")
     except NovaliteError:
@@ -106,8 +91,5 @@ def remove(group: str, name: str, wipe: bool = True) -> None:
 
 def wait_for(path: str) -> None:
     """The device's node may come a moment after the command that made the device."""
-    deadline = time.monotonic() + NODE_TIMEOUT
-    while not os.path.exists(path):
-        if time.monotonic() >= deadline:
-            raise NovaliteError(f"{path} did not appear within {NODE_TIMEOUT:g} s; see dmsetup info and udev's log")
-        time.sleep(0.1)
+    complaint = f"{path} did not appear within {NODE_TIMEOUT:g} s; see dmsetup info and udev's log"
+    wait_until(lambda: os.path.exists(path), NODE_TIMEOUT, complaint, pause=0.1)

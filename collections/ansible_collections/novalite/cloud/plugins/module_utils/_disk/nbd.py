@@ -22,8 +22,8 @@ import typing as t
 
 from .._command import run
 from .._errors import ConflictError, NovaliteError
-from .._host import LOCK_DIR, locked
-from .daemon import DAEMON_LIMITS, start, stop
+from .._host import LOCK_DIR, locked, opened, retried, wait_until
+from .daemon import DAEMON_LIMITS, start, stop, wait_ready
 from .partition import Partition
 
 DEVICES = 16  # the driver's default nbds_max
@@ -36,7 +36,6 @@ CONNECT_TIMEOUT = 120.0
 DISCONNECT_TIMEOUT = 120.0
 DEVICE_WAIT = 120.0
 PARTITION_WAIT = 5.0
-POLL = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,18 +71,12 @@ def is_free(name: str, paths: Paths) -> bool:
 
 @contextlib.contextmanager
 def reserved_device(paths: Paths = Paths(), wait: float = DEVICE_WAIT, start_at: int | None = None) -> t.Iterator[str]:
-    """The name of a free nbd device, locked for as long as the context lasts.
-
-    The search starts anywhere (`start_at`: for tests), so that parallel runs rarely ask for the same one. Raises
-    ConflictError when none gets free within `wait` seconds.
-    """
+    """The name of a free nbd device, locked for as long as the context lasts. The search starts anywhere (`start_at`:
+    for tests), so that parallel runs rarely ask for the same one. Raises ConflictError after `wait` seconds."""
     deadline = time.monotonic() + wait
     first = random.randrange(DEVICES) if start_at is None else start_at
-    stack = contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as stack:
         yield _find_free(stack, paths, first, deadline)
-    finally:
-        stack.close()
 
 
 def _find_free(stack: contextlib.ExitStack, paths: Paths, first: int, deadline: float) -> str:
@@ -142,11 +135,11 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
         ]
         daemon = start(argv, work, DAEMON_LIMITS)
         try:
-            _wait(
+            wait_ready(
+                daemon,
                 lambda: os.path.exists(f"/sys/block/{name}/pid") and _sectors(name) > 0,
                 CONNECT_TIMEOUT,
                 f"{device} was not connected",
-                daemon,
             )
             yield NbdDisk(device)
         finally:
@@ -162,60 +155,38 @@ def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
     finally:
         stop(daemon, work)
     # The device must not be given back while the driver still lets go of it.
-    _wait(
-        lambda: not os.path.exists(f"/sys/block/{name}/pid"),
-        DISCONNECT_TIMEOUT,
-        f"/dev/{name} is still connected; run qemu-nbd --disconnect /dev/{name}",
-    )
+    complaint = f"/dev/{name} is still connected after {DISCONNECT_TIMEOUT:g} s; run qemu-nbd --disconnect /dev/{name}"
+    wait_until(lambda: not os.path.exists(f"/sys/block/{name}/pid"), DISCONNECT_TIMEOUT, complaint)
 
 
 def _let_go(device: str) -> None:
     """What `qemu-nbd --disconnect` does, without the start of a program, which is a quarter of a short injection."""
-    fd = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     try:
-        for request in (NBD_CLEAR_QUE, NBD_DISCONNECT, NBD_CLEAR_SOCK):
-            fcntl.ioctl(fd, request)
+        with opened(device, os.O_RDWR) as fd:
+            for request in (NBD_CLEAR_QUE, NBD_DISCONNECT, NBD_CLEAR_SOCK):
+                fcntl.ioctl(fd, request)
     except OSError as error:
         raise NovaliteError(
             f"{device} cannot be disconnected: {error.strerror}; run qemu-nbd --disconnect {device}"
         ) from error
-    finally:
-        os.close(fd)
 
 
 def _partition_node(device: str, partition: Partition) -> str:
-    """/dev/nbdNpM once the kernel has read the table again.
-
-    Without that the node is missing, or worse, left over from the disk that was there before: sizes are compared.
-    """
+    """/dev/nbdNpM once the kernel has read the table again: without that the node is missing, or worse, left over from
+    the disk that was there before. So sizes are compared."""
     node = f"{device}p{partition.number}"
-    _read_partition_table(device)
-    name = os.path.basename(node)
-    _wait(
-        lambda: os.path.exists(node) and _sectors(name) * 512 == partition.size,
+    try:
+        with opened(device) as fd:
+            # EBUSY: a host's udev looks into each partition that appears, for a moment
+            retried(lambda: fcntl.ioctl(fd, BLKRRPART), errno.EBUSY, PARTITION_WAIT)
+    except OSError as error:
+        raise NovaliteError(f"{device}: the kernel cannot read the partition table: {error.strerror}") from error
+    wait_until(
+        lambda: os.path.exists(node) and _sectors(os.path.basename(node)) * 512 == partition.size,
         PARTITION_WAIT,
-        f"{node} did not appear (the driver must be loaded with max_part={MAX_PARTITIONS})",
+        f"{node} did not appear within {PARTITION_WAIT:g} s (the driver must be loaded with max_part={MAX_PARTITIONS})",
     )
     return node
-
-
-def _read_partition_table(device: str) -> None:
-    deadline = time.monotonic() + PARTITION_WAIT
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        while True:
-            try:
-                fcntl.ioctl(fd, BLKRRPART)
-                return
-            except OSError as error:
-                # EBUSY: a host's udev looks into each partition that appears, for a moment
-                if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                    raise NovaliteError(
-                        f"{device}: the kernel cannot read the partition table: {error.strerror}"
-                    ) from error
-            time.sleep(POLL)
-    finally:
-        os.close(fd)
 
 
 def _sectors(name: str) -> int:
@@ -224,15 +195,3 @@ def _sectors(name: str) -> int:
             return int(handle.read())
     except OSError:
         return 0
-
-
-def _wait(
-    done: t.Callable[[], bool], timeout: float, complaint: str, daemon: subprocess.Popen[bytes] | None = None
-) -> None:
-    deadline = time.monotonic() + timeout
-    while not done():
-        if daemon is not None and daemon.poll() is not None:
-            raise NovaliteError(f"{complaint}: qemu-nbd ended")  # stop() says why
-        if time.monotonic() > deadline:
-            raise NovaliteError(f"{complaint} within {timeout:g} s")
-        time.sleep(POLL)

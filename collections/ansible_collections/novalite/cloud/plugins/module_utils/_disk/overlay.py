@@ -12,7 +12,7 @@ import shutil
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, write_atomically
+from .._host import in_threads, locked, remove_file, write_atomically
 from .._json import JsonObject
 from . import config_drive, layout, records
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
@@ -121,14 +121,7 @@ def replace_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fa
     their files is treated as `wipe` says, and they are gone. No guest may have them open. Raises NovaliteError.
     """
     check_wipe(wipe)
-    for disk in disks:
-        _check(disk)
-        layout.is_directory(layout.instance_dir(state_dir, disk.uuid))
-    sizes: dict[str, int] = {}
-    plans = [_Plan(disk, list(_files(disk))) for disk in disks]
-    for plan in plans:
-        for file in plan.missing:
-            _check_source(plan.disk, file, state_dir, check_mode, sizes)
+    plans = _plan(disks, state_dir, check_mode, anew=True)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         with locked(LOCK, timeout=LOCK_TIMEOUT):
@@ -206,7 +199,7 @@ def _files(disk: Disk) -> t.Iterator[_File]:
         yield _File(name, layout.cache_key(checksum), f"copy of {checksum}")
 
 
-def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool) -> list[_Plan]:
+def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, anew: bool = False) -> list[_Plan]:
     sizes: dict[str, int] = {}  # of bases, each inspected once a call
     plans = []
     for disk in disks:
@@ -215,7 +208,7 @@ def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool) -> list[_Pl
         layout.is_directory(directory)
         missing = []
         for file in _files(disk):
-            if not os.path.lexists(os.path.join(directory, file.name)):
+            if anew or not os.path.lexists(os.path.join(directory, file.name)):
                 missing.append(file)
                 _check_source(disk, file, state_dir, check_mode, sizes)
             elif file.format:
@@ -334,8 +327,7 @@ def _make_file(
         return
     source = layout.base_path(os.path.abspath(state_dir), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(part)
+    remove_file(part)
     undo.callback(_remove, part)
     size = file.size or -(-source_size // 512) * 512
     if file.format == "qcow2":

@@ -87,8 +87,8 @@ def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
     `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
-    table and the file systems' own headers say; nothing is mounted to find out. Raises NovaliteError when there is no
-    such partition, or when it is not clear which it is.
+    table and the file systems' own headers say; nothing is mounted to find out. Raises NovaliteError when it is not
+    clear.
     """
     if wanted == WHOLE_DISK:
         return None
@@ -175,8 +175,8 @@ def inspect_partitions(
 ) -> Partition | None:
     """The one partition that can be the root file system; None for a disk without a table.
 
-    `headers` maps the number of each Linux partition to its first bytes. A type that says "root" decides. Otherwise
-    /boot is told apart by its type, its label or where it was last mounted, which ext file systems remember.
+    `headers` are the first bytes of each Linux partition, by its number. A type that says "root" decides; else /boot is
+    told apart by its type, its label or where it was last mounted, which ext file systems remember.
     """
     if not table:
         return None
@@ -207,11 +207,10 @@ def signature(header: bytes) -> str | None:
 
 
 def identify_file_system(device: str) -> FileSystem:
-    """What `device` holds: only ext2/3/4 and XFS are mounted.
+    """What `device` holds: only ext2/3/4 and XFS are mounted. Mount never gets to guess. Raises NovaliteError.
 
-    Mount never gets to guess, and the kernel's rarer file systems are not exposed to a guest's bytes. Btrfs is out
-    for a reason of its own: two overlays of one image have one file system id, and Linux then mixes up the devices.
-    Raises NovaliteError.
+    The kernel's rarer file systems are not exposed to a guest's bytes. Btrfs is out since two overlays of one image
+    have one file system id, and Linux then mixes up the devices.
     """
     with open(device, "rb") as handle:
         header = _header(handle, 0)

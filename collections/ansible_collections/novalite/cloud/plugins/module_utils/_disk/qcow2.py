@@ -13,6 +13,7 @@ import os
 import struct
 
 from .._errors import NovaliteError
+from .._host import opened
 
 CLUSTER_BITS = 16
 CLUSTER = 1 << CLUSTER_BITS
@@ -27,10 +28,8 @@ REFCOUNT_TABLE, REFCOUNT_BLOCK, L1_TABLE = 1, 2, 3  # where they lie, in cluster
 
 
 def write_overlay(path: str, base: str, virtual_size: int) -> None:
-    """Create the file `path` (it must not exist, mode 0600): a disk of `virtual_size` bytes that reads as `base`.
-
-    `base` is the absolute path of a raw file. On the disk (fsync) on return. Raises NovaliteError, OSError.
-    """
+    """Create the file `path` (it must not exist, mode 0600), a disk of `virtual_size` bytes that reads as the raw file
+    with the absolute path `base`; on the disk (fsync) on return. Raises NovaliteError, OSError."""
     name = os.fsencode(base)
     if not base.startswith("/") or len(name) > MAX_BACKING_NAME:
         raise NovaliteError(f"{base!r} cannot be a base: its path is not absolute or longer than {MAX_BACKING_NAME}")
@@ -40,37 +39,23 @@ def write_overlay(path: str, base: str, virtual_size: int) -> None:
         )
     l1_entries = -(-virtual_size // COVERED)
     clusters = L1_TABLE + -(-l1_entries * 8 // CLUSTER)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW) as fd:
         os.ftruncate(fd, clusters * CLUSTER)  # empty tables are holes
         os.pwrite(fd, _header(name, virtual_size, l1_entries), 0)
         os.pwrite(fd, struct.pack(">Q", REFCOUNT_BLOCK * CLUSTER), REFCOUNT_TABLE * CLUSTER)
         os.pwrite(fd, struct.pack(">H", 1) * clusters, REFCOUNT_BLOCK * CLUSTER)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _header(backing_name: bytes, virtual_size: int, l1_entries: int) -> bytes:
     extensions = struct.pack(">II8s", EXTENSION_BACKING_FORMAT, len(BACKING_FORMAT), BACKING_FORMAT)
     extensions += struct.pack(">II", 0, 0)
     header = HEADER.pack(
-        b"QFI\xfb",
-        3,
-        HEADER.size + len(extensions),
-        len(backing_name),
-        CLUSTER_BITS,
-        virtual_size,
+        *(b"QFI\xfb", 3, HEADER.size + len(extensions), len(backing_name), CLUSTER_BITS, virtual_size),
         0,  # not encrypted
-        l1_entries,
-        L1_TABLE * CLUSTER,
-        REFCOUNT_TABLE * CLUSTER,
-        1,
-        0,
-        0,  # no snapshots
-        0,
-        0,
-        0,  # no features
+        *(l1_entries, L1_TABLE * CLUSTER, REFCOUNT_TABLE * CLUSTER, 1),
+        *(0, 0),  # no snapshots
+        *(0, 0, 0),  # no features
         4,  # reference counts of 2^4 bits
         HEADER.size,
         0,  # zlib

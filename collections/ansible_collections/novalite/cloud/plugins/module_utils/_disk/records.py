@@ -7,9 +7,8 @@ A guest can write any header into its disk (CVE-2014-0134; Nova pins formats the
 itself is never asked. The record also says which file of the cache a disk stands on, so that this one is kept.
 
 A second record, `disk.fresh`, says that no guest can have written to the disk that an instance starts from. It is made
-with the disk (or with the directory of an instance that starts from a volume), and goes before its domain is defined,
-whoever may start that then. Without it, as beside disks that came from another host or are older than this, the disk is
-a guest's, and the host's kernel reads no file system of it.
+with the disk (or with the directory of an instance that starts from a volume), and goes before its domain is defined.
+Without it, as beside disks that came from another host, the host's kernel reads no file system of the disk.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import typing as t
 from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import write_atomically
+from .._host import sync, write_atomically
 from . import layout
 
 FRESH = "disk.fresh"
@@ -97,11 +96,7 @@ def forget_fresh(xml: str) -> None:
                 os.unlink(os.path.join(directory, name))
                 gone = True
         if gone:
-            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)  # what the guest writes must not be on the disk before this is
-            finally:
-                os.close(handle)
+            sync(directory)  # what the guest writes must not be on the disk before this is
 
 
 def beside(disk: str) -> str:

@@ -12,7 +12,7 @@ import shutil
 import typing as t
 
 from .._errors import NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, remove_file
 from .._json import JsonObject
 from . import layout
 from .overlay import LOCK, LOCK_TIMEOUT, RESCUE_FILES, Disk
@@ -23,22 +23,27 @@ from .sparse import check_wipe, wipe_file, wipe_files
 def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none") -> JsonObject:
     """Remove the directories of these instances, and nothing else; of a rescue, its files alone.
 
-    Returns `changed`, `disks`, `diff`. `wipe` is what happens to the content of their files first: "none", "discard" or
-    "zero" (see wipe_file). What cannot be wiped is not removed. Raises NovaliteError.
+    Returns `changed`, `disks`, `diff`. What is in the files is treated as `wipe` says (one of WIPES) first; what cannot
+    be wiped is not removed. Raises NovaliteError.
     """
     check_wipe(wipe)
-    if any(disk.rescue for disk in disks):
-        return _remove_rescues(disks, state_dir, check_mode, wipe)
+    rescue = any(disk.rescue for disk in disks)
     directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
     present = {
         uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items() if layout.is_directory(directory)
     }
+    if rescue:
+        rescues = ((uuid, [name for name in RESCUE_FILES if name in names]) for uuid, names in present.items())
+        present = {uuid: names for uuid, names in rescues if names}
     if present and not check_mode:
         going = [directories[uuid] for uuid in present]
-        if wipe != "none":
+        if wipe != "none" and not rescue:
             in_threads(functools.partial(wipe_files, wipe), going, workers=4)
         with locked(LOCK, timeout=LOCK_TIMEOUT):
             for directory in going:
+                if rescue:
+                    _remove_rescue(directory, wipe)
+                    continue
                 _touch_bases(directory, state_dir)
                 with contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(directory)
@@ -49,27 +54,13 @@ def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     }
 
 
-def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, wipe: str) -> JsonObject:
-    present: dict[str, list[str]] = {}
-    for disk in disks:
-        directory = layout.instance_dir(state_dir, disk.uuid)
-        rescues = [name for name in RESCUE_FILES if os.path.lexists(os.path.join(directory, name))]
-        if rescues:
-            present[disk.uuid] = rescues
-    for uuid, names in () if check_mode else present.items():
-        directory = layout.instance_dir(state_dir, uuid)
-        with locked(LOCK, timeout=LOCK_TIMEOUT):
-            for name in names:
-                if wipe != "none":
-                    wipe_file(os.path.join(directory, name), wipe)
-                os.unlink(os.path.join(directory, name))
-            records = read_records(directory)
-            write_records(directory, {name: record for name, record in records.items() if name not in RESCUE_FILES})
-    return {
-        "changed": bool(present),
-        "disks": [{"uuid": disk.uuid, "removed": present.get(disk.uuid, [])} for disk in disks],
-        "diff": {"before": present, "after": dict.fromkeys(present)},
-    }
+def _remove_rescue(directory: str, wipe: str) -> None:
+    for path in (os.path.join(directory, name) for name in RESCUE_FILES):
+        if wipe != "none":
+            wipe_file(path, wipe)  # which leaves alone what is not there
+        remove_file(path)
+    records = read_records(directory)
+    write_records(directory, {name: record for name, record in records.items() if name not in RESCUE_FILES})
 
 
 def _touch_bases(directory: str, state_dir: str) -> None:

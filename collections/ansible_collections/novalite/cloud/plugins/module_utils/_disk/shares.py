@@ -13,7 +13,6 @@ from .._errors import ConflictError, NovaliteError
 from .._host import write_atomically
 from .._json import JsonObject
 from . import layout
-from .volume_paths import SHARES
 
 FSTAB = "/etc/fstab"
 MOUNTS = "/proc/self/mountinfo"
@@ -24,11 +23,8 @@ Share = t.Mapping[str, str]  # name, source, fstype, options
 
 
 def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool = False) -> JsonObject:
-    """Each share is mounted at <state_dir>/shares/<name>, now and after the next boot (fstab).
-
-    Returns `changed` and `diff`. Raises NovaliteError for what cannot be mounted, ConflictError where another file
-    system is mounted already.
-    """
+    """Each share is mounted at <state_dir>/shares/<name>, now and after the next boot (fstab). Returns `changed` and
+    `diff`. Raises NovaliteError, ConflictError where another file system is mounted already."""
     before, after = {}, {}
     for share in shares:
         path = _path(share, state_dir)
@@ -45,20 +41,10 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         if check_mode:
             continue
         os.makedirs(state_dir, mode=0o755, exist_ok=True)
-        layout.make_searchable(os.path.join(state_dir, SHARES), path)
+        layout.make_searchable(os.path.join(state_dir, layout.SHARES), path)
         if not mounted:
-            run(
-                [
-                    "mount",
-                    "-t",
-                    share["fstype"],
-                    *(["-o", share["options"]] if share["options"] else []),
-                    "--",
-                    share["source"],
-                    path,
-                ],
-                timeout=MOUNT_TIMEOUT,
-            )
+            options = ["-o", share["options"]] if share["options"] else []
+            run(["mount", "-t", share["fstype"], *options, "--", share["source"], path], timeout=MOUNT_TIMEOUT)
         kept = [entry for entry in lines if entry != known]
         write_atomically(FSTAB, "".join(f"{entry}\n" for entry in [*kept, line]))
     return {"changed": bool(after), "diff": {"before": before, "after": after}}
@@ -74,7 +60,7 @@ def _path(share: Share, state_dir: str) -> str:
     name = share["name"]
     if not name or name in (".", "..") or "/" in name or not name.isprintable() or len(name) > 63:
         raise NovaliteError(f"share '{name[:70]}' has no plain name: use letters, digits and _ . + -")
-    return os.path.join(os.path.abspath(state_dir), SHARES, name)
+    return os.path.join(os.path.abspath(state_dir), layout.SHARES, name)
 
 
 def _line(share: Share, path: str) -> str:

@@ -10,20 +10,17 @@ import contextlib
 import dataclasses
 import json
 import os
-import time
 import typing as t
-import uuid as uuids
 
 from .._command import run
 from .._confined import ANY_SIZE, Limits, confined, lent, new_user
 from .._errors import NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, make_private, remove_file, remove_stale
 from .._json import JsonObject
 from . import layout
 from .inspect import inspect_image
 from .records import read_records, recorded_format
 
-SNAPSHOTS = "snapshots"
 WORKERS = 2  # each of them reads and writes a whole disk
 STALE = 86400.0  # seconds; whoever was to fetch it is dead
 LIVE, COLD, NONE = "live", "cold", "none"
@@ -62,20 +59,20 @@ def take(
     owner: int | None = None,
     timeout: float = 3600.0,
 ) -> list[Taken]:
-    """Copy the disk of each instance, by `backup` where `is_active` says that QEMU has it open; each for itself.
+    """Copy the disk of each instance, by `backup` where `is_active` says that QEMU has it open; each for itself: what
+    failed leaves but an `error`.
 
-    `owner` is the number of the user who is to fetch the files. One that is there already is made anew. What failed
-    leaves nothing but an `error`.
+    `owner` is the number of the user who is to fetch the files. One that is there already is made anew.
     """
     for snapshot in snapshots:
-        _path(state_dir, snapshot.image_id)
+        layout.snapshot_path(state_dir, snapshot.image_id)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
-        layout.make_searchable(os.path.join(state_dir, SNAPSHOTS))
-        _remove_stale(state_dir)
+        layout.make_searchable(os.path.join(state_dir, layout.SNAPSHOTS))
+        remove_stale(os.path.join(state_dir, layout.SNAPSHOTS), STALE)
 
     def work(snapshot: Snapshot) -> Taken:
-        taken = Taken(snapshot.uuid, snapshot.image_id, _path(state_dir, snapshot.image_id))
+        taken = Taken(snapshot.uuid, snapshot.image_id, layout.snapshot_path(state_dir, snapshot.image_id))
         try:
             active = is_active(snapshot.uuid)
             disk = os.path.join(layout.instance_dir(state_dir, snapshot.uuid), layout.DISK)
@@ -96,16 +93,16 @@ def take(
 
 def remove(image_ids: t.Iterable[str], state_dir: str, check_mode: bool = False) -> list[str]:
     """Remove the files of these images; returns the ids of those that were there."""
-    there = [image_id for image_id in image_ids if os.path.lexists(_path(state_dir, image_id))]
+    there = [image_id for image_id in image_ids if os.path.lexists(layout.snapshot_path(state_dir, image_id))]
     for image_id in [] if check_mode else there:
-        _unlink(_path(state_dir, image_id))
+        remove_file(layout.snapshot_path(state_dir, image_id))
     return there
 
 
 def _take(
     taken: Taken, disk: str, disk_format: str, state_dir: str, backup: Backup, owner: int | None, timeout: float
 ) -> None:
-    _unlink(taken.path)
+    remove_file(taken.path)
     try:
         if taken.how == LIVE:
             backup(taken.uuid, disk, taken.path)
@@ -118,7 +115,7 @@ def _take(
             os.chown(taken.path, owner, -1)
         taken.size = os.stat(taken.path).st_size
     except BaseException:
-        _unlink(taken.path)
+        remove_file(taken.path)
         raise
 
 
@@ -126,8 +123,7 @@ def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: fl
     """What the disk stands on is said here: what its header says is not asked. QEMU's lock keeps one off that a guest
     has open after all."""
     base = read_records(os.path.dirname(disk))[layout.DISK].base
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
-        pass  # ours alone from the start
+    make_private(path)
     user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
     with contextlib.ExitStack() as stack:
         handles = [stack.enter_context(lent(disk, user)), stack.enter_context(lent(path, user, write=True))]
@@ -146,28 +142,3 @@ def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: fl
 
 def _file(handle: int) -> dict[str, str]:
     return {"driver": "file", "filename": f"/proc/self/fd/{handle}"}
-
-
-def _remove_stale(state_dir: str) -> None:
-    directory = os.path.join(state_dir, SNAPSHOTS)
-    for name in os.listdir(directory):
-        path = os.path.join(directory, name)
-        with contextlib.suppress(OSError):
-            if time.time() - os.lstat(path).st_mtime > STALE:
-                os.unlink(path)
-
-
-def _path(state_dir: str, image_id: str) -> str:
-    """Whatever is not a plain UUID is refused, so no path can leave the directory."""
-    try:
-        plain = str(uuids.UUID(image_id)) == image_id
-    except ValueError:
-        plain = False
-    if not plain:
-        raise NovaliteError(f"'{image_id}' is not the id of an image")
-    return os.path.join(state_dir, SNAPSHOTS, image_id)
-
-
-def _unlink(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files with holes: copied as they are, and wiped where they hold something."""
+"""Files with holes: copied as they are, made larger, and wiped where they hold something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import os
 import stat
 import typing as t
 
+from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NovaliteError
+from .._host import opened
 
 FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
 FALLOC_FL_KEEP_SIZE = 0x1
@@ -35,7 +37,7 @@ def copy_file(source: str, target: str, mode: int) -> None:
             fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
         except OSError:  # another file system, or one that cannot share blocks
             for start, end in data_of(reader.fileno()):
-                _copy_range(reader.fileno(), writer.fileno(), start, end)
+                _fill(writer.fileno(), start, end, lambda length, at: os.pread(reader.fileno(), length, at))
             writer.truncate(os.fstat(reader.fileno()).st_size)
         os.fchmod(writer.fileno(), mode)
         os.fsync(writer.fileno())
@@ -55,44 +57,36 @@ def data_of(fd: int) -> t.Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _copy_range(source: int, target: int, start: int, end: int) -> None:
-    while start < end:
-        chunk = os.pread(source, min(CHUNK, end - start), start)
-        if not chunk:
-            return  # it became shorter
-        _write(target, chunk, start)
-        start += len(chunk)
-
-
-def _write(fd: int, data: bytes, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(fd, view, offset)
-        view, offset = view[written:], offset + written
+def _fill(fd: int, start: int, end: int, read: t.Callable[[int, int], bytes]) -> None:
+    """Write from `start` to `end` what `read(length, offset)` returns, a CHUNK at most at a time, to its end."""
+    while start < end and (chunk := read(min(CHUNK, end - start), start)):
+        start += os.pwrite(fd, chunk, start)
 
 
 def allocate(path: str, size: int) -> None:
-    """Reserve room for the first `size` bytes of a file without changing its length, as Nova's `fallocate -n`.
-
-    Raises NovaliteError.
-    """
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    """Reserve room for the first `size` bytes of a file, whose length stays, as Nova's `fallocate -n`. Raises
+    NovaliteError."""
     try:
-        _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
+        with opened(path, os.O_RDWR | os.O_NOFOLLOW) as fd:
+            _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
     except OSError as error:
         raise NovaliteError(
             f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
             "use preallocation none, or another host"
         ) from error
-    finally:
-        os.close(fd)
+
+
+def resize(path: str, disk_format: str, size: int) -> None:
+    """Make a disk in a file `size` bytes large. Raises CommandError."""
+    argv = ["qemu-img", "resize", "-q", "-f", disk_format, path, str(size)]
+    run_bounded(argv, limits=Limits(file_size=ANY_SIZE), timeout=600)
 
 
 def wipe_file(path: str, how: str) -> None:
     """Make what a regular file holds unreadable before it is removed (CVE-2012-5625); anything else is left alone.
 
-    "zero" overwrites every byte that was ever written, "discard" gives the blocks back to the file system, which hands
-    that on to the device when it is mounted to do so. Raises NovaliteError; the file is still there then.
+    "zero" overwrites every byte that was ever written, "discard" gives the blocks back to the file system, and so to a
+    device that is mounted with discard. Raises NovaliteError; the file is still there then.
     """
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -107,20 +101,12 @@ def wipe_file(path: str, how: str) -> None:
             if how == "discard":
                 _fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start)
             else:
-                _zero(fd, start, end)
+                _fill(fd, start, end, lambda length, _at: bytes(length))
         os.fsync(fd)
     except OSError as error:
         raise NovaliteError(f"{path} cannot be wiped ({how}): {error.strerror}; it was not removed") from error
     finally:
         os.close(fd)
-
-
-def _zero(fd: int, start: int, end: int) -> None:
-    zeros = bytes(CHUNK)
-    while start < end:
-        length = min(CHUNK, end - start)
-        _write(fd, zeros[:length], start)
-        start += length
 
 
 def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:

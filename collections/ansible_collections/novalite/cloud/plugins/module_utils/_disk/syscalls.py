@@ -10,10 +10,10 @@ import errno
 import os
 import struct
 import threading
-import time
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import retried
 
 R = t.TypeVar("R")
 
@@ -57,19 +57,9 @@ def mount(source: str, target: str, fstype: str, flags: int, data: str = "") -> 
 
 
 def unmount(target: str) -> None:
-    """umount(2), never lazy: a lazy one would hide that something still writes. Raises OSError.
-
-    While another thread starts a program, its child has our open files until it calls exec; that passes.
-    """
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            _checked(_libc.umount2(os.fsencode(target), 0), target)
-            return
-        except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(0.002)
+    """umount(2), never lazy, which would hide that something still writes. While another thread starts a program, its
+    child has our open files until it calls exec; that passes. Raises OSError."""
+    retried(lambda: _checked(_libc.umount2(os.fsencode(target), 0), target), errno.EBUSY, BUSY_TIMEOUT, pause=0.002)
 
 
 def open_in_root(root: int, path: str, flags: int) -> int:
@@ -79,35 +69,31 @@ def open_in_root(root: int, path: str, flags: int) -> int:
     is how CVE-2012-3361 and CVE-2012-3447 came about. Raises OSError; NovaliteError on Linux before 5.6.
     """
     how = OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            return _checked(
-                _libc.syscall(
-                    ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
-                ),
-                path,
-            )
-        except OSError as error:
-            if error.errno == errno.ENOSYS:
-                raise NovaliteError(
-                    "this host's kernel has no openat2: injection needs Linux 5.6 or newer; use a config drive"
-                ) from None
-            # A link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
-            # say that the walk stayed inside, and lets us ask again.
-            if error.errno != errno.EAGAIN or time.monotonic() > deadline:
-                raise
+    arguments = ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
+    try:
+        # EAGAIN: a link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
+        # say that the walk stayed inside, and lets us ask again.
+        return retried(
+            lambda: _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), *arguments), path),
+            errno.EAGAIN,
+            BUSY_TIMEOUT,
+            pause=0,
+        )
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        raise NovaliteError(
+            "this host's kernel has no openat2: injection needs Linux 5.6 or newer; use a config drive"
+        ) from None
 
 
 def with_private_mounts(work: t.Callable[[], R]) -> R:
-    """Call `work` in a thread that has a mount namespace of its own, and return its result.
+    """Return what `work` does in a thread that has a mount namespace of its own: nobody else sees what it mounts, and
+    all of it vanishes with the thread, or with the process on `kill -9`.
 
-    Nobody else sees what it mounts, and all of it vanishes with the thread, or with the process on `kill -9`.
-
-    A thread, not a forked child: Linux keeps namespaces per thread, and a module that is several threads already
-    must not go on in Python after fork(), where a lock that another thread held stays locked for ever. A helper
-    program is no way out either, modules travel as one archive. A process that the thread starts shares its
-    namespace, and PR_SET_PDEATHSIG counts from the death of this thread, which waits for it.
+    A thread, not a forked child: Linux keeps namespaces per thread, and a module that is several threads must not go on
+    in Python after fork(), where a lock of another thread stays locked for ever. A process that the thread starts
+    shares its namespace, and PR_SET_PDEATHSIG counts from the death of this thread, which waits for it.
     """
     results: list[R] = []
     errors: list[BaseException] = []

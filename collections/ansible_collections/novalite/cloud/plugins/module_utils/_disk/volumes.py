@@ -9,18 +9,18 @@ made has its name only once it is whole.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import typing as t
 
 from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, remove_file, sync
 from .._json import JsonMapping
 from . import layout, lvm
 from .inspect import inspect_image
-from .volume_paths import lv_name, volume_path
+from .layout import lv_name, volume_path
+from .sparse import resize
 
 GIB = 1 << 30
 COPY_TIMEOUT = 6 * 3600.0  # seconds
@@ -132,22 +132,20 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
         lvm.create(group, name, spec["size_gb"], fill)
         return
     part = f"{path}.part"  # a killed run leaves this, never half a volume under its name
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(part)
+    remove_file(part)
     try:
         if spec.get("source"):
             _copy(spec, part, state_dir, guests)
-            _resize_file(spec, part)
+            resize(part, spec["format"], spec["size_gb"] * GIB)
         else:
             argv = ["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)]
             run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
         os.chown(part, 0, 0)  # a guest's QEMU wrote it, where it made the copy
         os.chmod(part, 0o600)  # libvirt gives it to the guest's QEMU, and takes it back
-        _sync(part)
+        sync(part)
         os.rename(part, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
+        remove_file(part)
 
 
 def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
@@ -192,14 +190,9 @@ def _extend(spec: Spec, path: str, guests: Guests) -> None:
     if spec["backend"] == "lvm":
         lvm.extend(spec["options"]["volume_group"], lv_name(spec), spec["size_gb"])
     elif not live:
-        _resize_file(spec, path)
+        resize(path, spec["format"], spec["size_gb"] * GIB)
     if live:
         guests.resize(str(holder), spec["id"], spec["size_gb"] * GIB)
-
-
-def _resize_file(spec: Spec, path: str) -> None:
-    argv = ["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)]
-    run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
 
 
 def _is_begun(spec: Spec, path: str) -> bool:
@@ -217,10 +210,4 @@ def _delete(spec: Spec, path: str) -> None:
         return
     # a new file has no blocks of an old one: nobody reads what was in this one
     for name in (path, f"{path}.part"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-
-
-def _sync(path: str) -> None:
-    with open(path, "rb") as handle:
-        os.fsync(handle.fileno())
+        remove_file(name)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import typing as t
-import uuid as uuids
 from xml.etree import ElementTree
 
+from .._disk.layout import is_uuid
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .compare import METADATA_NAMESPACE, attribute
 from .declared_disks import declared_disks, promised_gb, virtual_size
-from .lifecycle import clear
+from .lifecycle import clear, ignoring, looked_up
 from .lifecycle_power import state_now
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -76,16 +76,12 @@ class Description:
 def find(connection: libvirt.virConnect, named: str) -> libvirt.virDomain:
     """The domain of this name or UUID. Raises NotFoundError with the names that there are, and ConflictError for one
     that libvirt forgets when it ends."""
+    find = connection.lookupByUUIDString if is_uuid(named.lower()) else connection.lookupByName
+    domain = looked_up(lambda: find(named), named)
     with clear(f"domain {named} cannot be looked up"):
-        try:
-            domain = connection.lookupByUUIDString(named) if is_uuid(named) else connection.lookupByName(named)
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
-                raise
-            names = (
-                ", ".join(sorted(known_domain.name() for known_domain in connection.listAllDomains())[:10]) or "none"
-            )
-            raise NotFoundError(f"there is no domain {named!r} on this host; there are: {names}") from None
+        if domain is None:
+            names = ", ".join(sorted(listed.name() for listed in connection.listAllDomains())[:10]) or "none"
+            raise NotFoundError(f"there is no domain {named!r} on this host; there are: {names}")
         if not domain.isPersistent():
             raise ConflictError(
                 f"domain {named!r} is transient: it is gone when it ends; define it first "
@@ -100,6 +96,7 @@ def describe(connection: libvirt.virConnect, domain: libvirt.virDomain, director
         xml = domain.XMLDesc(_INACTIVE)
         live = ElementTree.fromstring(domain.XMLDesc(0)) if domain.isActive() else None
         root = ElementTree.fromstring(xml)
+        shown = root if live is None else live
         addresses = {} if live is None else _addresses(domain, live)
         _state, most_kib, _now, vcpus, _time = domain.info()
         present = _mark_of(domain, _CONFIG)
@@ -110,24 +107,16 @@ def describe(connection: libvirt.virConnect, domain: libvirt.virDomain, director
             vcpus=domain.maxVcpus() if live is not None else int(root.findtext("vcpu") or vcpus),
             memory_mb=-(-most_kib // 1024),
             disk_gb=promised_gb(xml, directory),
-            disks=tuple(
-                Disk(disk.dev, disk.bus, disk.source, disk.format, virtual_size(disk)) for disk in declared_disks(root)
-            ),
-            nics=tuple(
-                _nic(connection, nic, addresses)
-                for nic in (root if live is None else live).iterfind("devices/interface")
-            ),
+            disks=tuple(Disk(*disk, size=virtual_size(disk)) for disk in declared_disks(root)),
+            nics=tuple(_nic(connection, nic, addresses) for nic in shown.iterfind("devices/interface")),
             marked=present is not None,
             adopted_by=_adopter(present),
         )
 
 
 def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> tuple[bool, str | None, str]:
-    """Put novalite's `element` (XML in no namespace) into the domain's metadata; returns whether that changed it, and
-    the mark before and after.
-
-    Both XMLs of a running domain get it. The second time nothing is written.
-    """
+    """Put novalite's `element` (XML in no namespace) into the metadata of both XMLs of the domain, once; returns
+    whether that changed it, and the mark before and after."""
     with clear(f"domain {domain.name()} cannot be marked"):
         before = _mark_of(domain, _CONFIG)
         root = ElementTree.fromstring(element)
@@ -143,11 +132,8 @@ def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> t
 
 
 def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode: bool = False) -> str | None:
-    """Take novalite's mark away; returns what it was, None where there was none.
-
-    libvirt leaves an empty <metadata/> where there was none before. In what the domain starts with the next time that
-    is taken away, too; in the running guest's XML it stays until it ends.
-    """
+    """Take novalite's mark away; returns what it was, None where there was none. The empty <metadata/> that libvirt
+    leaves goes, too, from what the domain starts with the next time; the running guest's stays until it ends."""
     with clear(f"novalite's mark cannot be taken from domain {domain.name()}"):
         before = _mark_of(domain, _CONFIG)
         if check_mode:
@@ -163,12 +149,9 @@ def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode
 
 
 def _mark_of(domain: libvirt.virDomain, flag: int) -> str | None:
-    try:
+    with ignoring(libvirt.VIR_ERR_NO_DOMAIN_METADATA):
         return str(domain.metadata(_ELEMENT, METADATA_NAMESPACE, flag))
-    except libvirt.libvirtError as error:
-        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN_METADATA:
-            raise
-        return None
+    return None
 
 
 def _adopter(mark: str | None) -> str | None:
@@ -210,13 +193,6 @@ def _addresses(domain: libvirt.virDomain, live: ElementTree.Element) -> dict[str
                 if mac and own:
                     by_mac.setdefault(mac, tuple(sorted(own)))
     return by_mac
-
-
-def is_uuid(text: str) -> bool:
-    try:
-        return str(uuids.UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def check_element(element: str) -> None:

@@ -99,26 +99,23 @@ def _security_driver(root: ElementTree.Element) -> str:
 
 def traits_of(cpuinfo: str) -> list[str]:
     """The traits of the first CPU in /proc/cpuinfo's text, sorted."""
-    for line in cpuinfo.splitlines():
-        key, _colon, value = line.partition(":")
-        if key.strip() == "flags":
-            return sorted(_TRAITS[flag] for flag in value.split() if flag in _TRAITS)
-    return []
+    return sorted(_TRAITS[flag] for flag in (_value_of(cpuinfo, "flags") or "").split() if flag in _TRAITS)
 
 
 def cpu_model_of(cpuinfo: str) -> str | None:
     """The CPU's own name for itself in /proc/cpuinfo's text."""
-    for line in cpuinfo.splitlines():
-        key, _colon, value = line.partition(":")
-        if key.strip() == "model name":
-            return value.strip()
-    return None
+    return _value_of(cpuinfo, "model name")
 
 
 def memory_mb_of(meminfo: str) -> int:
     """MemTotal of /proc/meminfo's text, in whole MiB."""
-    for line in meminfo.splitlines():
-        key, _colon, value = line.partition(":")
-        if key == "MemTotal":
-            return int(value.split()[0]) // 1024
-    raise NovaliteError("this host's /proc/meminfo has no MemTotal")
+    total = _value_of(meminfo, "MemTotal")
+    if total is None:
+        raise NovaliteError("this host's /proc/meminfo has no MemTotal")
+    return int(total.split()[0]) // 1024
+
+
+def _value_of(text: str, key: str) -> str | None:
+    """What follows `key` and a colon in the first line that begins with these."""
+    fields = (line.partition(":") for line in text.splitlines())
+    return next((value.strip() for name, _colon, value in fields if name.strip() == key), None)

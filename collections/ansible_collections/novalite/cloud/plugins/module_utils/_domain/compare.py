@@ -29,22 +29,10 @@ NEEDS_REBUILD = "needs a rebuild"  # redefining the domain does not bring it bac
 # A guest that was installed for one of these does not run, or does not hold its data, with another.
 _REBUILD_FIELDS = re.compile(r"uuid|arch|disks\[[^]]*\](\.(source|format))?")
 
-_KIB = {  # libvirt's units of memory, in bytes
-    "b": 1,
-    "bytes": 1,
-    "KB": 1000,
-    "k": 1024,
-    "KiB": 1024,
-    "MB": 1000**2,
-    "M": 1024**2,
-    "MiB": 1024**2,
-    "GB": 1000**3,
-    "G": 1024**3,
-    "GiB": 1024**3,
-    "TB": 1000**4,
-    "T": 1024**4,
-    "TiB": 1024**4,
-}
+# libvirt's units of memory, in bytes
+_UNITS = {"b": 1, "bytes": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_UNITS |= {"k": 1024, "KiB": 1024, "M": 1024**2, "MiB": 1024**2}
+_UNITS |= {"G": 1024**3, "GiB": 1024**3, "T": 1024**4, "TiB": 1024**4}
 _MACHINE_VERSION = re.compile(r"-(?:[a-z]+)?\d+(?:\.\d+)+$")
 _MACHINE_ALIASES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 
@@ -124,26 +112,23 @@ def parse(xml: str) -> DomainModel:
     name = _text(root, "name")
     if root.tag != "domain" or name is None:
         raise NovaliteError(f"this is not XML of a libvirt domain: its root is <{root.tag}>, or it has no <name>")
-    memory = _kib(root.find("memory"), name)
-    current_memory = root.find("currentMemory")
-    vcpu = root.find("vcpu")
-    vcpus = int((vcpu.text if vcpu is not None else None) or 1)
-    os_type = root.find("os/type")
+    memory, current_memory = root.find("memory"), root.find("currentMemory")
+    vcpus = int(root.findtext("vcpu") or 1)
     return DomainModel(
         uuid=_text(root, "uuid"),
         name=name,
         type=root.get("type", ""),
-        memory_kib=memory,
-        current_memory_kib=memory if current_memory is None else _kib(current_memory, name),
+        memory_kib=_kib(memory, name),
+        current_memory_kib=_kib(memory if current_memory is None else current_memory, name),
         vcpus=vcpus,
-        current_vcpus=int((vcpu.get("current") if vcpu is not None else None) or vcpus),
-        arch=None if os_type is None else os_type.get("arch"),
-        machine=None if os_type is None else os_type.get("machine"),
+        current_vcpus=int(attribute(root, "vcpu", "current") or vcpus),
+        arch=attribute(root, "os/type", "arch"),
+        machine=attribute(root, "os/type", "machine"),
         kernel=_text(root, "os/kernel"),
         initrd=_text(root, "os/initrd"),
         cmdline=_text(root, "os/cmdline"),
         on_crash=_text(root, "on_crash"),
-        disks=tuple(_disk(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
+        disks=tuple(disk_of(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
         interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
         serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
         rng=_text(root, "devices/rng/backend"),
@@ -154,25 +139,23 @@ def parse(xml: str) -> DomainModel:
 def differences(desired: DomainModel, persistent: DomainModel | None, live: DomainModel | None) -> list[Difference]:
     """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
     `persistent` for a transient one."""
-    unlike = []
-    for where, actual in ((PERSISTENT, persistent), (LIVE, live)):
-        if actual is None:
-            continue
-        for field, expected, got in _compare(desired, actual):
-            unlike.append(
-                Difference(field=field, desired=expected, actual=got, where=where, effect=_effect(field, where))
-            )
-    return unlike
+    return [
+        Difference(field=field, desired=expected, actual=got, where=where, effect=_effect(field, where))
+        for where, actual in ((PERSISTENT, persistent), (LIVE, live))
+        if actual is not None
+        for field, expected, got in _compare(desired, actual)
+    ]
 
 
 def as_dict(model: DomainModel) -> JsonObject:
     """`model` as plain data, for Ansible's diff."""
-    plain = dataclasses.asdict(model)
-    plain["interfaces"] = [{**nic, "parameters": _by_name(nic["parameters"])} for nic in plain["interfaces"]]
-    plain["serials"] = [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials]
-    plain["disks"] = list(plain["disks"])
-    plain["metadata"] = dict(model.metadata)
-    return plain
+    return {
+        **dataclasses.asdict(model),
+        "disks": [_plain(disk) for disk in model.disks],
+        "interfaces": [_plain(nic) for nic in model.interfaces],
+        "serials": [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials],
+        "metadata": dict(model.metadata),
+    }
 
 
 def same_machine(desired: str | None, actual: str | None) -> bool:
@@ -255,8 +238,7 @@ def _by_name(parameters: t.Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _text(root: ElementTree.Element, path: str) -> str | None:
-    element = root.find(path)
-    return None if element is None else element.text
+    return root.findtext(path) or None
 
 
 def attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
@@ -268,12 +250,13 @@ def attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
 def _kib(element: ElementTree.Element | None, name: str) -> int:
     unit = "KiB" if element is None else element.get("unit", "KiB")
     text = None if element is None else element.text
-    if unit not in _KIB or not (text or "").strip().isdigit():
+    if unit not in _UNITS or not (text or "").strip().isdigit():
         raise NovaliteError(f"domain {name}: {text!r} {unit} is no amount of memory")
-    return -(-int(str(text)) * _KIB[unit] // 1024)  # libvirt rounds up to whole KiB
+    return -(-int(str(text)) * _UNITS[unit] // 1024)  # libvirt rounds up to whole KiB
 
 
-def _disk(element: ElementTree.Element) -> Disk:
+def disk_of(element: ElementTree.Element) -> Disk:
+    """What a `<disk>` says."""
     return Disk(
         dev=attribute(element, "target", "dev") or "",
         source=attribute(element, "source", "file") or attribute(element, "source", "dev"),
@@ -285,18 +268,13 @@ def _disk(element: ElementTree.Element) -> Disk:
 
 
 def _nic(element: ElementTree.Element) -> Nic:
-    mtu = attribute(element, "mtu", "size")
+    mtu, variables = attribute(element, "mtu", "size"), element.iterfind("filterref/parameter")
     return Nic(
         mac=(attribute(element, "mac", "address") or "").lower(),
         bridge=attribute(element, "source", "bridge"),
         model=attribute(element, "model", "type"),
         filter=attribute(element, "filterref", "filter"),
-        parameters=tuple(
-            sorted(
-                (parameter.get("name", ""), parameter.get("value", ""))
-                for parameter in element.iterfind("filterref/parameter")
-            )
-        ),
+        parameters=tuple(sorted((variable.get("name", ""), variable.get("value", "")) for variable in variables)),
         mtu=None if mtu is None else int(mtu),
     )
 

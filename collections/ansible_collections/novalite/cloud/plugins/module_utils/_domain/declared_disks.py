@@ -12,14 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import struct
 import typing as t
 from xml.etree import ElementTree
 
-from .._disk.inspect import QCOW2_MAGIC
+from .._disk.inspect import qcow2_size
+from .compare import disk_of
 
 GIB = 1 << 30
-_QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size at byte 24 (QEMU's docs/interop/qcow2.txt)
 
 
 class DeclaredDisk(t.NamedTuple):
@@ -33,22 +32,13 @@ class DeclaredDisk(t.NamedTuple):
 
 def declared_disks(root: ElementTree.Element) -> list[DeclaredDisk]:
     """The disks of a domain's XML, in its order; CD-ROMs, floppies and what is only read are none."""
-    disks = []
-    for element in root.iterfind("devices/disk"):
-        if element.get("device", "disk") != "disk" or element.find("readonly") is not None:
-            continue
-        target, source, driver = (element.find(name) for name in ("target", "source", "driver"))
-        path = None if source is None else source.get("file") or source.get("dev")
-        disks.append(
-            DeclaredDisk(
-                dev="" if target is None else target.get("dev", ""),
-                bus=None if target is None else target.get("bus"),
-                source=path,
-                # libvirt's own default when none is declared, unless its operator allowed it to probe
-                format=("raw" if driver is None else driver.get("type")) or "raw",
-            )
-        )
-    return disks
+    disks = (
+        disk_of(element)
+        for element in root.iterfind("devices/disk")
+        if element.get("device", "disk") == "disk" and element.find("readonly") is None
+    )
+    # raw is libvirt's own default when none is declared, unless its operator allowed it to probe
+    return [DeclaredDisk(disk.dev, disk.bus, disk.source, disk.format or "raw") for disk in disks]
 
 
 def virtual_size(disk: DeclaredDisk) -> int:
@@ -59,15 +49,13 @@ def virtual_size(disk: DeclaredDisk) -> int:
         status = os.stat(disk.source)
         if stat.S_ISREG(status.st_mode):
             taken = max(status.st_size if disk.format == "raw" else 0, status.st_blocks * 512)
-            return max(taken, _qcow2_size(disk.source) if disk.format == "qcow2" else 0)
+            return max(taken, qcow2_size(disk.source) if disk.format == "qcow2" else 0)
     return 0
 
 
 def promised_gb(xml: str, directory: str) -> int:
-    """GiB, rounded up, that the disks of this domain may come to take of the file system of `directory`.
-
-    What lies elsewhere (a block device, another file system, the network) takes nothing of it.
-    """
+    """GiB, rounded up, that the disks of this domain may come to take of the file system of `directory`: nothing for
+    what lies on a block device, another file system or the network."""
     device = os.stat(directory).st_dev
     total = 0
     for disk in declared_disks(ElementTree.fromstring(xml)):
@@ -75,12 +63,3 @@ def promised_gb(xml: str, directory: str) -> int:
             if disk.source is not None and os.stat(disk.source).st_dev == device:
                 total += virtual_size(disk)
     return -(-total // GIB)
-
-
-def _qcow2_size(path: str) -> int:
-    with open(path, "rb") as handle:
-        head = handle.read(_QCOW2_SIZE.size)
-    if len(head) < _QCOW2_SIZE.size:
-        return 0
-    magic, size = _QCOW2_SIZE.unpack(head)
-    return size if magic == QCOW2_MAGIC else 0

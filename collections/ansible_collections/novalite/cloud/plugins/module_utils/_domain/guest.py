@@ -9,20 +9,19 @@ import dataclasses
 import functools
 import os
 import re
+import string
 import typing as t
 
 import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
-from .._disk.layout import RESCUE
-from .._disk.volume_paths import volume_path
-from .._errors import NovaliteError
+from .._disk.layout import RESCUE, volume_path
+from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
 from .._json import JsonMapping
 from .._model.instance import AttachedVolume, Flavor, Instance, Nic
 from .compare import METADATA_NAMESPACE
-from .devices import ROOT
 
 if t.TYPE_CHECKING:
     import jinja2
@@ -30,6 +29,9 @@ if t.TYPE_CHECKING:
 DISK_BACKEND = "novalite:disk_backend"  # extra spec of a flavor: qcow2 (the default) or raw
 RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
+ROOT = "vda"
+NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
+_NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
 
 # XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -105,11 +107,11 @@ class Guest:
 
 
 def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR, ledger: str = "") -> Guest:
-    """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
+    """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe, with its
+    `state_dir`.
 
     With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
-    second; the other disks stay away. `state_dir` is the compute host's. Raises NovaliteError when a value cannot be
-    written as XML.
+    second; the others stay away. Raises NovaliteError when a value cannot be written as XML.
     """
     flavor, image = instance["flavor"], instance["image"]
     directory = os.path.join(state_dir, "instances", instance["uuid"])
@@ -156,10 +158,8 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
 
 
 def plugged(instance: Instance) -> list[AttachedVolume]:
-    """The volumes that the instance's guest has, or is to have from its start: of one that is being built, all.
-
-    What is being attached to a guest that is there comes by itself.
-    """
+    """The volumes that the instance's guest has; of one that is being built, all. What is being attached to a guest
+    that is there comes by itself."""
     building = instance.get("vm_state") == "building"
     return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
@@ -185,10 +185,8 @@ def render_volume(volume: Volume, facts: JsonMapping) -> str:
 
 
 def disk_backend(flavor: JsonMapping) -> str:
-    """Return "qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy,
-    and not the host's to say: a guest must find its disks in the same format for as long as it lives. Raises
-    NovaliteError.
-    """
+    """Return "qcow2" or "raw", as the extra spec of the instance's copy of its flavor says, and no host: a guest must
+    find its disks in the same format for as long as it lives. Raises NovaliteError."""
     backend = (flavor.get("extra_specs") or {}).get(DISK_BACKEND, "qcow2")
     if backend not in ("qcow2", "raw"):
         raise NovaliteError(f"flavor {flavor['name']}: {DISK_BACKEND} is {backend!r}: use qcow2 or raw")
@@ -223,11 +221,8 @@ def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
 
 
 def _config_drive(instance: Instance, facts: JsonMapping, directory: str) -> ConfigDrive | None:
-    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name.
-
-    The image's property hw_cdrom_bus chooses the bus: a kernel for virtual machines may know virtio only, on which the
-    drive is a disk that cannot be written to.
-    """
+    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name. hw_cdrom_bus of
+    the image chooses the bus: on virtio, all that some kernels know, it is a disk that cannot be written to."""
     if not instance.get("config_drive"):
         return None
     machine = facts["machine"]
@@ -292,3 +287,39 @@ def _refuse_unwritable(guest: Guest) -> None:
                 f"instance {guest.uuid}: {field} {value!r} contains a control character, which a libvirt domain "
                 "cannot hold; choose another value"
             )
+
+
+def own_devices(flavor: JsonMapping, config_drive: bool) -> dict[str, str]:
+    """The names of the disks that an instance itself has, with this flavor: name -> what it is."""
+    devices = {ROOT: "root disk"}
+    for size, name in (("ephemeral_gb", "ephemeral disk"), ("swap_mb", "swap disk")):
+        if flavor.get(size):
+            devices[NAMES[len(devices)]] = name
+    # whatever bus it is on: which of them depends on the host's machine type, and the guest may move
+    if config_drive:
+        devices[LAST_DEVICES["virtio"]] = "config drive"
+    return devices
+
+
+def next_device(taken: t.Iterable[str]) -> str:
+    """The first name that is not `taken`. Raises ConflictError when there is none."""
+    used = set(taken)
+    for name in NAMES:
+        if name not in used and name != ROOT:
+            return name
+    raise ConflictError(f"the instance has {len(used)} disks: there is no device name left for another one")
+
+
+def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
+    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one; a name of another bus (/dev/sdb) is
+    no wish, as to Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for what is
+    none."""
+    used = set(taken)
+    if wanted is None:
+        return next_device(used)
+    match = _NAME.fullmatch(wanted)
+    if match is None or len(match[1]) < 3:
+        raise NovaliteError(f"The supplied device path ({wanted[:64]}) is invalid.")
+    if match[1] in used:
+        raise ConflictError(f"The supplied device path (/dev/{match[1]}) is in use.")
+    return match[1] if match[1] in NAMES else next_device(used)

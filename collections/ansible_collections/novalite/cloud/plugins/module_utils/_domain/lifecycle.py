@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import typing as t
+import uuid as uuids
 
 from .._disk.records import forget_fresh
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
 from .._json import JsonObject
-from . import compare, profiles
+from . import compare
 from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
@@ -24,9 +26,12 @@ with contextlib.suppress(ImportError):  # connect() reports it, so that a module
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
 # libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
 WORKERS = 5
+APPARMOR_PROFILES = "/etc/apparmor.d/libvirt"
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _AS_DEFINED = 2  # VIR_DOMAIN_XML_INACTIVE: a running guest is not asked for its balloon
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
+
+T = t.TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -36,6 +41,16 @@ def clear(what: str) -> t.Iterator[None]:
         yield
     except libvirt.libvirtError as error:
         raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
+
+
+@contextlib.contextmanager
+def ignoring(*codes: int) -> t.Iterator[None]:
+    """Go on after libvirt's errors with these codes."""
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        if error.get_error_code() not in codes:
+            raise
 
 
 def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObject]:
@@ -80,12 +95,12 @@ def ensure_running(
     check_mode: bool = False,
     timeout: float = START_TIMEOUT,
 ) -> list[Outcome]:
-    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first
-    when its persistent XML differs), one that is active is left alone and its differences are reported.
+    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first when
+    its persistent XML differs), one that is active is left alone and its differences are reported.
 
-    All or nothing: when one fails, those that this call started are destroyed, those that it defined undefined, and
-    those that it redefined get their former XML back. Raises NovaliteError with libvirt's message, and
-    ConflictError when another domain holds a name; `timeout` is in seconds for each start.
+    All or nothing: when one fails, what this call started is destroyed, what it defined undefined, and what it
+    redefined gets its former XML back. Raises NovaliteError, ConflictError when another domain holds a name; `timeout`
+    is in seconds for each start.
     """
     outcomes = inspect(connection, domains)
     todo = []
@@ -102,20 +117,17 @@ def ensure_running(
     undo: list[t.Callable[[], None]] = []  # appended to from threads, which a list allows
     stop = threading.Event()
 
-    def bring_up(item: tuple[DomainSpec, Outcome]) -> NovaliteError | None:
+    def bring_up(item: tuple[DomainSpec, Outcome]) -> None:
         if stop.is_set():  # another one failed already: this one would be undone at once
-            return None
+            return
         try:
             _bring_up(connection, item[0], item[1], timeout, undo)
-        except NovaliteError as error:
+        except NovaliteError:
             stop.set()
-            return error
-        return None
+            raise
 
-    failures = [failure for failure in in_threads(bring_up, todo, WORKERS) if failure is not None]
-    if failures:
-        left_behind = [message for message in in_threads(_undone, undo, WORKERS) if message]
-        raise NovaliteError("; ".join([str(failure) for failure in failures] + left_behind))
+    if failures := _failures(bring_up, todo):
+        raise NovaliteError("; ".join([*failures, *_failures(_undo, undo)]))
     return outcomes
 
 
@@ -123,9 +135,7 @@ def ensure_defined(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
     """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
-
-    Raises NovaliteError, and ConflictError when another domain holds a name.
-    """
+    Raises NovaliteError, and ConflictError when another domain holds a name."""
     outcomes = inspect(connection, domains)
     for spec, outcome in zip(domains, outcomes):
         _desired(spec)
@@ -144,10 +154,8 @@ def ensure_defined(
 def ensure_absent(
     connection: libvirt.virConnect, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:
-    """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine.
-
-    What libvirt leaves of one goes, too, also where the guest ended elsewhere: it was migrated there.
-    """
+    """No domain with these UUIDs exists, neither running nor defined. What libvirt leaves of one goes, too, also where
+    the guest ended elsewhere: it was migrated there."""
     outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
     todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]
     for outcome in todo:
@@ -155,34 +163,26 @@ def ensure_absent(
     if check_mode:
         return outcomes
 
-    def remove(outcome: Outcome) -> NovaliteError | None:
-        try:
-            with clear(f"domain {outcome.name} cannot be removed"):
-                _remove(connection, outcome.uuid)
-        except NovaliteError as error:
-            return error
-        return None
+    def remove(outcome: Outcome) -> None:
+        with clear(f"domain {outcome.name} cannot be removed"):
+            _remove(connection, outcome.uuid)
 
     # In threads: libvirt's destroy waits for the end of the QEMU process, about 2 s for an emulated guest.
-    failures = [str(failure) for failure in in_threads(remove, todo, WORKERS) if failure is not None]
-    if failures:
+    if failures := _failures(remove, todo):
         raise NovaliteError("; ".join(failures))
     for outcome in outcomes:
-        profiles.forget(outcome.uuid)
+        _forget_profile(outcome.uuid)
     return outcomes
 
 
 def start(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, timeout: float = START_TIMEOUT) -> None:
-    """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either).
-
-    When it does not start, what this call defined is as before. Raises NovaliteError.
-    """
+    """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either). When it
+    does not start, what this call defined is as before. Raises NovaliteError."""
     undo: list[t.Callable[[], None]] = []
     try:
         _bring_up(connection, spec, outcome, timeout, undo)
     except NovaliteError as error:
-        left_behind = [message for message in map(_undone, undo) if message]
-        raise NovaliteError("; ".join([str(error), *left_behind])) from None
+        raise NovaliteError("; ".join([str(error), *_failures(_undo, undo)])) from None
 
 
 def _action(outcome: Outcome) -> str:
@@ -241,12 +241,9 @@ def destroy(connection: libvirt.virConnect, uuid: str) -> None:
     domain = lookup(connection, uuid)
     if domain is None:
         return
-    try:
+    # It was shut off, or it went away by itself: what was wanted.
+    with ignoring(libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
         domain.destroy()
-    except libvirt.libvirtError as error:
-        # It was shut off, or it went away by itself: what was wanted.
-        if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
-            raise
 
 
 def _remove(connection: libvirt.virConnect, uuid: str) -> None:
@@ -254,16 +251,13 @@ def _remove(connection: libvirt.virConnect, uuid: str) -> None:
     domain = lookup(connection, uuid)  # a transient domain is gone by now
     if domain is None:
         return
-    try:
+    with ignoring(libvirt.VIR_ERR_NO_DOMAIN):
         domain.undefineFlags(
             libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
             | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
         )
-    except libvirt.libvirtError as error:
-        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
-            raise
 
 
 def _restore(connection: libvirt.virConnect, uuid: str, xml: str) -> None:
@@ -271,18 +265,35 @@ def _restore(connection: libvirt.virConnect, uuid: str, xml: str) -> None:
     connection.defineXML(xml)
 
 
-def _undone(step: t.Callable[[], None]) -> str | None:
-    try:
-        with clear("and what was made for it cannot be removed"):
-            step()
-    except NovaliteError as error:
-        return str(error)
-    return None
+def _undo(step: t.Callable[[], None]) -> None:
+    with clear("and what was made for it cannot be removed"):
+        step()
+
+
+def _failures(work: t.Callable[[T], None], items: t.Sequence[T]) -> list[str]:
+    """Do `work` for all `items`, in threads; returns the messages of the NovaliteErrors."""
+
+    def message(item: T) -> str | None:
+        try:
+            work(item)
+        except NovaliteError as error:
+            return str(error)
+        return None
+
+    return [failure for failure in in_threads(message, items, WORKERS) if failure is not None]
+
+
+def _forget_profile(uuid: str) -> None:
+    """Remove the AppArmor profile that libvirt wrote for a domain which is gone: it unloads it, but leaves the file."""
+    profile = os.path.join(APPARMOR_PROFILES, f"libvirt-{uuids.UUID(uuid)}")
+    for path in (profile, f"{profile}.files"):
+        with contextlib.suppress(OSError):  # no such file; or not root, and then it stays and harms nobody
+            os.unlink(path)
 
 
 def lookup(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain | None:
     """The domain, or None. By UUID: community.libvirt's find_vm reads every domain of the host, and its name only."""
-    return _found(lambda: connection.lookupByUUIDString(uuid), uuid)
+    return looked_up(lambda: connection.lookupByUUIDString(uuid), uuid)
 
 
 def present(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain:
@@ -300,14 +311,11 @@ def is_active(connection: libvirt.virConnect, uuid: str) -> bool:
         return domain is not None and bool(domain.isActive())
 
 
-def _found(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
-    with clear(f"domain {what} cannot be looked up"):
-        try:
-            return lookup()
-        except libvirt.libvirtError as error:
-            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
-                raise
-            return None
+def looked_up(lookup: t.Callable[[], libvirt.virDomain], what: str) -> libvirt.virDomain | None:
+    """The domain that `lookup` finds, None when libvirt knows none. Raises NovaliteError."""
+    with clear(f"domain {what} cannot be looked up"), ignoring(libvirt.VIR_ERR_NO_DOMAIN):
+        return lookup()
+    return None
 
 
 def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome) -> None:
@@ -317,7 +325,7 @@ def refuse_conflict(connection: libvirt.virConnect, spec: DomainSpec, outcome: O
             f"domain {spec['uuid']} exists on this host as {outcome.name}, wanted as {spec['name']}; "
             f"remove it (virsh undefine {spec['uuid']}) and run again"
         )
-    other = _found(lambda: connection.lookupByName(spec["name"]), spec["name"])
+    other = looked_up(lambda: connection.lookupByName(spec["name"]), spec["name"])
     if other is not None and other.UUIDString() != spec["uuid"]:
         raise ConflictError(
             f"domain {spec['name']} exists on this host with uuid {other.UUIDString()}, wanted with uuid "

@@ -11,6 +11,7 @@ import time
 from xml.etree import ElementTree
 
 from .._errors import NovaliteError
+from .._host import wait_until
 from . import compare, lifecycle
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -21,22 +22,27 @@ ABORT_TIMEOUT = 60.0  # seconds
 
 
 def backup(connection: libvirt.virConnect, uuid: str, disk: str, path: str, timeout: float) -> None:
-    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own.
-
-    Raises NovaliteError when the domain has no such disk, or the copy does not come to its end within `timeout`
-    seconds; no job is left then.
-    """
+    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own. Raises
+    NovaliteError, also after `timeout` seconds; no job is left then."""
     domain = lifecycle.present(connection, uuid)
     with lifecycle.clear(f"domain {uuid} cannot be copied"):
         device = _device(domain.XMLDesc(0), disk)
         _end_job(domain)  # of a run that was killed: whoever calls this has the instance for itself
-        domain.backupBegin(_xml(device, path), None, 0)
-        try:
-            _wait(domain, time.monotonic() + timeout)
-        except BaseException:
-            with contextlib.suppress(libvirt.libvirtError, NovaliteError):
-                _end_job(domain)
-            raise
+        copy_disk(domain, device, path, timeout)
+
+
+def copy_disk(
+    domain: libvirt.virDomain, device: str, path: str, timeout: float, fmt: str = "qcow2", kind: str = "file"
+) -> None:
+    """Copy the disk `device` of an active domain to `path`, a "file" or a "block" device, in the format `fmt`. Raises
+    NovaliteError, and libvirt's errors; no job of this call is left then."""
+    domain.backupBegin(_xml(device, path, fmt, kind), None, 0)
+    try:
+        _wait(domain, timeout)
+    except BaseException:
+        with contextlib.suppress(libvirt.libvirtError, NovaliteError):
+            _end_job(domain)
+        raise
 
 
 def _device(xml: str, disk: str) -> str:
@@ -46,19 +52,19 @@ def _device(xml: str, disk: str) -> str:
     raise NovaliteError(f"the running domain has no disk {disk}")
 
 
-def _xml(device: str, path: str) -> str:
+def _xml(device: str, path: str, fmt: str, kind: str) -> str:
+    """One disk is named, so libvirt copies no other."""
     root = ElementTree.Element("domainbackup", mode="push")
-    disk = ElementTree.SubElement(ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type="file")
-    ElementTree.SubElement(disk, "target", file=path)
-    ElementTree.SubElement(disk, "driver", type="qcow2")
+    disk = ElementTree.SubElement(ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type=kind)
+    ElementTree.SubElement(disk, "target", {"dev" if kind == "block" else "file": path})
+    ElementTree.SubElement(disk, "driver", type=fmt)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _wait(domain: libvirt.virDomain, deadline: float) -> None:
-    while domain.jobStats(0).get("type", libvirt.VIR_DOMAIN_JOB_NONE) != libvirt.VIR_DOMAIN_JOB_NONE:
-        if time.monotonic() >= deadline:
-            raise NovaliteError("the copy of its disk did not come to an end in time")
-        time.sleep(POLL)
+def _wait(domain: libvirt.virDomain, timeout: float) -> None:
+    none = libvirt.VIR_DOMAIN_JOB_NONE
+    complaint = "the copy of its disk did not come to an end in time"
+    wait_until(lambda: domain.jobStats(0).get("type", none) == none, timeout, complaint, POLL)
     done = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
     if done.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not done.get("success", True):
         raise NovaliteError(f"the copy of its disk failed: {done.get('errmsg') or 'QEMU does not say why'}")

@@ -9,17 +9,15 @@ import os
 import stat
 
 from .._errors import NovaliteError
+from .._host import opened
 
 MAX_BYTES = 64 * 1024
 ROTATED = ".0"  # virtlogd's newest old file; it begins a new one every 2 MiB
 
 
 def tail(path: str, lines: int | None = None, max_bytes: int = MAX_BYTES) -> str:
-    """The last `lines` lines (None: as many as there are) of the log at `path`, of at most `max_bytes` bytes.
-
-    What is no UTF-8 becomes U+FFFD; control characters stay. Empty when there is no log, since the guest never started.
-    Raises NovaliteError for what is no plain file.
-    """
+    """The last `lines` lines (None: all) of the log at `path`, of at most `max_bytes` bytes; empty when there is no
+    log. What is no UTF-8 becomes U+FFFD; control characters stay. Raises NovaliteError for what is no plain file."""
     data = _end(path, max_bytes)
     if len(data) < max_bytes and (lines is None or data.count(b"\n") < lines):
         data = _end(path + ROTATED, max_bytes - len(data)) + data
@@ -37,15 +35,12 @@ def tail(path: str, lines: int | None = None, max_bytes: int = MAX_BYTES) -> str
 def _end(path: str, max_bytes: int) -> bytes:
     try:
         # NONBLOCK: to open a pipe that nobody writes to would wait for ever
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise NovaliteError(f"the console log {path} is no plain file")
+            return os.pread(fd, max_bytes, max(0, status.st_size - max_bytes))
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise NovaliteError(f"the console log {path} cannot be read: {error.strerror}") from None
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise NovaliteError(f"the console log {path} is no plain file")
-        return os.pread(fd, max_bytes, max(0, status.st_size - max_bytes))
-    finally:
-        os.close(fd)

@@ -63,10 +63,8 @@ def ensure(
     check_mode: bool = False,
     timeout: float = DETACH_TIMEOUT,
 ) -> list[Plugged]:
-    """Every domain has the interfaces of its `xml` and no others, or its outcome has an `error`.
-
-    A failure takes back what this call plugged into that domain. `timeout`: seconds that a guest has to let go.
-    """
+    """Every domain has the interfaces of its `xml` and no others, within `timeout` seconds for a guest to let go, or
+    its outcome has an `error`, and what this call plugged into it is out again."""
 
     def carry_out(spec: DomainSpec) -> Plugged:
         done = Plugged(spec["uuid"], spec["name"])

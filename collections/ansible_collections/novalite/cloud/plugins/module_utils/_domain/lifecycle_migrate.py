@@ -19,9 +19,8 @@ from xml.etree import ElementTree
 from .._errors import NovaliteError
 from .._libvirt import DAEMONS, Daemon
 from .._transfer import channel
-from .._transfer.tunnel import tunnel
 from . import lifecycle
-from .compare import attribute
+from .compare import Disk, attribute, disk_of
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -63,52 +62,39 @@ def migrate(
     `wanted` is how the domains are to be defined there: UUID -> XML. `daemons` are the names of the destinations'
     daemons, by the names of the hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
     """
-    return [
-        _one(connection, move, wanted[move["uuid"]], doors, daemons, bandwidth, auto_converge, state_dir)
-        for move in moves
-    ]
 
-
-def _one(
-    connection: libvirt.virConnect,
-    move: Move,
-    wanted: str,
-    doors: t.Mapping[str, channel.Door],
-    daemons: t.Mapping[str, str],
-    bandwidth: int,
-    auto_converge: bool,
-    state_dir: str,
-) -> Moved:
-    began = time.monotonic()
-    error = None
-    try:
+    def carry_over(move: Move) -> None:
         domain = lifecycle.lookup(connection, move["uuid"])
         if domain is None or not domain.isActive():
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
         door, there = doors[move["to_host"]], _daemon(daemons, move["to_host"])
         names = sockets(move["domain_name"])
-        with lifecycle.clear(what), tunnel(move, door, {LIBVIRT: there.socket}, names) as directory:
+        with lifecycle.clear(what), channel.tunnel(move, door, {LIBVIRT: there.socket}, names) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)
             memory, disks = (os.path.join(directory, name) for name in names)
-            params = _parameters(xml, wanted, memory, disks, bandwidth, copied)
-            domain.migrateToURI3(
-                uri, params, _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
-            )
-    except NovaliteError as failure:
-        error = str(failure)
-    here: bool | None
-    try:
-        domain = lifecycle.lookup(connection, move["uuid"])
-        here = domain is not None and bool(domain.isActive())
-        if here and error is None:
-            error = f"domain {move['domain_name']} still runs on this host"
-    except (NovaliteError, libvirt.libvirtError):
-        here = None
-        error = error or f"domain {move['domain_name']}: nobody knows where it is"
-    return {"uuid": move["uuid"], "error": error, "here": here, "seconds": round(time.monotonic() - began, 3)}
+            params = _parameters(xml, wanted[move["uuid"]], memory, disks, bandwidth, copied)
+            flags = _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
+            domain.migrateToURI3(uri, params, flags)
+
+    def moved(move: Move) -> Moved:
+        began = time.monotonic()
+        error, here = None, None
+        try:
+            carry_over(move)
+        except NovaliteError as failure:
+            error = str(failure)
+        try:
+            here = lifecycle.is_active(connection, move["uuid"])
+            if here and error is None:
+                error = f"domain {move['domain_name']} still runs on this host"
+        except NovaliteError:
+            error = error or f"domain {move['domain_name']}: nobody knows where it is"
+        return {"uuid": move["uuid"], "error": error, "here": here, "seconds": round(time.monotonic() - began, 3)}
+
+    return [moved(move) for move in moves]
 
 
 def _daemon(daemons: t.Mapping[str, str], host: str) -> Daemon:
@@ -154,11 +140,9 @@ def _parameters(xml: str, wanted: str, memory: str, disks: str, bandwidth: int, 
 
 
 def sockets(domain_name: str) -> tuple[str, str]:
-    """The names of the sockets for a domain's memory and its disks.
-
-    AppArmor lets a guest have /run/libvirt/**/*.tunnelmigrate.dest.<its name>, and no other socket that is not its own;
-    the rule is in the profile that libvirt's virt-aa-helper writes for each, for libvirt's own tunnels.
-    """
+    """The names of the sockets for a domain's memory and its disks: AppArmor lets a guest have, for libvirt's own
+    tunnels, /run/libvirt/**/*.tunnelmigrate.dest.<its name> (virt-aa-helper), and no other socket that is not its
+    own."""
     return f"{MEMORY}.tunnelmigrate.dest.{domain_name}", f"{DISKS}.tunnelmigrate.dest.{domain_name}"
 
 
@@ -166,7 +150,7 @@ def own_disks(xml: str, uuid: str, state_dir: str) -> list[str]:
     """The devices of the domain of instance `uuid` whose files lie in its own directory and can be written to: no other
     host has them."""
     directory = os.path.join(state_dir, "instances", uuid)
-    return [disk.device for disk in _writable(xml) if os.path.dirname(disk.path) == directory]
+    return [disk.dev for disk in _writable(xml) if os.path.dirname(disk.source or "") == directory]
 
 
 def stay_whole(xml: str, uuid: str, state_dir: str) -> bool:
@@ -174,23 +158,16 @@ def stay_whole(xml: str, uuid: str, state_dir: str) -> bool:
     shares = os.path.join(state_dir, "shares") + os.sep
     copied = own_disks(xml, uuid, state_dir)
     return all(
-        disk.device in copied or (disk.path.startswith(shares) and disk.cache in UNCACHED) for disk in _writable(xml)
+        disk.dev in copied or ((disk.source or "").startswith(shares) and disk.cache in UNCACHED)
+        for disk in _writable(xml)
     )
 
 
-class _Disk(t.NamedTuple):
-    device: str
-    path: str  # empty: no file
-    cache: str
-
-
-def _writable(xml: str) -> t.Iterator[_Disk]:
-    for disk in ElementTree.fromstring(xml).findall("./devices/disk"):
-        device = attribute(disk, "target", "dev")
-        shared = any(disk.find(tag) is not None for tag in ("readonly", "shareable"))
-        if device is not None and disk.find("source") is not None and not shared:
-            cache = attribute(disk, "driver", "cache") or "default"
-            yield _Disk(device, attribute(disk, "source", "file") or "", cache)
+def _writable(xml: str) -> t.Iterator[Disk]:
+    """The disks that have a source and are no other's; of one on the network, that is None."""
+    for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
+        if element.find("source") is not None and all(element.find(tag) is None for tag in ("readonly", "shareable")):
+            yield disk_of(element)
 
 
 def merged(running: str, wanted: str) -> str:

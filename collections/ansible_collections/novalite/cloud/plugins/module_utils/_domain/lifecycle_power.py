@@ -12,7 +12,7 @@ import typing as t
 from .._errors import NovaliteError
 from .._host import in_threads
 from . import lifecycle
-from .outcome import MISSING, DomainSpec, Outcome, PowerSpec
+from .outcome import MISSING, Outcome, PowerSpec
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -98,8 +98,8 @@ def diff_of(outcomes: t.Sequence[Outcome]) -> dict[str, dict[str, str]]:
 def _look(connection: libvirt.virConnect, spec: PowerSpec, state: str, missing_ok: bool) -> Outcome:
     """What there is of a domain, and in `action` what is to be done to it."""
     try:
-        (outcome,) = lifecycle.inspect(connection, [_plain(spec)])
-        lifecycle.refuse_conflict(connection, _plain(spec), outcome)
+        (outcome,) = lifecycle.inspect(connection, [spec])
+        lifecycle.refuse_conflict(connection, spec, outcome)
         if outcome.before_state == "shutoff":
             outcome.before_state = outcome.state = state_now(connection, spec["uuid"])
     except NovaliteError as error:
@@ -125,10 +125,8 @@ def _look(connection: libvirt.virConnect, spec: PowerSpec, state: str, missing_o
 def _ask_to_shut_down(
     connection: libvirt.virConnect, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float
 ) -> None:
-    """Ask all guests that are to shut down, and return when each has, or its time is over.
-
-    What goes wrong here is no matter: what still runs afterwards is powered off.
-    """
+    """Ask all guests that are to shut down, and return when each has, or its time is over. What goes wrong here is no
+    matter: what still runs afterwards is powered off."""
     begun = time.monotonic()
     waiting: dict[str, tuple[libvirt.virDomain, float]] = {}  # UUID -> domain, end of its time
     for spec, outcome in todo:
@@ -176,7 +174,7 @@ def _carry_out(connection: libvirt.virConnect, spec: PowerSpec, outcome: Outcome
         if state in (STOPPED, REBOOTED):
             _power_off(connection, uuid)
         if state in (RUNNING, REBOOTED):
-            lifecycle.start(connection, _plain(spec), outcome)
+            lifecycle.start(connection, spec, outcome)
 
 
 def _power_off(connection: libvirt.virConnect, uuid: str) -> None:
@@ -196,7 +194,3 @@ def state_now(connection: libvirt.virConnect, uuid: str) -> str:
         state = lifecycle.state_of(domain)
         return SAVED if state == "shutoff" and domain.hasManagedSaveImage(0) else state
     return "unknown"
-
-
-def _plain(spec: PowerSpec) -> DomainSpec:
-    return DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=spec.get("xml"))

@@ -57,13 +57,7 @@ class Outcome:
 
     def as_dict(self) -> JsonObject:
         """The module's row of this domain."""
-        return {
-            "uuid": self.uuid,
-            "name": self.name,
-            "state": self.state,
-            "action": self.action,
-            "differences": [dict(difference) for difference in self.differences],
-        }
+        return {name: getattr(self, name) for name in ("uuid", "name", "state", "action", "differences")}
 
 
 def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> list[JsonObject]:

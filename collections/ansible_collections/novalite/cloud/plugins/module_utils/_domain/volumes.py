@@ -14,10 +14,11 @@ import os
 import time
 import typing as t
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .lifecycle import clear, is_active, lookup, present
+from .compare import Disk, disk_of
+from .lifecycle import clear, ignoring, is_active, lookup, present
+from .lifecycle_backup import copy_disk
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -41,14 +42,12 @@ class Attachment(t.TypedDict):
 
 def disks_of(xml: str) -> dict[str, str]:
     """`{serial: device name}` of a domain's disks that have a serial number: the volumes."""
-    return {serial: dev for dev, serial in _disks(xml) if serial}
+    return {disk.serial: disk.dev for disk in _disks(xml) if disk.serial}
 
 
 def attach(connection: libvirt.virConnect, attachment: Attachment, check_mode: bool = False) -> str:
-    """The guest has the volume, now and after its next start. Returns what was done. Raises NovaliteError.
-
-    When the running guest does not take it, its definition is as before.
-    """
+    """The guest has the volume, now and after its next start; when it does not take it, its definition is as before.
+    Returns what was done. Raises NovaliteError."""
     domain = _domain(connection, attachment)
     with clear(f"volume {attachment['volume_id']} cannot be attached to domain {attachment['name']}"):
         active, persistent = domain.isActive(), domain.isPersistent()
@@ -80,8 +79,8 @@ def detach(
 ) -> str:
     """The guest has the volume no more. Returns what was done. Raises NovaliteError when it does not let go of it.
 
-    As Nova does: first out of the definition, then out of the guest, which is asked again every `timeout` seconds, up
-    to `attempts` times; one that keeps it keeps it in its definition, too.
+    As Nova does: first out of the definition, then out of the guest, which is asked `attempts` times, every `timeout`
+    seconds; one that keeps it keeps it in its definition, too.
     """
     domain = lookup(connection, attachment["instance_uuid"])
     if domain is None:
@@ -113,12 +112,9 @@ def _released(domain: libvirt.virDomain, attachment: Attachment, timeout: float,
         xml = _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE)
         if xml is None:
             return True
-        try:
+        # "already in the process of unplug": it was asked, and has not answered yet
+        with ignoring(libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
             domain.detachDeviceFlags(xml, libvirt.VIR_DOMAIN_AFFECT_LIVE)
-        except libvirt.libvirtError as error:
-            # "already in the process of unplug": it was asked, and has not answered yet
-            if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
-                raise
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not domain.isActive() or _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE) is None:
@@ -148,46 +144,18 @@ class LiveGuests:
             domain.blockResize(self._device(domain, serial), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
 
     def copy(self, uuid: str, serial: str, path: str, fmt: str, block: bool) -> None:
-        """Write what the disk holds at this moment to `path`, while the guest goes on. Raises NovaliteError.
-
-        QEMU keeps what the guest overwrites meanwhile (a backup job): the copy is as after a power failure now.
-        """
+        """Write what the disk holds now to `path`, as after a power failure, while the guest goes on. Raises
+        NovaliteError."""
         domain = present(self._connection, uuid)
-        with clear(f"volume {serial} cannot be copied from its guest"):
+        what = f"volume {serial} cannot be copied from its guest"
+        with clear(what):
             device = self._device(domain, serial)
-            names = [dev for dev, _serial in _disks(domain.XMLDesc(0))]
-            kind, attribute = ("block", "dev") if block else ("file", "file")
-            target = (
-                f"<disk name={quoteattr(device)} backup='yes' type='{kind}'><driver type={quoteattr(fmt)}/>"
-                f"<target {attribute}={quoteattr(path)}/></disk>"
-            )
-            others = "".join(f"<disk name={quoteattr(name)} backup='no'/>" for name in names if name != device)
-            domain.backupBegin(f"<domainbackup mode='push'><disks>{target}{others}</disks></domainbackup>", None, 0)
-            self._wait(domain, serial)
-            if not block and not os.path.exists(path):
-                raise NovaliteError(f"volume {serial} cannot be copied from its guest: nothing was written")
-
-    @staticmethod
-    def _wait(domain: libvirt.virDomain, serial: str) -> None:
-        """Return when the copy is whole. When this is interrupted, the job is ended: a guest has one at a time."""
-        deadline = time.monotonic() + COPY_TIMEOUT
-        try:
-            while time.monotonic() < deadline:
-                if domain.jobInfo()[0] == libvirt.VIR_DOMAIN_JOB_NONE:
-                    break
-                time.sleep(POLL)
-            else:
-                raise NovaliteError(f"volume {serial} was not copied within {COPY_TIMEOUT:g} s")
-        except BaseException:
-            with contextlib.suppress(libvirt.libvirtError):
-                domain.abortJob()
-            raise
-        stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
-        if stats.get("success") is False or stats.get("type") in (
-            libvirt.VIR_DOMAIN_JOB_FAILED,
-            libvirt.VIR_DOMAIN_JOB_CANCELLED,
-        ):
-            raise NovaliteError(f"volume {serial} was not copied: {stats.get('errmsg') or 'QEMU gave no reason'}")
+            try:
+                copy_disk(domain, device, path, COPY_TIMEOUT, fmt, "block" if block else "file")
+            except NovaliteError as error:
+                raise NovaliteError(f"{what}: {error}") from None
+        if not block and not os.path.exists(path):
+            raise NovaliteError(f"{what}: nothing was written")
 
     @staticmethod
     def _device(domain: libvirt.virDomain, serial: str) -> str:
@@ -206,11 +174,11 @@ def _domain(connection: libvirt.virConnect, attachment: Attachment) -> libvirt.v
 
 def _has(domain: libvirt.virDomain, attachment: Attachment, flag: int) -> bool:
     """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
-    for dev, serial in _disks(_xml(domain, flag)):
-        if serial == attachment["volume_id"]:
+    for disk in _disks(_xml(domain, flag)):
+        if disk.serial == attachment["volume_id"]:
             return True
-        if dev == attachment["device"]:
-            raise ConflictError(f"domain {attachment['name']} has another disk {dev}: give another device name")
+        if disk.dev == attachment["device"]:
+            raise ConflictError(f"domain {attachment['name']} has another disk {disk.dev}: give another device name")
     return False
 
 
@@ -227,10 +195,5 @@ def _xml(domain: libvirt.virDomain, flag: int) -> str:
     return str(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE if flag == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0))
 
 
-def _disks(xml: str) -> list[tuple[str, str]]:
-    disks = []
-    for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
-        target = element.find("target")
-        if target is not None:
-            disks.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
-    return disks
+def _disks(xml: str) -> list[Disk]:
+    return [disk_of(element) for element in ElementTree.fromstring(xml).iterfind("devices/disk")]

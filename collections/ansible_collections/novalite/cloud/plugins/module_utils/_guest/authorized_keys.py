@@ -25,11 +25,8 @@ def account(name: str) -> pwd.struct_passwd:
 
 
 def change(name: str, edit: Change) -> bool:
-    """Replace the lines of the user's ~/.ssh/authorized_keys by `edit(lines)`; returns whether they differ.
-
-    All in a child process that is the user: what lies in a home is the user's to make, and root would follow a symbolic
-    link there to any file of the host. Raises NovaliteError.
-    """
+    """Replace the lines of the user's ~/.ssh/authorized_keys by `edit(lines)`; returns whether they differ. In a child
+    process that is the user: root would follow a symbolic link there to any file of the host. Raises NovaliteError."""
     user = account(name)
     with locked("authorized-keys"):
         reader, writer = os.pipe()

@@ -14,19 +14,16 @@ from .._model.instance import GuestRecord, Instance
 from . import image_properties
 from .guest_network import ethernets, nics_of
 from .image_properties import CONFIG_2
-from .interfaces import interfaces_of
 from .metadata import NAME, Tree, ec2_meta_data, openstack_meta_data
-from .network_data import openstack_network_data
+from .network_data import interfaces_of, openstack_network_data
 
 Files = dict[str, bytes]
 
 
 def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
-    """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`.
-
-    `guest` is what only the guest may know: `user_data` (base64), `files` ([{"path", "content" (base64)}]) and
-    `password_hash`. Raises NovaliteError for an image that wants a format there is none of.
-    """
+    """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`, and of what only the `guest` may know:
+    `user_data` (base64), `files` ([{"path", "content" (base64)}]), `password_hash`. Raises NovaliteError for a format
+    there is none of."""
     wanted = image_properties.config_drive_format(instance["image"])
     files = (_config_2 if wanted == CONFIG_2 else _nocloud)(instance, guest)
     return {

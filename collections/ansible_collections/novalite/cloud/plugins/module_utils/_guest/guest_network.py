@@ -96,10 +96,8 @@ class Nic:
 
 
 def nics_of(network: JsonMapping) -> tuple[Nic, ...]:
-    """The interfaces in the plain data `{"nics": [...]}`, each as in interfaces_of().
-
-    Raises NovaliteError for what is no address, name or MAC.
-    """
+    """The interfaces in the plain data `{"nics": [...]}`, each as in interfaces_of(). Raises NovaliteError for what is
+    no address, name or MAC."""
     return tuple(
         Nic(
             mac=str(nic["mac"]).lower(),

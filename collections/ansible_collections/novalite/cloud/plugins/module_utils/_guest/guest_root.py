@@ -57,49 +57,46 @@ class GuestRoot:
         os.close(self._root)
 
     def read(self, path: str, follow: bool = False) -> Entry | None:
-        """The regular file `path`, or None when there is none.
-
-        With `follow`, a last symbolic link is followed (inside the root); without, the file must have one name
-        only, because it is going to be replaced.
-        """
+        """The regular file `path`, or None when there is none. With `follow`, a last symbolic link is followed (inside
+        the root); without, the file must have one name only, because it is going to be replaced."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
-        with _translated(path):
-            try:
-                fd = open_in_root(self._root, _relative(path), flags)
-            except FileNotFoundError:
+        with self._opened(path, flags) as fd:
+            if fd is None:
                 return None
-            with _closing(fd):
-                status = os.fstat(fd)
-                if not stat.S_ISREG(status.st_mode):
-                    raise _refused(path, "it is not a regular file")
-                if not follow and status.st_nlink != 1:
-                    raise _refused(path, f"it has {status.st_nlink} hard links")
-                with os.fdopen(fd, "rb", closefd=False) as handle:
-                    data = handle.read(MAX_READ + 1)
-                if len(data) > MAX_READ:
-                    raise _refused(path, f"it is larger than {MAX_READ} bytes")
-                return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, data)
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise _refused(path, "it is not a regular file")
+            if not follow and status.st_nlink != 1:
+                raise _refused(path, f"it has {status.st_nlink} hard links")
+            with os.fdopen(fd, "rb", closefd=False) as handle:
+                data = handle.read(MAX_READ + 1)
+            if len(data) > MAX_READ:
+                raise _refused(path, f"it is larger than {MAX_READ} bytes")
+            return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, data)
 
     def directory(self, path: str) -> Entry | None:
         """The directory `path`, or None when nothing is there."""
-        with _translated(path):
-            try:
-                fd = open_in_root(self._root, _relative(path), os.O_RDONLY | os.O_DIRECTORY)
-            except FileNotFoundError:
+        with self._opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            if fd is None:
                 return None
-            with _closing(fd):
-                status = os.fstat(fd)
-                return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+            status = os.fstat(fd)
+            return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
     def is_link(self, path: str) -> bool:
         """Whether `path` itself is a symbolic link, wherever that leads."""
-        with _translated(path):
-            try:
-                fd = open_in_root(self._root, _relative(path), os.O_PATH | os.O_NOFOLLOW)
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-            with _closing(fd):
-                return stat.S_ISLNK(os.fstat(fd).st_mode)
+        with self._opened(path, os.O_PATH | os.O_NOFOLLOW, (FileNotFoundError, NotADirectoryError)) as fd:
+            return fd is not None and stat.S_ISLNK(os.fstat(fd).st_mode)
+
+    @contextlib.contextmanager
+    def _opened(
+        self, path: str, flags: int, absent: tuple[type[OSError], ...] = (FileNotFoundError,)
+    ) -> t.Iterator[int | None]:
+        """Open `path`; yields its descriptor, or None for what is not there: an `absent` error."""
+        with _translated(path), contextlib.ExitStack() as stack:
+            fd = None
+            with contextlib.suppress(*absent):
+                fd = stack.enter_context(_closing(open_in_root(self._root, _relative(path), flags)))
+            yield fd
 
     def make_directory(self, path: str, entry: Entry) -> None:
         """Make `path` a directory with this mode and owner; parents that are missing get 0755 root:root."""

@@ -46,10 +46,8 @@ def check(image: Image) -> None:
 
 
 def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:
-    """check() for each property by itself, so that none is passed because another one is read in its place.
-
-    What is `known` with the same value is not judged: what was recorded once can still be described and copied.
-    """
+    """check() for each property by itself, so that none is passed because another one is read in its place. What is
+    `known` with the same value is not judged: it can still be described and copied."""
     for key, value in properties.items():
         if known.get(key) != value:
             check({"name": name, "properties": {key: value}})
@@ -69,11 +67,9 @@ def partition(image: Image) -> int | str | None:
 
 
 def host_mount(image: Image) -> bool:
-    """Whether the kernel of a host may read the image's file system, so that keys can be injected into its disks.
-
-    Kernel developers treat a crafted file system as no boundary. The operator says it of images of their own choice
-    (checked_host_mount()); nobody can of an image that was made of a guest's disk.
-    """
+    """Whether the kernel of a host, to whose developers a crafted file system is no boundary, may read the image's, so
+    that keys can be injected into its disks. The operator says it of images of their own choice (checked_host_mount());
+    nobody can of an image that was made of a guest's disk."""
     return _one_of(image, HOST_MOUNT, "no", [*_YES, *_NO]) in _YES
 
 
@@ -107,16 +103,8 @@ def login_user(image: Image) -> str:
 
 def config_drive_is_mandatory(image: Image) -> bool:
     """Whether the image finds what it is told on a config drive only."""
-    properties = _properties(image)
-    return (
-        _one_of(
-            image,
-            "os_config_drive" if "os_config_drive" in properties else "img_config_drive",
-            "optional",
-            ["mandatory", "optional"],
-        )
-        == "mandatory"
-    )
+    name = "os_config_drive" if "os_config_drive" in _properties(image) else "img_config_drive"
+    return _one_of(image, name, "optional", ["mandatory", "optional"]) == "mandatory"
 
 
 def config_drive_format(image: Image) -> str:
@@ -130,8 +118,7 @@ def cdrom_bus(image: Image, usual: str) -> str:
 
 def guest_agent(image: Image) -> bool:
     """Whether guests get a channel for QEMU's guest agent; the words for it are those that Nova takes for a boolean."""
-    said = _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO])
-    return said in _YES
+    return _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO]) in _YES
 
 
 def shutdown_timeout(image: Image) -> int | None:

@@ -15,11 +15,16 @@ import typing as t
 from .._disk import layout
 from .._errors import NovaliteError
 from .._json import JsonMapping, JsonObject
-from . import accounts, guest_network
+from . import guest_network
 from .guest_network import Nic
 from .guest_root import Entry, GuestRoot
 
 MAX_FILE = 256 << 10  # bytes
+PASSWD, SHADOW = "/etc/passwd", "/etc/shadow"
+PASSWD_FIELDS, SHADOW_FIELDS = 7, 9
+MAX_ID = 1 << 32
+# crypt(5): an identifier, parameters and salt, the hash; none of it can end a field or a line of etc/shadow
+_HASH = re.compile(r"\$[0-9a-z]{1,8}\$[A-Za-z0-9./=,$]{1,400}\Z")
 KEY_COMMENT = "# The following ssh key was injected by Nova"
 EXIT = re.compile(rb"\s*exit(\s+\d+)?\s*;?\s*(#.*)?$")
 SELINUX_COMMENT = "# Added by Nova to ensure injected ssh keys have the right context"
@@ -60,7 +65,7 @@ class Request:
         for key in self.keys:
             if not key.strip() or "\n" in key.strip() or "\0" in key:
                 raise NovaliteError(f"instance {self.uuid}: a public key must be one line of text")
-        if self.password_hash is not None and not accounts.is_hash(self.password_hash):
+        if self.password_hash is not None and not is_hash(self.password_hash):
             raise NovaliteError(f"instance {self.uuid}: its password hash is not of the form $id$salt$hash (crypt(5))")
 
 
@@ -123,26 +128,26 @@ def expected_paths(request: Request) -> list[str]:
         *([f"{home}/.ssh", f"{home}/.ssh/authorized_keys"] if request.keys else []),
         *(["/etc/hostname"] if request.hostname else []),
         *(["network configuration"] if request.nics else []),
-        *([accounts.SHADOW] if request.password_hash else []),
+        *([SHADOW] if request.password_hash else []),
         *(file.path for file in request.files),
     ]
 
 
 def _plan_keys(guest: GuestRoot, request: Request) -> t.Iterator[Step]:
-    account = accounts.find(guest, request.user)
-    directory = f"{account.home}/.ssh"
+    uid, gid, home = find_account(guest, request.user)
+    directory = f"{home}/.ssh"
     path = f"{directory}/authorized_keys"
-    if guest.directory(account.home) is None:
-        yield Step(account.home, None, Entry(0o700, account.uid, account.gid))
+    after = Entry(0o700, uid, gid)
+    if guest.directory(home) is None:
+        yield Step(home, None, after)
     before = guest.directory(directory)
-    after = Entry(0o700, account.uid, account.gid)
     if before != after:
         yield Step(directory, before, after)
     old = guest.read(path)
     present = {line.strip() for line in (old.data or b"").split(b"\n")} if old else set()
     new = [key.strip() for key in dict.fromkeys(request.keys) if key.strip().encode() not in present]
     added = "".join(f"\n{KEY_COMMENT}\n{key}\n" for key in new).encode()
-    entry = Entry(0o600, account.uid, account.gid, ((old.data or b"") if old else b"") + added)
+    entry = Entry(0o600, uid, gid, ((old.data or b"") if old else b"") + added)
     if old != entry:
         yield Step(path, old, entry)
     if guest.directory("/etc/selinux") is not None:
@@ -174,11 +179,8 @@ def _plan_text(guest: GuestRoot, path: str, text: str, mode: int = 0o644) -> t.I
 
 
 def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
-    """One way of configuring the network: the one that the guest has.
-
-    netplan comes before the others, which it drives. Debian's systemd brings networkd's directory along on every
-    guest, so the directory counts only where nothing else is there.
-    """
+    """One way of configuring the network: the one that the guest has. netplan comes first: it drives the others.
+    Debian's systemd brings networkd's directory along, so that counts only where nothing else is there."""
     if guest.directory(guest_network.NETPLAN) is not None:
         # 0600: netplan complains about files that others can read
         yield from _plan_text(guest, f"{guest_network.NETPLAN}/90-nova.yaml", guest_network.netplan(nics), 0o600)
@@ -199,11 +201,55 @@ def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
 
 
 def _plan_password(guest: GuestRoot, user: str, password_hash: str, optional: bool) -> t.Iterator[Step]:
-    before = guest.read(accounts.SHADOW)
-    if optional and (before is None or not accounts.has_password(before.data or b"", user)):
+    """Another password in the user's line, and nothing else: a line of our making would have to guess its ages."""
+    before = guest.read(SHADOW)
+    lines = (before.data or b"").split(b"\n") if before else []
+    number = _line_of(lines, user, SHADOW_FIELDS)
+    if number is None and optional:
         return
     if before is None:
-        raise NovaliteError(f"the guest has no {accounts.SHADOW} to write the password of '{user}' to")
-    data = accounts.with_password(before.data or b"", user, password_hash)
+        raise NovaliteError(f"the guest has no {SHADOW} to write the password of '{user}' to")
+    if number is None:
+        raise _unknown(user, SHADOW)
+    fields = lines[number].split(b":")
+    fields[1] = password_hash.encode()
+    lines[number] = b":".join(fields)
+    data = b"\n".join(lines)
     if data != before.data:
-        yield Step(accounts.SHADOW, before, dataclasses.replace(before, data=data), secret=True)
+        yield Step(SHADOW, before, dataclasses.replace(before, data=data), secret=True)
+
+
+def is_hash(text: str) -> bool:
+    return _HASH.match(text) is not None
+
+
+def find_account(guest: GuestRoot, user: str) -> tuple[int, int, str]:
+    """Uid, gid and home of `user` after the guest's own etc/passwd. Raises NovaliteError for one that is not there."""
+    passwd = guest.read(PASSWD, follow=True)
+    lines = (passwd.data or b"").split(b"\n") if passwd else []
+    number = _line_of(lines, user, PASSWD_FIELDS)
+    if number is None and user != "root":
+        raise _unknown(user, PASSWD)
+    fields = lines[number].split(b":") if number is not None else [b""] * PASSWD_FIELDS
+    home = fields[5].decode(errors="surrogateescape").rstrip("/")
+    if user == "root":
+        return 0, 0, home or "/root"
+    if not (fields[2].isdigit() and fields[3].isdigit() and home):
+        raise NovaliteError(f"the guest's {PASSWD} has no proper ids and home for user '{user}'")
+    uid, gid = int(fields[2]), int(fields[3])
+    if max(uid, gid) >= MAX_ID - 1:
+        raise NovaliteError(f"the guest's {PASSWD} has impossible ids for user '{user}'")
+    return uid, gid, home
+
+
+def _line_of(lines: t.Sequence[bytes], user: str, count: int) -> int | None:
+    """The number of the line of `user`, counted from 0; one that has not `count` fields is none."""
+    for number, line in enumerate(lines):
+        fields = line.split(b":")
+        if len(fields) == count and fields[0] == user.encode():
+            return number
+    return None
+
+
+def _unknown(user: str, path: str) -> NovaliteError:
+    return NovaliteError(f"the guest has no user '{user}' in its {path}; correct the image's property os_admin_user")

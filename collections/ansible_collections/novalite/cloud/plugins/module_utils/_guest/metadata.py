@@ -18,26 +18,12 @@ Tree = dict[str, t.Union[str, list[str], "Tree"]]
 
 # Nova answers them all with what the newest has, and so do we: cloud-init takes the newest that it knows.
 OPENSTACK_VERSIONS = (
-    "2012-08-10",
-    "2013-04-04",
-    "2013-10-17",
-    "2015-10-15",
-    "2016-06-30",
-    "2016-10-06",
-    "2017-02-22",
-    "2018-08-27",
-    "2020-10-14",
+    *("2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06"),
+    *("2017-02-22", "2018-08-27", "2020-10-14"),
 )
 EC2_VERSIONS = (
-    "1.0",
-    "2007-01-19",
-    "2007-03-01",
-    "2007-08-29",
-    "2007-10-10",
-    "2007-12-15",
-    "2008-02-01",
-    "2008-09-01",
-    "2009-04-04",
+    *("1.0", "2007-01-19", "2007-03-01", "2007-08-29", "2007-10-10", "2007-12-15"),
+    *("2008-02-01", "2008-09-01", "2009-04-04"),
 )
 DEFAULT_ZONE = "nova"
 NAME = "_name"  # in a directory: how its parent lists it, "0=test" for public-keys/0
@@ -46,12 +32,9 @@ NAME = "_name"  # in a directory: how its parent lists it, "0=test" for public-k
 def openstack_meta_data(
     instance: Instance, *, files: t.Sequence[str] = (), random_seed: str | None = None, admin_pass: str | None = None
 ) -> JsonObject:
-    """`meta_data.json` of `instance`.
-
-    `files` are the paths of its injected files, in the order in which content/0000, content/0001 ... hold them;
-    `random_seed` is base64 for the guest's entropy pool, the caller's to draw; `admin_pass` belongs on a config drive
-    only, where no network is between.
-    """
+    """`meta_data.json` of `instance`. `files` are the paths of its injected files, in the order of content/0000,
+    content/0001 ...; `random_seed` is base64 for the guest's entropy pool, the caller's to draw; `admin_pass` belongs
+    on a config drive only, where no network is between."""
     document: JsonObject = {
         "uuid": instance["uuid"],
         "name": instance["name"],
@@ -77,10 +60,8 @@ def openstack_meta_data(
 
 
 def ec2_meta_data(instance: Instance) -> Tree:
-    """The tree below `/latest/meta-data/`: directories are dicts, leaves text or a list of lines.
-
-    With several interfaces the first one gives the addresses, as in Nova.
-    """
+    """The tree below `/latest/meta-data/`: directories are dicts, leaves text or a list of lines. The first interface
+    gives the addresses, as in Nova."""
     nic = instance["nics"][0] if instance["nics"] else None
     hostname = fully_qualified(instance)
     tree: Tree = {
@@ -141,14 +122,9 @@ def fully_qualified(instance: Instance) -> str:
 
 
 def _block_devices(instance: Instance) -> Tree:
-    flavor = instance["flavor"]
-    devices: Tree = {"ami": "vda", "root": "/dev/vda"}
-    spare = iter(("vdb", "vdc"))
-    if flavor["ephemeral_gb"]:
-        devices["ephemeral0"] = next(spare)
-    if flavor["swap_mb"]:
-        devices["swap"] = next(spare)
-    return devices
+    sizes = {"ephemeral0": instance["flavor"]["ephemeral_gb"], "swap": instance["flavor"]["swap_mb"]}
+    further = zip((name for name, size in sizes.items() if size), ("vdb", "vdc"))
+    return {"ami": "vda", "root": "/dev/vda", **dict(further)}
 
 
 def _ec2_interface(number: int, nic: Nic) -> Tree:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""OpenStack's `network_data.json` out of an Instance dict: how a guest is to set up its interfaces. Pure."""
+"""How a guest is to set up its interfaces, out of an Instance dict: `network_data.json`, and plain data. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from .._addressing.ipv6 import host_ipv6
 from .._addressing.texts import of_version
 from .._json import JsonObject
 from .._model.instance import Instance, Nic
+from .guest_network import AddressData, InterfaceData
 
 
 def openstack_network_data(instance: Instance) -> JsonObject:
-    """`network_data.json` of `instance`: links, networks and services (the DNS servers).
-
-    An interface on a network with DHCP is told to ask there, and to autoconfigure IPv6; on one without, it is given
-    its fixed addresses and routes.
-    """
+    """`network_data.json` of `instance`: links, networks and services (the DNS servers). With DHCP an interface is told
+    to ask there, and to autoconfigure IPv6; without, it is given its fixed addresses and routes."""
     links, networks = [], []  # type: list[JsonObject], list[JsonObject]
     servers: list[str] = []
     for nic in instance["nics"]:
@@ -86,3 +84,35 @@ def _ipv6(nic: Nic) -> JsonObject | None:
 def _services(addresses: t.Iterable[str], version: int) -> list[dict[str, str]]:
     """The DNS servers that are reached over this version of IP."""
     return [{"type": "dns", "address": address} for address in of_version(addresses, version)]
+
+
+def interfaces_of(instance: Instance) -> list[InterfaceData]:
+    """The interfaces of `instance`, named eth0, eth1 ... as Nova's. The first one that has a router gets the default
+    route of its family: a second one is an error to ifupdown."""
+    routed: set[int] = set()
+
+    def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> AddressData | None:
+        if text is None or cidr is None:
+            return None
+        first = gateway is not None and family not in routed
+        if first:
+            routed.add(family)
+        return {"address": text, "prefix": netaddr.IPNetwork(cidr).prefixlen, "gateway": gateway if first else None}
+
+    interfaces: list[InterfaceData] = []
+    for position, nic in enumerate(instance["nics"]):
+        network = nic["network"]
+        # where a network has no gateway of its own, each host routes for its guests
+        gateway = network["gateway"] or nic["dhcp_server"]
+        interfaces.append(
+            {
+                "mac": nic["mac"],
+                "name": f"eth{position}",
+                "dhcp": network["dhcp"],
+                "ipv4": address(4, nic["ip"], network["cidr"], gateway),
+                "ipv6": address(6, nic["ipv6"], network["cidr_v6"], network["gateway_v6"]),
+                "dns": network["dns"],
+                "mtu": network["mtu"],
+            }
+        )
+    return interfaces

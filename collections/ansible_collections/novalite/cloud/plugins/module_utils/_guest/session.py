@@ -20,9 +20,8 @@ from .._disk.overlay import recorded_format
 from .._disk.partition import FileSystem, Partition, find_partition, identify_file_system
 from .._disk.records import is_fresh
 from .._disk.syscalls import MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, mount, unmount, with_private_mounts
-from .._disk.volume_paths import volume_path
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked_directory
+from .._host import in_threads, locked_directory, opened
 from .._json import JsonObject
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
@@ -101,6 +100,7 @@ def inject_all(requests: t.Sequence[Request], state_dir: str, backend: str, chec
     if errors:
         raise NovaliteError("; ".join(sorted(errors)))
     written = {outcome.uuid: _written(outcome, request) for outcome, request in zip(outcomes, requests)}
+    changing = [outcome for outcome in outcomes if written[outcome.uuid]]
     return {
         "changed": any(written.values()),
         "backend": chosen,
@@ -108,15 +108,13 @@ def inject_all(requests: t.Sequence[Request], state_dir: str, backend: str, chec
         "diff": {
             "before": {
                 outcome.uuid: {step.path: describe(step.before, step.secret) for step in outcome.steps}
-                for outcome in outcomes
-                if written[outcome.uuid]
+                for outcome in changing
             },
             "after": {
                 outcome.uuid: {step.path: describe(step.after, step.secret) for step in outcome.steps}
                 if outcome.disk_exists
                 else dict.fromkeys(written[outcome.uuid], "written to the new disk")
-                for outcome in outcomes
-                if written[outcome.uuid]
+                for outcome in changing
             },
         },
     }
@@ -140,7 +138,7 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
     directory = layout.instance_dir(state_dir, request.uuid)
     disk = os.path.join(os.path.abspath(directory), request.disk)
     if request.volume is not None:
-        disk = volume_path(request.volume, os.path.abspath(state_dir))
+        disk = layout.volume_path(request.volume, os.path.abspath(state_dir))
     if not os.path.exists(disk):
         if check_mode:  # the task before would have made it
             return Outcome(request.uuid, (), disk_exists=False)
@@ -197,17 +195,14 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
 
 
 def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
+    options = file_system.options if file_system.type == "ext4" else ""
     try:
-        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
+        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, options)
     except OSError as error:
         raise NovaliteError(
             f"its {file_system.type} file system can only be read: it is damaged, or has features "
             f"that this host's kernel cannot write ({error.strerror}); use a config drive"
         ) from error
-
-
-def _remount_options(file_system: FileSystem) -> str:
-    return file_system.options if file_system.type == "ext4" else ""
 
 
 @contextlib.contextmanager
@@ -241,8 +236,5 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
 
 def _flush(device: str) -> None:
     """What `blockdev --flushbufs` does: nothing of this disk stays in the cache of a device that is used again."""
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(device) as fd:
         fcntl.ioctl(fd, BLKFLSBUF, 0)
-    finally:
-        os.close(fd)

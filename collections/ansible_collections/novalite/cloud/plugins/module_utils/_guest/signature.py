@@ -26,10 +26,8 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 def host_key(secret: bytes, host: str) -> bytes:
-    """The key of `host`, 32 bytes, derived from the secret that only the controller has.
-
-    Raises NovaliteError for a name that has no place in a header.
-    """
+    """The key of `host`, 32 bytes, derived from the secret that only the controller has. Raises NovaliteError for a
+    name that has no place in a header."""
     if not _HOST.fullmatch(host):
         raise NovaliteError(
             f"compute host {host!r} cannot have a metadata proxy: give it a name of letters, digits, '.', '_' and '-'"

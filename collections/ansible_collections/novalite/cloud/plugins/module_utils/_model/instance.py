@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The shape of an instance on its way between modules, playbooks and rooms: JSON, with its keys and their types.
+"""The shapes of instances and of their moves on their way between modules, playbooks and rooms: JSON, with types.
 
 Made out of rows in _ledger/queries/views.py; the module `server` documents it. Times are seconds since the epoch.
 """
@@ -246,3 +246,32 @@ class Instance(_Instance, total=False):
     guest: GuestRecord  # on the way to the host that builds it
     rescue: bool  # `image` is that of a rescue
     actions: list[JsonObject]  # its history, where that was asked for
+
+
+class _Move(t.TypedDict):
+    uuid: str  # the instance's
+    name: str
+    domain_name: str
+    id: str  # the move's own
+    action: str
+    from_host: str
+    to_host: str
+    from_flavor: Flavor
+    to_flavor: Flavor
+    same_host: bool
+    starts: bool
+    why: list[str]
+
+
+class Move(_Move, total=False):
+    """One move as playbooks pass it on (server_migration): from where the guest is now to where it is to be."""
+
+    known: bool  # whether its guest is where it was, should it not have moved
+
+
+class Error(t.TypedDict):
+    """What became of one of several instances, for whoever asked for it."""
+
+    uuid: str
+    name: str
+    message: str

@@ -20,7 +20,7 @@ from .._errors import NovaliteError
 from .._firewall.rules import expanded
 from .._guest import image_properties
 from .._guest.config_drive import config_drive
-from .._guest.interfaces import interfaces_of
+from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
 from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic
 from . import networks

@@ -33,10 +33,8 @@ REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and t
 
 
 def jump_options(hostvars: JsonMapping) -> dict[str, str]:
-    """ssh_config options to reach a compute host, from the variables by which Ansible reaches it.
-
-    Takes JUMP_VARIABLES; of `ansible_ssh_common_args` the `-o` options.
-    """
+    """ssh_config options to reach a compute host, from the variables by which Ansible does: JUMP_VARIABLES; of
+    `ansible_ssh_common_args` the `-o` options."""
     options = {"HostName": str(hostvars["ansible_host"])} if hostvars.get("ansible_host") else {}
     for name, variable in (
         ("Port", "ansible_port"),
@@ -62,11 +60,8 @@ def render(
     identity_file: str | None,
     path: str,
 ) -> str:
-    """The whole ssh_config: a block for each compute host in use and one for each active instance with an address.
-
-    `path` is where the file will be. A guest is known by its UUID, not by its address: the next guest at that address
-    has another host key.
-    """
+    """The whole ssh_config, to be at `path`: a block for each compute host in use and one for each active instance with
+    an address. A guest is known by its UUID: the next one at its address has another host key."""
     reachable = [
         (instance, host, ip)
         for instance in instances
@@ -114,10 +109,8 @@ def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
 
 
 def console_command(host: str, domain: str, path: str) -> str:
-    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it.
-
-    Where the login is not root, sudo may ask for its password, on this terminal.
-    """
+    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it. Where
+    the login is not root, sudo may ask for its password, on this terminal."""
     remote = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s virsh -c qemu:///system console --force {domain}'
     return shlex.join(["ssh", "-t", "-F", path, host, remote])
 

@@ -14,7 +14,7 @@ import typing as t
 from .._errors import NovaliteError
 from .._guest import image_properties
 from .._json import JsonObject
-from .._model.instance import Image, Instance
+from .._model.instance import Instance
 from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
@@ -25,13 +25,12 @@ Guest = JsonObject
 
 
 def guest(instance: Instance, zone: str | None) -> Guest:
-    """What the inventory tells of an instance: no user data, no key, no place where an image was fetched from.
-
-    It is what a cache may keep, so it is JSON's types alone.
-    """
+    """What the inventory tells of an instance, in JSON's types, for a cache may keep it: no user data, no key, no place
+    where an image was fetched from."""
     user, agent = None, False
     with contextlib.suppress(NovaliteError):  # the image was registered before such values were refused
-        user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
+        if "os_admin_user" in (instance["image"].get("properties") or {}):
+            user = image_properties.login_user(instance["image"])
         agent = image_properties.guest_agent(instance["image"])
     return {
         "uuid": instance["uuid"],
@@ -67,11 +66,9 @@ def guest(instance: Instance, zone: str | None) -> Guest:
 
 
 def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name") -> list[str]:
-    """The inventory hostname of each guest: its name, or its UUID where the name means something else already.
-
-    `taken` are the names that are none of a guest: the compute hosts, and what other inventories brought. Whoever may
-    choose the names of instances must not be able to slip one in under a name that a playbook uses for another host.
-    """
+    """The inventory hostname of each guest: its name, or its UUID where the name means something else already: `taken`
+    are those of compute hosts, and what other inventories brought. Whoever may choose the names of instances must not
+    slip one in under a name that a playbook uses for another host."""
     if by == "uuid":
         return [server["uuid"] for server in guests]
     count = collections.Counter(server["name"] for server in guests)
@@ -104,10 +101,6 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def _says_user(image: Image) -> bool:
-    return "os_admin_user" in (image.get("properties") or {})
-
-
 def variables(one: Guest) -> JsonObject:
     """The guest's own variables, `novalite_<key>`."""
     return {f"novalite_{key}": value for key, value in one.items() if key != "admin_user"}
@@ -130,11 +123,8 @@ class Way(t.NamedTuple):
 
 
 def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> JsonObject:
-    """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest.
-
-    `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
-    guests by their UUIDs alone. A floating IP is reached directly.
-    """
+    """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest. `shared` are the
+    fixed IPs of several guests on isolated networks, whom the ssh_config knows by their UUIDs alone."""
     first = one["networks"][0] if one["networks"] else None
     address = first and (first["ip"] or first["ipv6"])
     agent = way.agent == "always" or (way.agent == "unaddressed" and address is None)

@@ -64,10 +64,8 @@ Ask = t.Callable[[Guest], t.Optional[str]]  # asks a guest once; None when it an
 
 
 def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: float) -> Waited:
-    """Wait until each guest sends `banner` on TCP `port`, at most `timeout` seconds.
-
-    A guest without an address, or with a hindrance, is not waited for.
-    """
+    """Wait at most `timeout` seconds until each guest sends `banner` on TCP `port`, if it has an address and no
+    hindrance."""
 
     def ask(guest: Guest) -> str | None:
         return _banner_missing(guest.address or "", port, banner)  # there is one: see the hindrance below
@@ -76,10 +74,8 @@ def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: flo
 
 
 def wait_for_agent(guests: t.Sequence[Guest], connection: libvirt.virConnect, timeout: float) -> Waited:
-    """Wait until the guest agent of each guest answers a ping through libvirt, at most `timeout` seconds.
-
-    Raises NovaliteError without libvirt's binding for QEMU.
-    """
+    """Wait, at most `timeout` seconds, until the guest agent of each guest answers a ping through libvirt. Raises
+    NovaliteError without libvirt's binding for QEMU."""
     if libvirt_qemu is None:
         raise NovaliteError("libvirt's Python binding lacks libvirt_qemu on this host; install python3-libvirt")
 
@@ -122,10 +118,8 @@ def _wait(guests: t.Sequence[Guest], ask: Ask, hindrance: Ask, timeout: float) -
 
 
 def _banner_missing(address: str, port: int, banner: str) -> str | None:
-    """Why `banner` does not come from `address`; None when it does.
-
-    A connection alone proves nothing: a port forwarder accepts before its guest is up.
-    """
+    """Why `banner` does not come from `address`; None when it does. A connection alone proves nothing: a port forwarder
+    accepts before its guest is up."""
     first_bytes = banner.encode()
     received = b""
     try:

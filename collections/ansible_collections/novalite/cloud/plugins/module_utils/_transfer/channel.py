@@ -21,15 +21,16 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import time
 import typing as t
 
 from .._command import run
-from .._disk import layout
+from .._disk import daemon, layout
 from .._errors import NovaliteError
 from .._guest import authorized_keys
-from .._host import write_atomically
+from .._host import remove_file, wait_until, write_atomically
 from .._relay import TO_PATH
 from . import gate
 
@@ -37,6 +38,7 @@ from . import gate
 RUN_DIR = "/run/libvirt/qemu/novalite"
 INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 LIFETIME = 12 * 3600  # seconds
+TUNNEL_TIMEOUT = 40.0  # seconds
 PREFIX = "novalite-move-"
 FILES, TUNNEL = "files", "tunnel"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -100,8 +102,7 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
             os.mkdir(directory, 0o700)
         key = os.path.join(directory, "key")
         if not os.path.exists(f"{key}.pub"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(key)
+            remove_file(key)
             run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key])
         with open(f"{key}.pub", encoding="ascii") as handle:
             keys[move["id"]] = " ".join(handle.read().split()[:2])
@@ -111,10 +112,8 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
 def accept(
     moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> list[str]:
-    """On the destination: let these keys in, each for its own move. Returns this host's own keys.
-
-    `login` is who may log in here.
-    """
+    """On the destination, where `login` may log in: let these keys in, each for its own move. Returns this host's own
+    keys."""
     layout.prepare_state_dir(state_dir)
     lines = {}
     for move in moves:
@@ -187,6 +186,46 @@ def ssh(move: str, door: Door) -> list[str]:
     return [*argv, "-o", f"ProxyCommand={command}", "-l", ROOT, "destination"]
 
 
+@contextlib.contextmanager
+def tunnel(move: Move, door: Door, ours: t.Mapping[str, str], qemus: t.Sequence[str]) -> t.Iterator[str]:
+    """Lead sockets in the move's directory to the same names on the destination, by `door`; yields the directory.
+
+    `ours` are names and the paths that they have there. `qemus` are names in the same directory there; QEMU may use
+    these, and none but these: libvirt's would make it root on the destination. The tunnel ends with the task, even one
+    that is killed, and libvirt on both sides takes note. Raises NovaliteError when the destination does not let us in.
+    """
+    directory = directory_of(move["id"])
+    for_qemu = [os.path.join(directory, name) for name in qemus]
+    paths = {os.path.join(directory, name): there for name, there in ours.items()}
+    paths.update((path, path) for path in for_qemu)
+    argv = ssh(move["id"], door)
+    argv[1:1] = ["-N"]
+    for here, there in paths.items():
+        remove_file(here)
+        argv[1:1] = ["-L", f"{here}:{there}"]
+    process = daemon.start(argv, directory)
+    try:
+        _wait_for(process, list(paths), move, directory)
+        os.chmod(directory, layout.SEARCHABLE)
+        for here in for_qemu:
+            _give_to_qemu(here)
+        yield directory
+    finally:
+        daemon.end(process)
+
+
+def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: Move, directory: str) -> None:
+    wait_until(
+        lambda: process.poll() is not None or all(os.path.exists(path) for path in sockets),
+        TUNNEL_TIMEOUT,
+        f"host {move['to_host']} does not answer over ssh at {move['to_address']}",
+        pause=0.05,
+    )
+    if process.poll() is not None:
+        last = " ".join(daemon.said(directory).split())[-300:]
+        raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")
+
+
 def host_keys() -> list[str]:
     """The public keys that this host's ssh daemon shows."""
     keys = []
@@ -242,12 +281,18 @@ def _qemus_own(directory: str) -> None:
     _make_run_dir()
     shutil.rmtree(directory, ignore_errors=True)
     os.mkdir(directory, 0o700)
+    if not _give_to_qemu(directory, group=True):
+        raise NovaliteError(f"this host has none of the users {', '.join(QEMU_USERS)} that QEMU runs as")
+
+
+def _give_to_qemu(path: str, group: bool = False) -> bool:
+    """Make QEMU's user the owner of `path`, and its `group`; returns whether there is such a user."""
     for name in QEMU_USERS:
         with contextlib.suppress(KeyError):
             user = pwd.getpwnam(name)
-            os.chown(directory, user.pw_uid, user.pw_gid)
-            return
-    raise NovaliteError(f"this host has none of the users {', '.join(QEMU_USERS)} that QEMU runs as")
+            os.chown(path, user.pw_uid, user.pw_gid if group else -1)
+            return True
+    return False
 
 
 def _mark(line: str) -> str | None:

@@ -29,12 +29,13 @@ import typing as t
 from .._disk.syscalls import MS_BIND, mount, with_private_mounts
 from .._errors import NovaliteError
 from .._guest.authorized_keys import account
-from .._host import write_atomically
+from .._host import opened, remove_file, write_atomically
 
 IDLE = 3600.0  # seconds without a session
 MOST = 8  # sessions at a time; a move has one
 POLL = 0.2  # seconds
 END_TIMEOUT = 15.0
+LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 SSHD_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin"
 # sshd without PAM refuses an account that is locked, as root is where nobody logs in as root; with PAM its session
 # would be the host's own idea of a login. So it sees a shadow file that has nobody but root, with no password.
@@ -64,10 +65,10 @@ def path_of(directory: str) -> str:
 
 
 def open_gate(directory: str, login: str, line: str, sockets: bool, host_keys: t.Iterable[str]) -> None:
-    """Let the key of `line`, one of an authorized_keys, in through a socket in `directory` that only `login` may use.
+    """Let the key of `line`, one of an authorized_keys, in through a socket in `directory` that only `login` may use;
+    of a gate that is open, change it. Raises NovaliteError.
 
-    `sockets` is whether it may reach unix sockets of this host, `host_keys` are the files of this host's private keys.
-    Of a gate that is open, these are changed. Raises NovaliteError.
+    `sockets`: it may reach unix sockets of this host. `host_keys` are the files of this host's private keys.
     """
     user = account(login)
     sshd = shutil.which("sshd", path=SSHD_PATH)
@@ -79,12 +80,9 @@ def open_gate(directory: str, login: str, line: str, sockets: bool, host_keys: t
     config += "".join(f"HostKey {path}\n" for path in host_keys)
     for name, text in (("authorized_keys", f"{line}\n"), ("shadow", SHADOW), ("sshd_config", config)):
         write_atomically(os.path.join(directory, name), text, 0o600)
-    lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    with opened(os.path.join(directory, "lock"), LOCK_FLAGS) as lock:
         if not _taken(lock):
             _start(directory, lock, sshd, user.pw_uid)
-    finally:
-        os.close(lock)
     os.chmod(directory, 0o711)  # the login passes through; everything but the socket is root's
 
 
@@ -94,18 +92,15 @@ def close_gate(directory: str) -> bool:
     shutil.rmtree(going, ignore_errors=True)
     try:
         os.rename(directory, going)  # the process looks for it, and ends
-        lock = os.open(os.path.join(going, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
         return False
-    try:
+    with opened(os.path.join(going, "lock"), LOCK_FLAGS) as lock:
         deadline = time.monotonic() + END_TIMEOUT
         while _taken(lock):
             if time.monotonic() > deadline:
                 os.kill(int(os.pread(lock, 20, 0)), signal.SIGKILL)  # whoever holds the lock wrote who it is
                 break
             time.sleep(POLL / 4)
-    finally:
-        os.close(lock)
     shutil.rmtree(going)
     return True
 
@@ -122,8 +117,7 @@ def _taken(lock: int) -> bool:
 def _start(directory: str, lock: int, sshd: str, uid: int) -> None:
     """Fork the process that listens. It inherits the lock, which the kernel keeps until it has ended."""
     path = path_of(directory)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    remove_file(path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         os.chown(path, uid, -1)

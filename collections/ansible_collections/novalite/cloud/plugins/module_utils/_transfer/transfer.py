@@ -9,7 +9,6 @@ The disks of a guest that gets another size on its own host are kept beside the 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import stat
@@ -17,14 +16,15 @@ import struct
 import typing as t
 
 from .._command import pipe
-from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
+from .._confined import ANY_SIZE, Limits, run_confined
 from .._disk import layout, records
 from .._disk.blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
+from .._disk.inspect import qcow2_size
 from .._disk.overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .._disk.records import Record, read_records, write_records
-from .._disk.sparse import copy_file
+from .._disk.sparse import copy_file, resize
 from .._errors import NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, remove_file
 from . import channel
 
 GIB = 1 << 30
@@ -42,10 +42,8 @@ _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 def send(
     moves: t.Sequence[channel.Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
 ) -> None:
-    """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
-
-    `doors` are those of the destinations, by their names. Raises NovaliteError.
-    """
+    """Send each instance's files to its destination, by the `doors` of these; of one that is `running`, those that QEMU
+    does not carry over. Raises NovaliteError."""
 
     def send(move: channel.Move) -> None:
         directory = layout.instance_dir(state_dir, move["uuid"])
@@ -102,11 +100,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             if name not in records or not size or not os.path.exists(path):
                 continue
             if _virtual_size(path, records[name].format) < size:
-                run_bounded(
-                    ["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)],
-                    limits=Limits(file_size=ANY_SIZE),
-                    timeout=600,
-                )
+                resize(path, records[name].format, size)
                 changed.append(f"{disk.uuid}/{name}")
         swap = os.path.join(directory, layout.SWAP)
         if layout.SWAP in records and os.path.exists(swap):
@@ -127,8 +121,7 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
             path = os.path.join(directory, name)
             if os.path.exists(path):
                 part = f"{path}{layout.KEPT}.part"
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part)
+                remove_file(part)
                 copy_file(path, part, 0o600)
                 os.rename(part, f"{path}{layout.KEPT}")
         return uuid
@@ -145,8 +138,7 @@ def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
         if kept:
             for name in RESIZED:  # a disk that the other size had, and this one has not
                 if name not in kept:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(os.path.join(directory, name))
+                    remove_file(os.path.join(directory, name))
             for name in kept:
                 os.replace(os.path.join(directory, name + layout.KEPT), os.path.join(directory, name))
             changed.append(uuid)
@@ -173,8 +165,7 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
 def _check_files(staging: str, uuid: str) -> None:
     """Another host is no reason to trust what came: plain files with our names, nothing else."""
     for name in (records.FRESH, records.FRESH_RESCUE):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
+        remove_file(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
     for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
         mode = entry.stat(follow_symlinks=False).st_mode
         if entry.name not in FILES or not stat.S_ISREG(mode):
@@ -231,7 +222,4 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
 
 
 def _virtual_size(path: str, disk_format: str) -> int:
-    if disk_format == "raw":
-        return os.stat(path).st_size
-    answer = run_confined(["qemu-img", "info", "--output=json", "-f", disk_format, path], reads=[path]).stdout
-    return int(json.loads(answer)["virtual-size"])
+    return os.stat(path).st_size if disk_format == "raw" else qcow2_size(path)

@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
-from ..._model.instance import Instance
-from ..._model.move import Move
+from ..._model.instance import Instance, Move
 from ..._model.rows import MoveRow
 from ..compute import migrations
 from ..db.tables_migrations import migration

@@ -10,8 +10,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping
-from ..._model.instance import Instance
-from ..._model.move import Move
+from ..._model.instance import Instance, Move
 from ..._plan import migration_plan
 from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
-from ..._model.move import Error, Move
+from ..._model.instance import Error, Instance, Move
 from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
 from ..compute import migrations, power_states, server_actions

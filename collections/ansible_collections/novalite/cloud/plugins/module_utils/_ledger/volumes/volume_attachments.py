@@ -15,7 +15,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._domain.devices import choose_device, own_devices
+from ..._domain.guest import choose_device, own_devices
 from ..._errors import ConflictError, NotFoundError
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db.tables import instance
