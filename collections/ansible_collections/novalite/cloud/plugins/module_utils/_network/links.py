@@ -84,6 +84,12 @@ def ip(namespace: str | None, *words: str) -> list[str]:
     return ["ip", *(("-n", namespace) if namespace else ()), *words]
 
 
+def set_link(device: str, words: str, undo: str | None = None, adds: Additions | None = None) -> Step:
+    """`ip link set` with these words, and with those that take it back."""
+    back = None if undo is None else ["ip", "link", "set", device, *undo.split()]
+    return Step(["ip", "link", "set", device, *words.split()], back, adds=adds)
+
+
 def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
     """The output of `ip -d -j addr show` as links by name."""
     links = {}
