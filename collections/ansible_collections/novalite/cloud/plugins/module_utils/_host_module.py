@@ -47,6 +47,12 @@ def compared(before: JsonObject, after: JsonObject, **more: Json) -> Result:
     return {"changed": bool(diff), **more, **diff}
 
 
+def compared_each(names: t.Iterable[str], states: t.Iterable[tuple[JsonObject, JsonObject]], **more: Json) -> Result:
+    """The result for several things of a host, by their names: the states of each before and after."""
+    changed = {name: pair for name, pair in zip(names, states) if pair[0] != pair[1]}
+    return compared(*({name: pair[side] for name, pair in changed.items()} for side in (0, 1)), **more)
+
+
 def each_for_itself(result: Result, errors: t.Iterable[str | None]) -> Result:
     """`result`, to whose parts these `errors` belong, None where all went well. Raises HostModuleError with both."""
     if messages := [error for error in errors if error]:

@@ -29,7 +29,7 @@ from .._host import STATE_DIR
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI, connect
 from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
-from .._network import additions, bindings, ownership
+from .._network import additions, nwfilter, ownership
 from .._network.dnsmasq import read_config, read_hosts
 from . import stale_devices
 
@@ -61,7 +61,7 @@ def scan(state_dir: str, uri: str) -> Look:
     """
     looked_at = time.time()
     connection = connect(uri)
-    filtered = bindings.in_force()
+    filtered = nwfilter.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))

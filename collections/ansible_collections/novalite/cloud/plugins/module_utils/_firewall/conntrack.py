@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._command import CommandError, run
+from .._host import read_text
 
 ATTEMPTS = 5
 _FAMILY = {"IPv4": "ipv4", "IPv6": "ipv6"}
@@ -63,8 +64,4 @@ def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
 
 
 def _nothing_tracked() -> bool:
-    try:
-        with open(_COUNT, encoding="ascii") as handle:
-            return int(handle.read()) == 0
-    except (OSError, ValueError):
-        return False
+    return (read_text(_COUNT) or "").strip() == "0"

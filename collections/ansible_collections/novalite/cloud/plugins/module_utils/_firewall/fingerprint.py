@@ -17,6 +17,8 @@ import socket
 import struct
 import typing as t
 
+from .._host import read_text
+
 LEGACY_ENTRIES = 5000  # read in less than 20 ms
 
 _GET_GENERATION = 10 << 8 | 16  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
@@ -73,12 +75,7 @@ def legacy_tables() -> dict[str, list[int]]:
     """`IPv4 filter` -> size and shape of each legacy table that is there. Asking for one that is not would make it."""
     tables: dict[str, list[int]] = {}
     for family in _LEVEL:
-        try:
-            with open(_NAMES[family], encoding="ascii") as handle:
-                names = handle.read().split()
-        except OSError:
-            continue
-        for name in sorted(names):
+        for name in sorted((read_text(_NAMES[family]) or "").split()):
             info = _legacy_info(family, name)
             if info is not None:
                 tables[f"{family} {name}"] = info

@@ -12,6 +12,7 @@ import os
 import typing as t
 
 from .._command import CommandError, run
+from .._host import read_text
 from .._json import JsonMapping, JsonObject
 from . import namespaces
 from .additions import Additions
@@ -144,15 +145,9 @@ def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = 
     """Read links, routes and the way of this ssh session; the links of the `wanted` namespaces, and where the VXLAN
     devices `tunnels` flood to."""
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
-    permanent = set()
-    for name in (row.get("ifname") for row in json.loads(text)):
-        with (
-            contextlib.suppress(OSError, TypeError),
-            open(os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii") as handle,
-        ):
-            if handle.read().strip() == _PERMANENT_MAC:
-                permanent.add(name)
-    links = read_links(text, permanent)
+    names = [row["ifname"] for row in json.loads(text) if "ifname" in row]
+    kinds = {name: read_text(f"/sys/class/net/{name}/addr_assign_type") or "" for name in names}
+    links = read_links(text, [name for name, kind in kinds.items() if kind.strip() == _PERMANENT_MAC])
     for name in tunnels:
         if name in links:
             links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)

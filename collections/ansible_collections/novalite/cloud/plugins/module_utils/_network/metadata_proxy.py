@@ -15,8 +15,8 @@ import typing as t
 
 from .._command import CommandError, run
 from .._errors import ConflictError, NovaliteError
-from .._host import STATE_DIR, in_threads, locked, write_atomically
-from .._host_module import compared
+from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
+from .._host_module import compared_each
 from .._json import JsonObject
 from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
@@ -45,7 +45,7 @@ def ensure(
         with _locked(proxy.bridge, check_mode):
             return _Place(proxy.bridge, state_dir, service.mark).present(proxy, service, check_mode)
 
-    return _result([proxy.bridge for proxy in proxies], in_threads(work, proxies))
+    return compared_each([proxy.bridge for proxy in proxies], in_threads(work, proxies))
 
 
 def remove(
@@ -57,16 +57,11 @@ def remove(
         with _locked(bridge, check_mode):
             return _Place(bridge, state_dir, mark).absent(check_mode)
 
-    return _result(bridges, in_threads(work, bridges))
+    return compared_each(bridges, in_threads(work, bridges))
 
 
 def _locked(bridge: str, check_mode: bool) -> t.ContextManager[None]:
     return contextlib.nullcontext() if check_mode else locked(f"metadata-{bridge}")
-
-
-def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[JsonObject, JsonObject]]) -> JsonObject:
-    changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
-    return compared(*({bridge: states[side] for bridge, states in changes.items()} for side in (0, 1)))
 
 
 class _Place:
@@ -78,7 +73,7 @@ class _Place:
         self.server = Server(
             "haproxy", os.path.join(self.directory, "haproxy.cfg"), os.path.join(self.directory, "pid")
         )
-        self.old = _read(self.server.conf)
+        self.old = read_text(self.server.conf)
         proxy = haproxy.read(self.old or "")
         self.namespace = proxy.namespace if proxy else None
         self.marked = ownership.of_file((self.old or "").splitlines())
@@ -136,12 +131,8 @@ class _Place:
     def _start(self, pid: int | None) -> None:
         """Start it; one that runs already passes its connections on and ends."""
         words = ["haproxy", "-q", "-D", "-f", self.server.conf, "-p", self.server.pid_file]
-        run([*words, *(["-sf", str(pid)] if pid is not None else [])])
-        started = self.server.written_pid()
-        if started is None or not self.server.is_it(started):
-            raise NovaliteError(
-                f"the metadata proxy of {self.bridge} ended right after its start; see haproxy -c -f {self.server.conf}"
-            )
+        words += [] if pid is None else ["-sf", str(pid)]
+        self.server.start(words, f"the metadata proxy of {self.bridge}", f"haproxy -c -f {self.server.conf}")
 
     def _take_back(self, was_running: bool) -> None:
         """The old file again, or none; and the old proxy runs again."""
@@ -159,7 +150,7 @@ class _Place:
         with locked("metadata-address"):
             others = os.path.dirname(self.directory)
             for bridge in os.listdir(others) if os.path.isdir(others) else ():
-                proxy = haproxy.read(_read(os.path.join(others, bridge, "haproxy.cfg")) or "")
+                proxy = haproxy.read(read_text(os.path.join(others, bridge, "haproxy.cfg")) or "")
                 if bridge != self.bridge and proxy is not None and proxy.namespace == namespace:
                     return
             if _has_address(namespace):
@@ -172,14 +163,6 @@ def _state(text: str | None, running: bool, address: bool) -> JsonObject:
     if text is None and not running:
         return {}
     return {"config": haproxy.shown(text), "running": running, "address": address}
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as handle:
-            return handle.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _place(proxy: Proxy) -> int | None:

@@ -10,6 +10,9 @@ IPv6 under a foreign address, VLAN tags (behind which no filter can see), spanni
 
 Only frames that come from the guest are filtered here; what may reach it is the firewall's matter. The counterpart of
 Nova's `nova-no-nd-reflection` is missing on purpose: it is for bridges in hairpin mode, which novalite does not use.
+
+libvirt writes a filter's rules when a guest starts, and when the filter changes. Whoever flushes ebtables afterwards
+lets the guests spoof, and nothing tells: a filter that is defined once more, the same, is no change to libvirt.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
+from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonMapping, JsonObject
 from .._libvirt import connect
-from . import bindings
 from .ownership import NO_LEDGER, Mark
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -36,6 +39,9 @@ with contextlib.suppress(ImportError):  # connect() reports it
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
+_ACTIVE = 1  # VIR_CONNECT_LIST_DOMAINS_ACTIVE
+_JUMP = re.compile(r"-A PREROUTING -i (\S+) -j (libvirt-[A-Z]-\S+)")
+_RULE = re.compile(r"-A (libvirt-[A-Z]-\S+) ")
 
 _Node = tuple[str, list[tuple[str, str]], list["_Node"]]  # tag, attributes, children
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
@@ -167,7 +173,7 @@ def ensure(
                     before |= {f"rules of {device}": "not in force" for device in renew}
                     after |= {f"rules of {device}": "written anew" for device in renew}
                     if not check_mode:
-                        bindings.renew(connection, renew)
+                        renew_rules(connection, renew)
             else:
                 before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode, mark)
         except libvirt.libvirtError as error:
@@ -264,3 +270,53 @@ def _undefine_one(nwfilter: libvirt.virNWFilter) -> None:
                     f"the network filter {nwfilter.name()} is still in use; end the guest that refers to it first"
                 ) from error
         time.sleep(pause)
+
+
+# --- the rules that libvirt made of filters, for running guests ---
+
+
+def in_force(text: str | None = None) -> set[str] | None:
+    """The devices whose frames go through rules of libvirt's, by `text` of ebtables-save; None where nobody can say."""
+    if text is None:
+        try:
+            text = run(["ebtables-save"]).stdout
+        except CommandError:
+            return None
+    lines = text.splitlines()
+    filled = {match[1] for match in map(_RULE.match, lines) if match}
+    jumps = {match[1]: match[2] for match in map(_JUMP.match, lines) if match}
+    return {device for device, chain in jumps.items() if chain in filled}
+
+
+def renew_rules(connection: libvirt.virConnect, devices: t.Iterable[str]) -> None:
+    """Have libvirt write the rules of these devices anew. A guest is without them for a moment, as it was before.
+
+    Raises NotFoundError for a device that is no running guest's, and libvirt's errors.
+    """
+    nics = {}
+    for domain in connection.listAllDomains(_ACTIVE):
+        root = ElementTree.fromstring(domain.XMLDesc())
+        for nic in root.findall("./devices/interface"):
+            target, reference, mac = nic.find("target"), nic.find("filterref"), nic.find("mac")
+            if target is not None and reference is not None and mac is not None:
+                nics[target.get("dev")] = _binding(domain, str(target.get("dev")), str(mac.get("address")), reference)
+    for device in devices:
+        if device not in nics:
+            raise NotFoundError(f"{device} is the device of no running guest that has a network filter")
+        try:
+            connection.nwfilterBindingLookupByPortDev(device).delete()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_NWFILTER_BINDING:
+                raise
+        connection.nwfilterBindingCreateXML(nics[device])
+
+
+def _binding(domain: libvirt.virDomain, device: str, mac: str, reference: ElementTree.Element) -> str:
+    binding = ElementTree.Element("filterbinding")
+    owner = ElementTree.SubElement(binding, "owner")
+    ElementTree.SubElement(owner, "name").text = domain.name()
+    ElementTree.SubElement(owner, "uuid").text = domain.UUIDString()
+    ElementTree.SubElement(binding, "portdev", {"name": device})
+    ElementTree.SubElement(binding, "mac", {"address": mac})
+    binding.append(reference)
+    return ElementTree.tostring(binding, encoding="unicode")

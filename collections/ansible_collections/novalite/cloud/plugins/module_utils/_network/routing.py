@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import socket
 import struct
 import typing as t
 
-from .._command import CommandError, run
+from .._command import run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
 from .._host_module import compared
@@ -47,7 +46,7 @@ class _Run:
         if not self.check_mode:
             run(argv)
             if undo is not None:
-                self.undo.callback(_quietly, undo)
+                self.undo.callback(_quietly, run, undo)
 
     def note(self, argv: t.Sequence[str]) -> None:
         self.before.setdefault("commands", [])
@@ -63,7 +62,7 @@ class _Run:
             key = f"{table} in {namespace}" if namespace else table
             self.before[key], self.after[key] = rules.difference(table, have, want)
             if not self.check_mode:
-                self.undo.callback(_restore_quietly, table, rules.owned(table, have), namespace)
+                self.undo.callback(_quietly, _put_back, table, rules.owned(table, have), namespace)
                 _restore(text, namespace)
 
 
@@ -88,21 +87,24 @@ def ensure(
 def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
-    known = router.owners(work.root.values())
     wanted = [vrouter for vrouter in routers if present and router.works(vrouter)]
     names = {vrouter.bridge for vrouter in routers}
     leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
     if exclusive and present:
-        leaving.update(
-            {bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names if not _is_others(work, bridge)}
-        )
+        strangers = [bridge for bridge in router.owners(work.root.values()) - names if not _is_others(work, bridge)]
+        leaving.update((bridge, f"{namespaces.PREFIX}{bridge}") for bridge in strangers)
     if wanted:
         _forward(work, wanted)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[tuple[str | None, str]]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     _check_addresses(work, wanted)
     for vrouter in wanted:
-        _check_interfaces(work, vrouter)
+        for each in vrouter.floating:
+            if each.interface not in work.links:
+                raise NotFoundError(
+                    f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface "
+                    f"{each.interface} on this host; name the one that leads outside in the floating pool"
+                )
         if vrouter.namespace is not None:
             inner[vrouter.bridge] = _transit(work, vrouter)
     for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in wanted)]:
@@ -124,7 +126,7 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
     staying = {each.floating for vrouter in wanted for each in vrouter.floating}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
-    work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
+    work.write(work.root, router.merged(work.root, chains, (names | set(leaving)).__contains__), None)
     for vrouter in wanted:
         for each in vrouter.floating:
             _offer(work, vrouter, each, inner.get(vrouter.bridge))
@@ -134,10 +136,6 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
         for _router, each in arrived:
             _announce(each, work.links[each.interface].mac)
     return [*gone, *((vrouter.namespace, each.floating) for vrouter, each in arrived)]
-
-
-def _is_in(names: t.Container[str], bridge: str) -> bool:
-    return bridge in names
 
 
 def _is_others(work: _Run, bridge: str) -> bool:
@@ -153,29 +151,20 @@ def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) ->
     for bridge in bridges:
         user = additions.user_of(bridge, work.mark)
         if additions.claim(user, wanted):
-            work.undo.callback(_release_quietly, user)
+            work.undo.callback(_quietly, additions.release, user)
 
 
 def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
-    name = {"ipv4/ip_forward": "1"}
-    wrong = sysctl.wrong(name)
+    setting = {"ipv4/ip_forward": "1"}
+    wrong = sysctl.wrong(setting)
     if not work.check_mode:
-        _claim(work, [vrouter.bridge for vrouter in wanted], name)
+        _claim(work, [vrouter.bridge for vrouter in wanted], setting)
     if wrong:
-        work.before["net"], work.after["net"] = dict(wrong), dict(name)
+        work.before["net"], work.after["net"] = wrong, setting
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
             isolated = [device for device in work.links if namespaces.port_name(device) in work.links]
             sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in isolated})
-
-
-def _check_interfaces(work: _Run, vrouter: Router) -> None:
-    for each in vrouter.floating:
-        if each.interface not in work.links:
-            raise NotFoundError(
-                f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface {each.interface} "
-                "on this host; name the one that leads outside in the floating pool"
-            )
 
 
 def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
@@ -310,19 +299,13 @@ def _restore(text: str, namespace: str | None) -> None:
         run(["iptables-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
 
-def _restore_quietly(table: str, old: rules.Table, namespace: str | None) -> None:
-    with contextlib.suppress(NovaliteError):
-        _restore(rules.delta(table, _read(namespace).get(table, {}), old), namespace)
+def _put_back(table: str, old: rules.Table, namespace: str | None) -> None:
+    _restore(rules.delta(table, _read(namespace).get(table, {}), old), namespace)
 
 
-def _quietly(argv: list[str]) -> None:
-    with contextlib.suppress(CommandError):
-        run(argv)
-
-
-def _release_quietly(user: str) -> None:
+def _quietly(work: t.Callable[..., object], *words: object) -> None:
     with contextlib.suppress(NovaliteError, OSError):
-        additions.release(user)
+        work(*words)
 
 
 def _rows(argv: list[str]) -> list[JsonObject]:

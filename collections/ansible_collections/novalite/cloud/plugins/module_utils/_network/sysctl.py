@@ -10,6 +10,7 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import read_text
 from .namespaces import entered
 
 ROOT = "/proc/sys/net"
@@ -62,8 +63,5 @@ def forwarding(name: str) -> list[tuple[str, str]]:
 
 
 def _read(name: str) -> str | None:
-    try:
-        with open(os.path.join(ROOT, name), encoding="ascii") as handle:
-            return handle.read().strip()
-    except OSError:
-        return None
+    text = read_text(os.path.join(ROOT, name))
+    return None if text is None else text.strip()
