@@ -25,10 +25,7 @@ class Owned(t.NamedTuple):
 
 
 def forget(owned: t.Collection[Owned]) -> list[str]:
-    """Delete the tracked connections from and to these addresses. Returns warnings.
-
-    With a file of its own for each network namespace, the count is of this one: nothing is asked where nothing is.
-    """
+    """Delete the tracked connections from and to these addresses. Returns warnings."""
     if not owned or _nothing_tracked():
         return []
     try:

@@ -97,10 +97,8 @@ Zones = t.Mapping[str, t.Optional[int]]  # of the scopes of an instance: its bri
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance.
-
-    Rules or members that are None were not said; what the host has stays.
-    """
+    """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance. Rules or
+    members that are None were not said; what the host has stays."""
 
     id: int
     rules: tuple[Rule, ...] | None = None

@@ -33,6 +33,7 @@ from .policy import (
     ZONES,
     Chains,
 )
+from .rules import NUMBERS
 
 FILTER, RAW, SECURITY = "filter", "raw", "security"
 TABLES = (RAW, FILTER, SECURITY)
@@ -100,20 +101,9 @@ _OF_SECURITY = (
 _DISPATCHING = ("nova-l", IN.network, OUT.node, OUT.network, *(side.root for side in (*devices.SIDES, devices.ASKING)))
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
 _PROTOCOLS = {
-    "tcp": "6",
-    "udp": "17",
-    "icmp": "1",
-    "icmpv6": "58",
-    "ipv6-icmp": "58",
-    "sctp": "132",
-    "udplite": "136",
-    "esp": "50",
-    "ah": "51",
-    "dccp": "33",
-    "igmp": "2",
-    "mobility-header": "135",
-    "ipv6-mh": "135",
-    "mh": "135",
+    **{name: str(number) for name, number in NUMBERS.items()},
+    **{"udplite": "136", "dccp": "33", "igmp": "2"},
+    **dict.fromkeys(("mobility-header", "ipv6-mh", "mh"), "135"),
 }
 
 
@@ -290,40 +280,36 @@ def restore_text(
     """
     edits = edits or {}
     blocks = []  # type: list[str]
-    leaving = {}  # type: dict[str, list[str]]
-    for name in gone:
-        leaving.setdefault(table_of(name), []).append(name)
-    written = {}  # type: dict[str, list[str]]
-    for name in wanted:
-        written.setdefault(table_of(name), []).append(name)
+    leaving = {table: [name for name in gone if table_of(name) == table] for table in TABLES}
     for table in TABLES:
-        names = written.get(table, [])
-        lines = [f":{name} - [0:0]" for name in names if name not in edits]
-        lines += [f":{name} - [0:0]" for name in leaving.get(table, ())]
+        names = [name for name in wanted if table_of(name) == table]
+        lines = [f":{name} - [0:0]" for name in (*names, *leaving[table]) if name not in edits]
         for name in names:
-            if name in edits:
-                lines += edits[name]
-            else:
-                start = f"-A {name} "
-                lines += [start + rule for rule in wanted[name]]
+            lines += edits[name] if name in edits else [f"-A {name} {rule}" for rule in wanted[name]]
         lines += [line.partition(" ")[2] for line in hooks if line.startswith(f"{table} ")]
         if lines:
             blocks += [f"*{table}", *lines, "COMMIT"]
     for table, names in leaving.items():
-        blocks += [f"*{table}", *(f"-X {name}" for name in names), "COMMIT"]
+        if names:
+            blocks += [f"*{table}", *(f"-X {name}" for name in names), "COMMIT"]
     return "\n".join(blocks) + "\n" if blocks else ""
 
 
 def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
     """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
-    different = {
-        name: rules for name, rules in wanted.items() if name not in owned or not same(name, owned[name], rules)
-    }
     gone = [name for name in owned if name not in wanted]
     refuse_foreign_users(current, gone)
-    hooks = [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
-    return restore_text(different, gone, hooks)
+    return restore_text(differing(wanted, owned), gone, lines_of_hooks(current, roots))
+
+
+def lines_of_hooks(current: Ruleset, roots: t.Container[str]) -> list[str]:
+    return [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
+
+
+def shown(chains: t.Mapping[str, t.Iterable[str]]) -> dict[str, list[str]]:
+    """The chains for the user, by name."""
+    return {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in chains.items()}
 
 
 def hook_lines(current: Ruleset, hook: Hook, wanted: bool) -> list[str]:
@@ -359,6 +345,15 @@ def in_order(name: str, old: t.Sequence[str], new: tuple[str, ...]) -> tuple[str
     place = {rule: number for number, rule in enumerate(old)}
     head, entries = _parts(new)
     return (*head, *sorted(entries, key=lambda rule: place.get(rule, len(old))))
+
+
+def differing(wanted: t.Mapping[str, tuple[str, ...]], there: t.Mapping[str, tuple[str, ...]]) -> Chains:
+    """Those of the `wanted` chains that are not there, or mean something else; what stays keeps its place."""
+    return {
+        name: in_order(name, there.get(name, ()), rules)
+        for name, rules in wanted.items()
+        if name not in there or not same(name, there[name], rules)
+    }
 
 
 def refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:

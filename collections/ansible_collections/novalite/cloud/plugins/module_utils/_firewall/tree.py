@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import re
 import typing as t
 
 Entries = dict[str, str]  # key -> whom it leads to
@@ -66,6 +67,35 @@ def changed(form: Form, old: State, new: State, keys: t.Iterable[str] | None = N
     # a chain may have come to hang elsewhere
     difference.gone = [name for name in difference.gone if name not in difference.chains]
     return difference
+
+
+def read(
+    root: str,
+    rules_of: t.Callable[[str], t.Sequence[str]],
+    entry: re.Pattern[str],
+    target: str,
+    node: str,
+    key_of: t.Callable[[str], str] = str,
+) -> Entries:
+    """The entries under a root, from the rules that a host has; the first of two for one key, as packets do.
+
+    `entry` matches what is compared and where that leads: to a chain whose name begins with `target`, or with `node`.
+    """
+    entries: Entries = {}
+    seen: set[str] = set()
+
+    def walk(name: str) -> None:
+        if name in seen:  # a loop; iptables refuses one, a broken answer may still show it
+            return
+        seen.add(name)
+        for match in filter(None, map(entry.fullmatch, rules_of(name))):
+            if match[2].startswith(target):
+                entries.setdefault(key_of(match[1]), match[2][len(target) :])
+            elif match[2].startswith(node):
+                walk(match[2])
+
+    walk(root)
+    return entries
 
 
 class _Walk:

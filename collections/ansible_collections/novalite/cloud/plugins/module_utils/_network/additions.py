@@ -116,10 +116,8 @@ def claim(user: str, wanted: t.Mapping[str, str]) -> bool:
 
 @locked(_LOCK)
 def release(user: str) -> dict[str, tuple[str, str]]:
-    """Give back the settings that only `user` needed. Returns {setting: (what it was just now, what it is again)}.
-
-    A setting that somebody has changed since is left as it is.
-    """
+    """Give back the settings that only `user` needed; one that somebody has changed since stays as it is. Returns
+    {setting: (what it was just now, what it is again)}."""
     known = _settings()
     kept: dict[str, Setting] = {}
     given_back: dict[str, tuple[str, str]] = {}

@@ -85,8 +85,7 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
 
 
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
-    """The steps that remove the bridge and its namespace, or none and what still uses it; from a bridge that others
-    made, those that take back what novalite added."""
+    """The steps that remove the bridge, or what was added to one of others; none where it is in use, and its users."""
     link = host.links.get(bridge.name)
     if link is None:
         return _without_namespace(bridge, host), []

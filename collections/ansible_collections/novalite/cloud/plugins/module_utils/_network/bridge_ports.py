@@ -103,10 +103,8 @@ def enslave(bridge: Bridge, port: Link) -> list[Step]:
 
 
 def give_back(bridge: Bridge, host: Host, added: Additions, going: t.Collection[str] = ()) -> list[Step]:
-    """Let devices be as they were before they became ports; those that are `going` need nothing.
-
-    A device that others use meanwhile stays up, and keeps the MTU that a VLAN on it needs.
-    """
+    """Let devices that are not `going` be as they were before they became ports. One that others use meanwhile stays
+    up, and keeps the MTU that a VLAN on it needs."""
     steps = []
     gone = {bridge.name, *going}
     for name, mtu in added.mtus:

@@ -14,13 +14,17 @@ put there that a bridge would not survive is found and told, never changed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import typing as t
 
 from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._host import read_text
+from .._host import locked, read_text
+from .._json import JsonObject
+from . import additions, ownership
+from .additions import Additions
 
 DIRECTORY = "/proc/sys/net/bridge"
 SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
@@ -54,14 +58,45 @@ def missing(check_mode: bool = False, directory: str = DIRECTORY, bridges: t.Col
 
 
 def load(check_mode: bool = False, directory: str = DIRECTORY, quietly: bool = True) -> None:
-    """Have br_netfilter loaded, if possible: `quietly` without what it turns on for every bridge of the host, of whom
-    nobody asked for that."""
+    """Load br_netfilter if possible, `quietly` without what it turns on for every bridge of the host."""
     if os.path.isdir(directory) or check_mode:
         return
     with contextlib.suppress(CommandError):
         run(["modprobe", "br_netfilter"])
         for name in _LOADED_ON if quietly else ():
             _write(os.path.join(directory, name), "0")
+
+
+def show(
+    bridges: t.Collection[str], before: JsonObject, after: JsonObject, check_mode: bool, mark: ownership.Mark
+) -> None:
+    """Have the packet filter see what goes over the guests' bridges, for as long as guests are on them. Not before it
+    has the rules: on a host that drops what nobody accepts, other people's packets there would be dropped until then.
+    """
+    wrong = missing(check_mode, bridges=bridges)
+    if wrong:
+        before["sysctl"], after["sysctl"] = wrong, dict.fromkeys(wrong, "1")
+    if check_mode:
+        return
+    for name in wrong:
+        bridge, slash, switch = name.partition("/")
+        if slash:
+            with locked("bridge"):
+                added = additions.read(bridge, mark) | Additions(switches=(switch,))
+                additions.write(bridge, mark, added)
+    ensure(wrong)
+
+
+def hide(bridges: t.Iterable[str], mark: ownership.Mark) -> None:
+    """The reverse, for the bridges that the last instance leaves, and before the rules go."""
+    for bridge in bridges:
+        with locked("bridge"):
+            added = additions.read(bridge, mark)
+            for switch in added.switches:
+                with contextlib.suppress(CommandError):  # the bridge is gone
+                    run(command(bridge, switch, "0"))
+            if added.switches:
+                additions.write(bridge, mark, dataclasses.replace(added, switches=()))
 
 
 def command(bridge: str, switch: str, value: str) -> list[str]:

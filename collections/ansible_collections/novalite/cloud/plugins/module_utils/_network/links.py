@@ -109,14 +109,10 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             master=row.get("master"),
             parent=row.get("link") if kind != "veth" else None,  # there it is the other end
             number=data.get("id") if kind in ("vlan", "vxlan") else None,
-            addresses=tuple(
-                f"{entry['local']}/{entry['prefixlen']}" for entry in entries if entry.get("scope") == "global"
-            ),
+            addresses=_cidrs(entry for entry in entries if entry.get("scope") == "global"),
             permanent_mac=row["ifname"] in permanent,
-            link_local=tuple(
-                f"{entry['local']}/{entry['prefixlen']}"
-                for entry in entries
-                if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"
+            link_local=_cidrs(
+                entry for entry in entries if (entry.get("scope"), entry.get("family", "inet6")) == ("link", "inet6")
             ),
             local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
             advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),
@@ -124,6 +120,10 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             dstport=data.get("port") if kind == "vxlan" else None,
         )
     return links
+
+
+def _cidrs(entries: t.Iterable[JsonMapping]) -> tuple[str, ...]:
+    return tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries)
 
 
 def _advertised(entry: JsonMapping) -> bool:
@@ -142,8 +142,7 @@ def flood(operation: str, device: str, remote: str) -> list[str]:
 
 
 def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = ()) -> Host:
-    """Read links, routes and the way of this ssh session; the links of the `wanted` namespaces, and where the VXLAN
-    devices `tunnels` flood to."""
+    """Read links, routes, the way of this ssh session, the `wanted` namespaces, and where VXLAN `tunnels` flood."""
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
     names = [row["ifname"] for row in json.loads(text) if "ifname" in row]
     kinds = {name: read_text(f"/sys/class/net/{name}/addr_assign_type") or "" for name in names}

@@ -20,6 +20,7 @@ from .._host_module import compared_each
 from .._json import JsonObject
 from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
+from .links import ip
 from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server
 
@@ -154,7 +155,7 @@ class _Place:
                 if bridge != self.bridge and proxy is not None and proxy.namespace == namespace:
                     return
             if _has_address(namespace):
-                run([*_ip(namespace), "addr", "del", f"{ADDRESS}/32", "dev", "lo"])
+                run(ip(namespace, "addr", "del", f"{ADDRESS}/32", "dev", "lo"))
             with contextlib.suppress(OSError):  # others are left in it
                 os.rmdir(others)
 
@@ -175,14 +176,10 @@ def _place(proxy: Proxy) -> int | None:
         return None
 
 
-def _ip(namespace: str | None) -> list[str]:
-    return ["ip", "-n", namespace] if namespace else ["ip"]
-
-
 def _has_address(namespace: str | None) -> bool:
     """Whether guests' packets to the address are this host's to answer."""
     try:
-        links = json.loads(run([*_ip(namespace), "-json", "addr", "show", "dev", "lo"]).stdout or "[]")
+        links = json.loads(run(ip(namespace, "-json", "addr", "show", "dev", "lo")).stdout or "[]")
     except CommandError:
         return False  # no such namespace
     return any(
@@ -195,5 +192,5 @@ def _has_address(namespace: str | None) -> bool:
 def _add_address(namespace: str | None) -> None:
     with locked("metadata-address"):
         # In scope link it is never the source of what the host itself sends elsewhere.
-        run([*_ip(namespace), "addr", "replace", f"{ADDRESS}/32", "dev", "lo", "scope", "link"])
-        run([*_ip(namespace), "link", "set", "lo", "up"])
+        run(ip(namespace, "addr", "replace", f"{ADDRESS}/32", "dev", "lo", "scope", "link"))
+        run(ip(namespace, "link", "set", "lo", "up"))

@@ -37,8 +37,7 @@ def namespace_of(network: Network) -> str | None:
 
 
 def port_name(bridge: str) -> str:
-    """The bridge's port into its namespace. The other end bears the bridge's own name, so that a server inside is
-    configured as one outside is."""
+    """The bridge's port into its namespace. The other end has the bridge's own name, as outside for servers."""
     return _device("nv-", bridge)
 
 

@@ -46,6 +46,8 @@ _RULE = re.compile(r"-A (libvirt-[A-Z]-\S+) ")
 _Node = tuple[str, list[tuple[str, str]], list["_Node"]]  # tag, attributes, children
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
 
+_TO_EVERYBODY = {"srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255"}
+_DHCP_REQUEST = {"protocol": "udp", "srcportstart": "68", "dstportstart": "67"}
 # Parameters: MAC (libvirt's own), IP (one value or several). Every accept names the MAC, so that a pair of an
 # instance's own (another MAC with another address) can stand beside these. [@1] lets IP run through its values by
 # itself: libvirt walks variables of one iterator in parallel and refuses lists that differ in length.
@@ -54,19 +56,7 @@ _BASE: tuple[_Rule, ...] = (
     # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
     ("drop", -700, "ip", {"protocol": "udp", "dstportstart": "68"}),
     ("accept", -600, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "$IP[@1]"}),
-    (
-        "accept",
-        -500,
-        "ip",
-        {
-            "srcmacaddr": "$MAC",
-            "srcipaddr": "0.0.0.0",
-            "dstipaddr": "255.255.255.255",
-            "protocol": "udp",
-            "srcportstart": "68",
-            "dstportstart": "67",
-        },
-    ),
+    ("accept", -500, "ip", {"srcmacaddr": "$MAC", **_TO_EVERYBODY, **_DHCP_REQUEST}),
     ("drop", 1000, "mac", {}),
 )
 # For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
@@ -141,12 +131,8 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
     if network.version == 6:
         yield "accept", _PAIR_IPV6, "ipv6", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
         return
-    yield (
-        "accept",
-        _PAIR_ARP,
-        "arp",
-        {"srcmacaddr": mac, "arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask},
-    )
+    sender = {"arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask}
+    yield "accept", _PAIR_ARP, "arp", {"srcmacaddr": mac, **sender}
     yield "accept", _PAIR_IP, "ip", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
 
 
@@ -187,36 +173,35 @@ def _define(
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
     referenced = dict.fromkeys(reference for filter_ in filters for reference in filter_.references)
-    names = {filter_.name for filter_ in filters}
-    for name in referenced:
-        if name not in STATIC and name not in present and name not in names:
-            raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
+    known = {*STATIC, *present, *(filter_.name for filter_ in filters)}
+    unknown = [name for name in referenced if name not in known]
+    if unknown:
+        raise NotFoundError(f"the network filter {unknown[0]} does not exist on this host; give nova-base")
     added: list[libvirt.virNWFilter] = []
     try:
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
-            old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
-            old_xml = old.XMLDesc(0) if old is not None else None
-            if old is not None and filter_.name not in STATIC and _is_others(old, mark):
-                raise ConflictError(
-                    f"the network filter {filter_.name} on this host is another ledger's, whose guest has the same "
-                    "name: take another host"
-                )
-            if old_xml is not None and meaning(old_xml) == meaning(to_xml(filter_)):
-                continue
-            if old_xml is not None and filter_.name in STATIC and _is_strange(old_xml):
-                raise ConflictError(
-                    f"the network filter {filter_.name} on this host is not novalite's (OpenStack has one of this "
-                    "name): remove it, or take another host"
-                )
-            if old_xml is not None:
-                before[filter_.name] = old_xml
-            after[filter_.name] = to_xml(
-                filter_,
-                old.UUIDString() if old is not None else None if filter_.name in STATIC else mark.uuid_of(filter_.name),
-            )
+            name, static = filter_.name, filter_.name in STATIC
+            uuid = None if static else mark.uuid_of(name)
+            if name in present:
+                old = connection.nwfilterLookupByName(name)
+                old_xml, uuid = old.XMLDesc(0), old.UUIDString()
+                if not static and _is_others(old, mark):
+                    raise ConflictError(
+                        f"the network filter {name} on this host is another ledger's, whose guest has the same name: "
+                        "take another host"
+                    )
+                if meaning(old_xml) == meaning(to_xml(filter_)):
+                    continue
+                if static and _is_strange(old_xml):
+                    raise ConflictError(
+                        f"the network filter {name} on this host is not novalite's (OpenStack has one of this name): "
+                        "remove it, or take another host"
+                    )
+                before[name] = old_xml
+            after[name] = to_xml(filter_, uuid)
             if not check_mode:
-                made = connection.nwfilterDefineXML(after[filter_.name])
-                if old is None:
+                made = connection.nwfilterDefineXML(after[name])
+                if name not in present:
                     added.append(made)
     except BaseException:
         for made in reversed(added):
@@ -231,15 +216,11 @@ def _undefine(
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
     before: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        if name not in present:
-            continue
-        nwfilter = connection.nwfilterLookupByName(name)
-        if _is_others(nwfilter, mark):
-            continue
-        before[name] = nwfilter.XMLDesc(0)
-        if not check_mode:
-            _undefine_one(nwfilter)
+    for nwfilter in [connection.nwfilterLookupByName(name) for name in dict.fromkeys(names) if name in present]:
+        if not _is_others(nwfilter, mark):
+            before[nwfilter.name()] = nwfilter.XMLDesc(0)
+            if not check_mode:
+                _undefine_one(nwfilter)
     return before, {}
 
 
@@ -289,10 +270,8 @@ def in_force(text: str | None = None) -> set[str] | None:
 
 
 def renew_rules(connection: libvirt.virConnect, devices: t.Iterable[str]) -> None:
-    """Have libvirt write the rules of these devices anew. A guest is without them for a moment, as it was before.
-
-    Raises NotFoundError for a device that is no running guest's, and libvirt's errors.
-    """
+    """Have libvirt write the rules of these devices anew; a guest is without them for a moment, as it was before.
+    Raises NotFoundError for a device that is no running guest's, and libvirt's errors."""
     nics = {}
     for domain in connection.listAllDomains(_ACTIVE):
         root = ElementTree.fromstring(domain.XMLDesc())

@@ -42,15 +42,16 @@ class _Run:
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def command(self, argv: list[str], undo: list[str] | None = None) -> None:
-        self.note(argv)
+        self.before.setdefault("commands", [])
+        self.after.setdefault("commands", []).append(" ".join(argv))
         if not self.check_mode:
             run(argv)
             if undo is not None:
                 self.undo.callback(_quietly, run, undo)
 
-    def note(self, argv: t.Sequence[str]) -> None:
-        self.before.setdefault("commands", [])
-        self.after.setdefault("commands", []).append(" ".join(argv))
+    def swap(self, kind: str, verb: str, undo: str, words: str) -> None:
+        """`ip <kind> <verb> <words>`, which the verb `undo` takes back."""
+        self.command(["ip", kind, verb, *words.split()], ["ip", kind, undo, *words.split()])
 
     def write(self, current: rules.Tables, wanted: rules.Tables, namespace: str | None) -> None:
         """Our chains in one namespace."""
@@ -228,17 +229,16 @@ def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str,
     holders = [link.name for link in work.links.values() if f"{each.floating}/32" in link.addresses]
     if inner is None:
         if each.interface not in holders:
-            argv = ["ip", "addr", "add", f"{each.floating}/32", "dev", each.interface]
             if not work.check_mode:
                 added = additions.Additions(addresses=(f"{each.floating}/32",))
                 additions.write(_ADDED, work.mark, additions.read(_ADDED, work.mark) | added)
-            work.command(argv, ["ip", "addr", "del", *argv[3:]])
+            work.swap("addr", "add", "del", f"{each.floating}/32 dev {each.interface}")
         return
     for name in holders:
         work.command(["ip", "addr", "del", f"{each.floating}/32", "dev", name])
     if not _routes(None, f"{each.floating}/32", inner[1]):
-        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(vrouter.bridge)]
-        work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
+        way = f"{each.floating}/32 via {inner[1]} dev {transit_name(vrouter.bridge)}"
+        work.swap("route", "replace", "del", way)
     # The kernel would let who asks for it wait for up to 0.8 s.
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
     for key, value in sysctl.wrong(delay).items():
@@ -247,8 +247,7 @@ def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str,
         _claim(work, [vrouter.bridge], delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
-        argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
-        work.command(argv, ["ip", "neigh", "del", *argv[3:]])
+        work.swap("neigh", "add", "del", f"proxy {each.floating} dev {each.interface}")
 
 
 def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
@@ -256,16 +255,13 @@ def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
     for address in sorted(addresses):
         for link in work.links.values():
             if f"{address}/32" in link.addresses:
-                argv = ["ip", "addr", "del", f"{address}/32", "dev", link.name]
-                work.command(argv, ["ip", "addr", "add", *argv[3:]])
+                work.swap("addr", "del", "add", f"{address}/32 dev {link.name}")
         for row in _rows(["ip", "-j", "route", "show", f"{address}/32"]):
             if row.get("dev", "").startswith(transit_name("")):
-                argv = ["ip", "route", "del", f"{address}/32", "via", row["gateway"], "dev", row["dev"]]
-                work.command(argv, ["ip", "route", "replace", *argv[3:]])
+                work.swap("route", "del", "replace", f"{address}/32 via {row['gateway']} dev {row['dev']}")
     for address, device in sorted(_proxied() if addresses else ()):
         if address in addresses:
-            argv = ["ip", "neigh", "del", "proxy", address, "dev", device]
-            work.command(argv, ["ip", "neigh", "add", *argv[3:]])
+            work.swap("neigh", "del", "add", f"proxy {address} dev {device}")
     added = additions.read(_ADDED, work.mark)
     staying = tuple(text for text in added.addresses if text.partition("/")[0] not in addresses)
     if staying != added.addresses and not work.check_mode:
