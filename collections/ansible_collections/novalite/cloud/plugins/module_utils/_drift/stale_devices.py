@@ -114,12 +114,9 @@ def _loops(sys_block: str, instances: str) -> t.Iterator[StaleDevice]:
 def _backs(device: str, path: str) -> bool:
     """Whether the loop device leads to the file that has this path here: the kernel's devices are everybody's, and
     another mount namespace may have the same path."""
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        status = bytearray(_LOOP_INFO.size)
-        fcntl.ioctl(fd, LOOP_GET_STATUS64, status)
-    finally:
-        os.close(fd)
+    status = bytearray(_LOOP_INFO.size)
+    with open(device, "rb", buffering=0) as loop:
+        fcntl.ioctl(loop, LOOP_GET_STATUS64, status)
     return int(_LOOP_INFO.unpack(status)[1]) == os.stat(path).st_ino
 
 

@@ -154,15 +154,8 @@ def _images(instances: t.Iterable[Instance]) -> list[Plan]:
 
 def image_files(image: JsonMapping, root_gb: int = 0) -> list[Plan]:
     """The files of an image record, as image_cache takes them; for a root disk of `root_gb` GiB (0: of any size)."""
-    disk = {
-        "checksum": image["checksum"],
-        "source": image["source"],
-        "size": image["size"],
-        "kind": "disk",
-        "disk_format": image["disk_format"],
-        "virtual_size": image["virtual_size"],
-        "max_virtual_size": root_gb * GIB,
-    }
+    keys = ("checksum", "source", "size", "disk_format", "virtual_size")
+    disk = {**{key: image[key] for key in keys}, "kind": "disk", "max_virtual_size": root_gb * GIB}
     boot = [
         {**{key: image[kind][key] for key in ("checksum", "source", "size")}, "kind": kind}
         for kind in ("kernel", "ramdisk")
@@ -212,10 +205,8 @@ def _to_be_injected(instance: Instance) -> bool:
 
 
 def _to_have_config_drive(instance: Instance) -> bool:
-    """Whether a config drive is written now.
-
-    Of those that are being rescued, only where hosts may not mount the rescue's image: else their own ones stay.
-    """
+    """Tell whether a config drive is written now. In a rescue, only where hosts may not mount its image: else the
+    instance's own one stays."""
     if instance.get("rescue"):
         return not image_properties.host_mount(instance["image"])
     return bool(instance["config_drive"])
@@ -239,10 +230,8 @@ def _injection(instance: Instance, guest: GuestRecord) -> Plan:
 
 
 def _guest_network(instance: Instance) -> Plan | None:
-    """What the guest must be told of its network: nothing, where DHCP tells it all.
-
-    Otherwise all of its interfaces, for what is written replaces the guest's own configuration.
-    """
+    """The interfaces that the guest must be told of: none where DHCP tells it all, otherwise all of them, for what is
+    written replaces the guest's own configuration."""
     if all(nic["network"]["dhcp"] for nic in instance["nics"]):
         return None
     return {"nics": interfaces_of(instance)}

@@ -112,14 +112,9 @@ def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
 
 def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
-    return any(
-        value is not None and value != stored
-        for value, stored in (
-            (guest.user_data, row.user_data),
-            (asked_config_drive(guest, row), row.config_drive),
-            (guest.file_records, row.files),
-        )
-    )
+    asked = (guest.user_data, asked_config_drive(guest, row), guest.file_records)
+    stored = (row.user_data, row.config_drive, row.files)
+    return any(value is not None and value != old for value, old in zip(asked, stored))
 
 
 def _user_data(name: str, value: Json) -> str | None:
@@ -151,8 +146,7 @@ def _files(name: str, value: Json) -> tuple[tuple[str, str], ...] | None:
 
 
 def _file(name: str, item: Json) -> tuple[str, str]:
-    path = item.get("path") if isinstance(item, dict) else None
-    content = item.get("content") if isinstance(item, dict) else None
+    path, content = (item.get(key) if isinstance(item, dict) else None for key in ("path", "content"))
     if not isinstance(path, str) or not isinstance(content, str):
         raise NovaliteError(f"files of '{name}': give each a path and a content")
     # CVE-2012-3360; the host resolves the path inside of the guest once more
@@ -169,10 +163,8 @@ def _file(name: str, item: Json) -> tuple[str, str]:
 
 
 def hashed(name: str, password: Json, generated: bool = False) -> str:
-    """The crypt(5) hash of the administrator's password of the server `name`.
-
-    A password that was generated is random enough to need no more rounds than the least. Raises NovaliteError.
-    """
+    """The crypt(5) hash of the administrator's password of the server `name`; one that was `generated` is random enough
+    to need no more rounds than the least. Raises NovaliteError."""
     if not isinstance(password, str) or not password or not password.isprintable():
         raise NovaliteError(f"admin_password of '{name}': give a text without control characters")
     if len(password.encode()) > MAX_PASSWORD:
@@ -188,8 +180,7 @@ def hashed(name: str, password: Json, generated: bool = False) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _libcrypt() -> ctypes.CDLL | None:
-    """The C library's crypt, which every login uses; None where it is not to be had. A process each would take longer
-    than all the rest of a request."""
+    """The C library's crypt, or None. A process for each password would take longer than all of a request."""
     try:
         library = ctypes.CDLL("libcrypt.so.1")
     except OSError:

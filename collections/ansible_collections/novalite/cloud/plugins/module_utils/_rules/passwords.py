@@ -23,10 +23,8 @@ def hash_password(password: str) -> str:
 
 
 def is_password(hashed: str | None, password: str) -> bool:
-    """Whether `password` is the one that was hashed. Without a hash the answer is no, after the same work.
-
-    Who does not exist must not be told from who does by the time that the answer takes.
-    """
+    """Tell whether `password` is the one that was hashed. Without a hash, the answer takes as long: who does not exist
+    must not be told from who does."""
     fits = check_password_hash(hashed or _of_nobody(), password[:LENGTH])
     return fits and hashed is not None and len(password) <= LENGTH
 
