@@ -50,10 +50,8 @@ class Done(t.TypedDict):
 
 
 def take(request: Request) -> list[Done]:
-    """Run the steps of `request` until one fails; return how each went that was run.
-
-    A result is what the module returns. One that says what is `missing` ends the trip: the controller has to bring it.
-    """
+    """Run the steps of `request` until one fails, or says what is `missing`, which the controller has to bring; return
+    how each went that was run."""
     steps: list[Done] = []
     for step in request["steps"]:
         steps.append(_run(step, request))
