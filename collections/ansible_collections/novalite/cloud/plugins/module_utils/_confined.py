@@ -91,7 +91,7 @@ def run_confined(
 
 
 def confined(user: int, limits: Limits) -> list[str]:
-    """What comes before a program's own words. Only root can be somebody else."""
+    """The words before a program's own ones. Only root can be somebody else."""
     dropped = (
         f"setpriv --reuid={user} --regid={user} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs --"
     )

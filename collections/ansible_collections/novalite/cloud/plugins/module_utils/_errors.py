@@ -29,7 +29,7 @@ class UndoneError(ConflictError):
 
 
 class ForbiddenError(NovaliteError):
-    """Who asks is known, and may not."""
+    """The one who asks is known, and may not."""
 
 
 class QuotaError(NovaliteError):

@@ -133,7 +133,7 @@ def disk_cache(state_dir: str) -> str:
 
 
 def inject_backend() -> str:
-    """How an image can be opened for injection here: nbd, else a FUSE export of qemu-storage-daemon, else none."""
+    """Way to open an image for injection here: nbd, else a FUSE export of qemu-storage-daemon, else none."""
     if _which("qemu-nbd") and (os.path.exists("/sys/block/nbd0") or _module_exists("nbd")):
         return "nbd"
     return "fuse" if os.path.exists("/dev/fuse") and _which("qemu-storage-daemon") else "none"

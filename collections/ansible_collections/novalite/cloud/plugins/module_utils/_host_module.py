@@ -21,7 +21,7 @@ Run = t.Callable[["HostCall"], Result]
 
 @dataclasses.dataclass(frozen=True)
 class HostCall:
-    """What a module is run with: its validated options by name, and what Ansible asks of every module."""
+    """The input of a module: its validated options by name, and what Ansible asks of every module."""
 
     params: JsonMapping
     check_mode: bool = False

@@ -25,7 +25,7 @@ MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 
 
 class Step(t.TypedDict):
-    """What the controller has a module do here; `paths` are the options that are paths on this host."""
+    """One module that the controller has run here; `paths` are the options that are paths on this host."""
 
     name: str
     module: str
@@ -41,7 +41,7 @@ class Request(t.TypedDict):
 
 
 class Done(t.TypedDict):
-    """How a step went."""
+    """The outcome of a step."""
 
     name: str
     module: str

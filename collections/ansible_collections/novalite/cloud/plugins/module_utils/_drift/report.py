@@ -41,7 +41,7 @@ def deletion(record: Result) -> Row:
 
 
 def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
-    """What a module (`step`) changed on a host, or in check mode would have."""
+    """Rows for what a module (`step`) changed on a host, or in check mode would have."""
     if not result.get("changed"):
         return []
     if step == DAMAGE:

@@ -41,7 +41,7 @@ _FORWARD_DROPS = (  # what cuts guests off from outside
 
 @dataclasses.dataclass
 class Outcome:
-    """What was (in check mode: would be) done. `restores` counts transactions, `warnings` are for the user."""
+    """Result of a run, or of check mode. `restores` counts transactions, `warnings` are for the user."""
 
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)

@@ -82,7 +82,7 @@ class Request:
 
     @property
     def is_everything(self) -> bool:
-        """Whether the host shall have what is given and nothing else."""
+        """Tell whether the host shall have what is given and nothing else."""
         return self.exclusive and self.state == "present"
 
 

@@ -72,7 +72,7 @@ class Chains(t.Mapping[str, "tuple[str, ...]"]):
 
 
 class Kept(t.NamedTuple):
-    """What the last run knew: by family, what is there; of each table of filters, the fingerprint after it."""
+    """The knowledge of the last run: by family, what is there; of each table of filters, the fingerprint after it."""
 
     families: dict[str, Present]
     fingerprint: Fingerprint
@@ -88,7 +88,7 @@ def shard_of(name: str) -> int | None:
 
 
 def load(directory: str) -> Kept | None:
-    """What was kept, or None."""
+    """The notes of the last run, or None."""
     try:
         head = _load(os.path.join(directory, "head.json"))
         if head["version"] != _VERSION:

@@ -77,7 +77,7 @@ def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
 
 
 def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
-    """What the chains that dispatch by address begin with."""
+    """The rules that the chains which dispatch by address begin with."""
     return {
         TO.called_by: (f"-m physdev --physdev-is-bridged -j {TO.root}",) if devices.get(TO.root) else (),
         FROM.called_by: (
@@ -172,5 +172,5 @@ def _about(address: str, length: int) -> str:
 
 
 def compare(rules: t.Collection[str]) -> bool:
-    """Whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
+    """Tell whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
     return bool(rules) and tuple(rules) != ANY_TARGET and not any("-m u32 " in rule for rule in rules)

@@ -32,7 +32,7 @@ _NAMES = {"IPv4": "/proc/net/ip_tables_names", "IPv6": "/proc/net/ip6_tables_nam
 
 
 class Fingerprint(t.TypedDict):
-    """What the packet filter of a network namespace was like at one moment; kept as JSON."""
+    """The state of the packet filter of a network namespace at one moment; kept as JSON."""
 
     namespace: list[t.Union[str, int]]
     generation: t.Optional[int]
@@ -60,7 +60,7 @@ def generation() -> int | None:
 
 
 def namespace() -> list[str | int]:
-    """What tells this network namespace, of this boot, from every other."""
+    """The identity of this network namespace, of this boot."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
         identity: list[str | int] = [handle.read().strip(), os.stat("/proc/thread-self/ns/net").st_ino]
     try:
@@ -87,7 +87,7 @@ def take() -> Fingerprint:
 
 
 def trusted(then: Fingerprint, backend: str, now: Fingerprint, thorough: bool, rules: bool = True) -> bool:
-    """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
+    """Tell whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
     `rules`: whether it is about rules at all, or only about sets of addresses."""
     if then != now or now["generation"] is None:
         return False

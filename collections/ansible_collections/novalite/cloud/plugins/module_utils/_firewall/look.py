@@ -31,7 +31,7 @@ _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)
 
 @dataclasses.dataclass
 class Known:
-    """What is there. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
+    """The state of the host. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
 
     presents: dict[str, Present]
     facts: JsonObject
@@ -46,7 +46,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How to look at what `request` is about."""
+    """A look at what `request` is about."""
 
     tables: Tables
     second: Second

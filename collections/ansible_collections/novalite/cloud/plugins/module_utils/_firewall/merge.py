@@ -171,7 +171,7 @@ class _Merge:
         }
 
     def _carriers(self, groups: set[int]) -> set[str]:
-        """Who carries one of the groups, also where he is not given: egress rules now apply to him, or do no more.
+        """Carriers of one of the groups, also where he is not given: egress rules now apply to him, or do no more.
 
         One with a further group whose rules nobody said is left as he is: what would answer these is not known.
         """
@@ -219,7 +219,7 @@ class _Merge:
         self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
 
     def _is_bound(self, who: str) -> bool:
-        """Whether egress rules apply to him: as it is being written, or else as it is."""
+        """Tell whether egress rules apply to him: as it is being written, or else as it is."""
         return self.restricted[who] if who in self.restricted else policy.OUT_OF + who in self.present.chains
 
     # -- chains of groups

@@ -51,7 +51,7 @@ def _read() -> str | None:
 
 
 def _chains() -> bool:
-    """Whether there is a chain of some instance or group."""
+    """Tell whether there is a chain of some instance or group."""
     for command in ("iptables-save", "ip6tables-save"):
         with contextlib.suppress(CommandError):
             if any(line.startswith(_CHAINS) for line in run([command, "-t", "filter"]).stdout.splitlines()):

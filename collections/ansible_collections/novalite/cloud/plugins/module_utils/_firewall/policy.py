@@ -106,7 +106,7 @@ class Group:
 
     @property
     def restricts(self) -> bool:
-        """Whether its instances may send only what egress rules say."""
+        """Tell whether its instances may send only what egress rules say."""
         return any(rule.direction == "egress" for rule in self.rules or ())
 
     @property
@@ -149,7 +149,7 @@ class Instance:
         }
 
     def is_in(self, family: str) -> bool:
-        """Whether there is anything of this family to judge: what reaches a device is of both."""
+        """Tell whether there is anything of this family to judge: what reaches a device is of both."""
         return bool(self.devices) or bool(self.of(family))
 
     def scopes(self, family: str) -> set[str]:

@@ -28,7 +28,7 @@ Scopes = dict[str, Entries]
 
 @dataclasses.dataclass
 class Held:
-    """What a family of a host has, before or after a change."""
+    """The state of a family of a host, before or after a change."""
 
     inbound: Scopes = dataclasses.field(default_factory=dict)
     outbound: Scopes = dataclasses.field(default_factory=dict)
@@ -47,13 +47,13 @@ class Present(Held):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no instance is here."""
+        """Tell whether no instance is here."""
         return not self.inbound and not self.devices.get(devices.TO.root)
 
 
 @dataclasses.dataclass
 class Changes(Held):
-    """What to do in one family, and what the host has afterwards."""
+    """The work to do in one family, and what the host has afterwards."""
 
     wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
     # what those of them held that lead to instances: `Present` has these chains only where a host was read
@@ -69,7 +69,7 @@ class Changes(Held):
     arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def rules_before(self, present: Present, name: str) -> tuple[str, ...] | None:
-        """What a chain held; None where it was not there."""
+        """The rules that a chain held; None where it was not there."""
         if present.ruleset is None and name in self.before:
             return self.before[name]
         return present.chains.get(name)

@@ -30,7 +30,7 @@ _ANSWERS = {1: {8: 0, 13: 14, 15: 16, 17: 18}, 58: {128: 129, 139: 140}}
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What may come in or go out. For ICMP `port_min` is the type and `port_max` the code, as in Nova's API.
+    """A rule for what may come in or go out. For ICMP `port_min` is the type and `port_max` the code, as in Nova's API.
 
     `cidr` or the members of `remote_group_id` are the other end: the source of what comes in, the destination of what
     goes out. Neither: anybody.
@@ -95,7 +95,7 @@ def texts(rule: Rule, sources: t.Callable[[int], t.Sequence[str]], answers: bool
 
 
 def label(name: str) -> str:
-    """What marks the lines that are about the members of a group: the name of their set, which is not there."""
+    """The mark of the lines that are about the members of a group: the name of their set, which is not there."""
     return f"-m comment --comment {name.replace('.', '_')}"  # iptables-save puts dots into quotes
 
 

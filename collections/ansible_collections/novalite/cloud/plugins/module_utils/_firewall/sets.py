@@ -35,7 +35,7 @@ class Plan:
 
 
 def usable() -> bool:
-    """Whether this host has ipset and its kernel ip_set."""
+    """Tell whether this host has ipset and its kernel ip_set."""
     return names() is not None
 
 

@@ -38,7 +38,7 @@ class Tables:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
     def compares_bytes(self) -> bool:
-        """Whether the kernel has xt_bpf, which a distribution may pack apart. Asked in a namespace of its own."""
+        """Tell whether the kernel has xt_bpf, which a distribution may pack apart. Asked in a namespace of its own."""
         rule = ["-A", "INPUT", "-m", "bpf", "--bytecode", "1,6 0 0 1", "-j", "ACCEPT"]
         try:
             run(["unshare", "-n", f"{_COMMAND['IPv6']}{self._infix}", *rule])
@@ -65,7 +65,7 @@ class Second:
         self.rulesets: dict[str, Ruleset] = {}
 
     def look(self) -> bool:
-        """Whether it holds chains of novalite's."""
+        """Tell whether it holds chains of novalite's."""
         self.rulesets = {}
         # Legacy tables exist only when listed; asking iptables-legacy itself would create them.
         there = fingerprint.legacy_tables() if self.backend == "legacy" else dict.fromkeys(FAMILIES)

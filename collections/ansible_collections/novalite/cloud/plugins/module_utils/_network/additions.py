@@ -59,7 +59,7 @@ class Setting:
 
 
 def read(bridge: str, mark: Mark) -> Additions:
-    """What this ledger has added to the bridge; nothing where nobody remembers."""
+    """Additions of this ledger to the bridge; none where nobody remembers."""
     content = _load(os.path.join(_place(mark), f"{bridge}.json"))
     try:
         return Additions(

@@ -22,7 +22,7 @@ from .ownership import Owner
 
 
 def owner(bridge: Bridge, host: Host) -> Owner:
-    """Whose the bridge is. One without a mark is ours where its port can be nobody else's: the way into the namespace
+    """Owner of the bridge. One without a mark is ours where its port can be nobody else's: the way into the namespace
     of the network, or its VXLAN device (made by a novalite that wrote no marks yet)."""
     link = host.links.get(bridge.name)
     whose = bridge.mark.owner(link.alias if link else None)
@@ -46,7 +46,7 @@ def own_port(bridge: Bridge, host: Host) -> list[str]:
 
 
 def plan_present(bridge: Bridge, host: Host) -> list[Step]:
-    """What is added to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
+    """The steps that add to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
     link = host.links[bridge.name]
     if bridge.vxlan is not None or bridge.namespace is not None:
         raise ConflictError(
@@ -101,7 +101,7 @@ def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
 
 
 def warnings(bridge: Bridge, host: Host) -> list[str]:
-    """What a person should know about a bridge that carries no mark."""
+    """Remarks for people on a bridge that carries no mark."""
     link, port = host.links[bridge.name], host.links.get(bridge.port or "")
     unmarked = port is not None and port.alias is None and port.master == bridge.name
     if port and unmarked and bridge.vlan is not None and bridge.name == f"br{bridge.vlan}":

@@ -100,7 +100,7 @@ def hide(bridges: t.Iterable[str], mark: ownership.Mark) -> None:
 
 
 def command(bridge: str, switch: str, value: str) -> list[str]:
-    """What sets a switch of a bridge's own, by its name in iproute2."""
+    """The command that sets a switch of a bridge's own, by its name in iproute2."""
     return ["ip", "link", "set", bridge, "type", "bridge", switch, value]
 
 

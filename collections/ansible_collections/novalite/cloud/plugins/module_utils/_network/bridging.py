@@ -25,7 +25,7 @@ from .ownership import Owner
 
 @dataclasses.dataclass
 class _Run:
-    """What this call has seen and done."""
+    """State of one call: what it has seen and done."""
 
     check_mode: bool
     move_address: bool

@@ -177,7 +177,7 @@ class Server:
                 start([*command, "--port=0", *dnsmasq.names_elsewhere(self.network)])
 
     def _leased(self, hosts: t.Sequence[Host], patience: float) -> bool:
-        """Whether one of the hosts still has a lease after up to `patience` seconds."""
+        """Tell whether one of the hosts still has a lease after up to `patience` seconds."""
         deadline = time.monotonic() + patience
         gone = {(host.mac, host.ip) for host in hosts}
         while any(tuple(line.split(" ")[1:3]) in gone for line in (self._read("leases") or "").splitlines()):

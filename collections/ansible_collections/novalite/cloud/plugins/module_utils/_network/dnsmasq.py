@@ -147,7 +147,7 @@ def _ipv6(network: Network) -> list[str]:
 
 
 def read_config(text: str) -> dict[str, str | None]:
-    """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
+    """Contents of a file of `config`: `listen`, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
     options: dict[str, str] = {}
     namespace = None
     for line in text.splitlines():
@@ -186,7 +186,7 @@ def others_text(names: t.Iterable[Name], domain: str) -> str:
 
 
 def read_hosts(text: str) -> list[Host]:
-    """What `hosts_text` wrote; a line that it cannot have written is left out, and so is gone with the next write."""
+    """Hosts in a text of `hosts_text`; a line that it cannot have written is left out, and gone with the next write."""
     hosts = []
     for line in text.splitlines():
         fields = line.split(",")

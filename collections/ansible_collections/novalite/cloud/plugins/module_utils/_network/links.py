@@ -45,7 +45,7 @@ class Link:
 
 @dataclasses.dataclass
 class Host:
-    """What the host is like. `ssh` are the links that the session that runs this module depends on, `routed` those
+    """The state of the host. `ssh` are the links that the session that runs this module depends on, `routed` those
     with routes that somebody has set, `inside` the links of each namespace that was asked for and exists, `added` what
     novalite did to the bridge in question and its ports."""
 
@@ -127,7 +127,7 @@ def _cidrs(entries: t.Iterable[JsonMapping]) -> tuple[str, ...]:
 
 
 def _advertised(entry: JsonMapping) -> bool:
-    """Whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
+    """Tell whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
     return bool(entry.get("temporary") or entry.get("mngtmpaddr") or entry.get("protocol") == "kernel_ra")
 
 

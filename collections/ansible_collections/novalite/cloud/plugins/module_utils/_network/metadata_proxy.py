@@ -29,7 +29,7 @@ _NAMESPACES = "/run/netns"
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """What all proxies of this host have in common."""
+    """The things that all proxies of this host have in common."""
 
     upstream: Upstream
     host: str
@@ -167,7 +167,7 @@ def _state(text: str | None, running: bool, address: bool) -> JsonObject:
 
 
 def _place(proxy: Proxy) -> int | None:
-    """What the proxy's socket gets tied to; None when it is not there (yet)."""
+    """The thing that the proxy's socket gets tied to; None when it is not there (yet)."""
     try:
         if proxy.namespace:
             return os.stat(os.path.join(_NAMESPACES, proxy.namespace)).st_ino
@@ -177,7 +177,7 @@ def _place(proxy: Proxy) -> int | None:
 
 
 def _has_address(namespace: str | None) -> bool:
-    """Whether guests' packets to the address are this host's to answer."""
+    """Tell whether guests' packets to the address are this host's to answer."""
     try:
         links = json.loads(run(ip(namespace, "-json", "addr", "show", "dev", "lo")).stdout or "[]")
     except CommandError:

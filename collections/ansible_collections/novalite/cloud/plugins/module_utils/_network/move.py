@@ -19,11 +19,13 @@ from .._errors import ConflictError
 from .._json import JsonMapping
 from .links import Host, Link, Living, Step
 
+# as `ip route` takes them -> as `ip -j route` shows them
+_ROUTE_OPTIONS = {"proto": "protocol", "scope": "scope", "src": "prefsrc", "metric": "metric", "table": "table"}
 _FOREVER = 4294967295  # how the kernel says that an address does not expire
 
 
 def use_of(port: Link, host: Host) -> str | None:
-    """What the host has the port for, and would lose with it, as the end of a sentence; None for nothing."""
+    """The use that the host has of the port, and would lose, as the end of a sentence; None for none."""
     if port.name in host.ssh:
         return "carries the ssh session that Ansible came by"
     if port.addresses:
@@ -97,13 +99,6 @@ def _route(row: JsonMapping, device: str) -> list[str]:
     elif "gateway" in row:
         words += ["via", row["gateway"]]
     words += ["dev", device]
-    for option, key in (
-        ("proto", "protocol"),
-        ("scope", "scope"),
-        ("src", "prefsrc"),
-        ("metric", "metric"),
-        ("table", "table"),
-    ):
-        if key in row:
-            words += [option, str(row[key])]
+    for option, key in _ROUTE_OPTIONS.items():
+        words += [option, str(row[key])] if key in row else []
     return words + (["onlink"] if "onlink" in row.get("flags", ()) else [])

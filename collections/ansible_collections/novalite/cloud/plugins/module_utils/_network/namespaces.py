@@ -54,7 +54,7 @@ def _device(prefix: str, bridge: str) -> str:
 
 
 def exists(name: str) -> bool:
-    """Whether the host has this namespace. A file that is left from one is none."""
+    """Tell whether the host has this namespace. A file that is left from one is none."""
     try:
         return os.stat(os.path.join(DIRECTORY, name)).st_dev != os.stat(DIRECTORY).st_dev
     except OSError:

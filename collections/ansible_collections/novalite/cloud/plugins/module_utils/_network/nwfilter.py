@@ -120,7 +120,7 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
 
 
 def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
-    """What lets a guest also send under another address, or a range of them, and under another MAC if need be."""
+    """Rules that let a guest also send under another address, or a range of them, and under another MAC if need be."""
     try:
         network = ipaddress.ip_network(cidr)
     except ValueError:
@@ -225,13 +225,13 @@ def _undefine(
 
 
 def _is_others(nwfilter: libvirt.virNWFilter, mark: Mark) -> bool:
-    """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
+    """Tell whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
     text = nwfilter.UUIDString()
     return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
 
 
 def _is_strange(xml: str) -> bool:
-    """Whether a filter of one of our static names was made by another program: ours have rules and no references."""
+    """Tell whether another program made a filter of one of our static names: ours have no references."""
     return ElementTree.fromstring(xml).find("filterref") is not None
 
 

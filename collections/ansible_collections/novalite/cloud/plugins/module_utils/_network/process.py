@@ -39,7 +39,7 @@ class Server:
         return int(text) if text.isdecimal() else None
 
     def is_it(self, pid: int) -> bool:
-        """Whether the process is this server. A zombie has no command line."""
+        """Tell whether the process is this server. A zombie has no command line."""
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as handle:
                 words = handle.read().split(b"\0")

@@ -116,7 +116,7 @@ def transit_pair(bridge: str, have: str | None, taken: t.Container[str]) -> tupl
 
 
 def works(router: Router) -> bool:
-    """Whether there is anything to route or translate."""
+    """Tell whether there is anything to route or translate."""
     return bool(router.namespace or router.snat or router.floating)
 
 

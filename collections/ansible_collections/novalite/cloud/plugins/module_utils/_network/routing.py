@@ -30,7 +30,7 @@ _ADDED = "floating-addresses"  # where additions are remembered: longer than any
 
 @dataclasses.dataclass
 class _Run:
-    """What this call found, did and can take back."""
+    """State of one call: what it found, did and can take back."""
 
     check_mode: bool
     root: dict[str, dict[str, list[str]]]
@@ -140,7 +140,7 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
 
 
 def _is_others(work: _Run, bridge: str) -> bool:
-    """Whether the bridge serves another ledger: it carries that one's mark, or that one has added something to it."""
+    """Tell whether the bridge serves another ledger: it carries that one's mark, or has additions of that one."""
     link = work.links.get(bridge)
     owner = work.mark.owner(link.alias if link else None)
     adding = additions.owners(bridge)

@@ -107,7 +107,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
 
 
 def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:
-    """What the module `router` is told of a network on a host with `address` in it."""
+    """The arguments of the module `router` for a network on a host with `address` in it."""
     return {
         "network": network["name"],
         "bridge": network["bridge"],
@@ -138,7 +138,7 @@ def routers(instances: t.Iterable[Instance]) -> list[Plan]:
 
 
 def routed(network: Network, floating: t.Collection[Plan]) -> bool:
-    """Whether a host has anything to route for the network: otherwise it costs its launches nothing."""
+    """Tell whether a host has anything to route for the network: otherwise it costs its launches nothing."""
     return bool(network["isolated"] or network["snat"] or floating)
 
 

@@ -36,7 +36,7 @@ class Address:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """Who talks. `groups` is None for what is no instance: nobody judges what it sends and receives."""
+    """One who talks. `groups` is None for what is no instance: nobody judges what it sends and receives."""
 
     name: str
     addresses: tuple[Address, ...]
@@ -45,7 +45,7 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class Talk:
-    """What about: a protocol as a rule names it, and a port, or for ICMP a type and code."""
+    """The subject of a talk: a protocol as a rule names it, and a port, or for ICMP a type and code."""
 
     protocol: str
     port: int | None = None
@@ -100,7 +100,7 @@ def describe(rule: Rule, remotes: Remotes) -> str:
 
 
 def subject(rule: Rule) -> str:
-    """What a rule is about: `tcp 8000-8080`, `icmp type 8`, `any`."""
+    """The subject of a rule: `tcp 8000-8080`, `icmp type 8`, `any`."""
     name = "anything" if rule.protocol is None else NAMES.get(rule.protocol, f"protocol {rule.protocol}")
     low, high = rule.port_min, rule.port_max
     if low is None:

@@ -73,7 +73,7 @@ def _with(hosts: t.Mapping[str, JsonMapping], parts: t.Iterable[str]) -> list[st
 
 
 def summary(plan: JsonMapping) -> JsonObject:
-    """What follows from the `arriving`, `leaving` and `staying` moves of a host's `plan`.
+    """The consequences of the `arriving`, `leaving` and `staying` moves of a host's `plan`.
 
     `sources` and `destinations` are the names of the hosts at the other ends; `starts` has, for each of the three, the
     UUIDs of the guests that run before and afterwards, and `rests` those of the guests that are here in the end, off.
@@ -88,5 +88,5 @@ def summary(plan: JsonMapping) -> JsonObject:
 
 
 def domains_there(plan: JsonMapping, plans: t.Mapping[str, JsonMapping]) -> list[JsonObject]:
-    """How the guests that leave the host of `plan` are defined on their new hosts, whose `plans` made them."""
+    """The domains of the guests that leave the host of `plan`, as the `plans` of their new hosts have them."""
     return [domain for host in plan["destinations"] for domain in plans[host].get("build", {}).get("domains", ())]

@@ -91,7 +91,7 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
 
 
 def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: bool = False) -> bool:
-    """Whether the server gets a config drive: it asks for one, its image insists, or no host may write into its disk.
+    """Tell whether a server gets a config drive: it asks, its image insists, or no host may write into its disk.
     One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
     written into it (nor does Nova)."""
     asked = from_volume if guest.config_drive is None else guest.config_drive
@@ -99,19 +99,19 @@ def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: boo
 
 
 def needs_config_drive(image: JsonMapping) -> bool:
-    """Whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
+    """Tell whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
     return config_drive_is_mandatory(image) or not host_mount(image)
 
 
 def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
-    """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
+    """Tell whether the request asks for a config drive, or `row` has one in any case; None: it says nothing."""
     if guest.config_drive is None:
         return None
     return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
 def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
-    """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
+    """Tell whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     asked = (guest.user_data, asked_config_drive(guest, row), guest.file_records)
     stored = (row.user_data, row.config_drive, row.files)
     return any(value is not None and value != old for value, old in zip(asked, stored))

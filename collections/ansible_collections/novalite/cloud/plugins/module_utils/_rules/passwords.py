@@ -16,7 +16,7 @@ METHOD = "scrypt:32768:8:1"  # 32 MiB and some 60 ms for each guess (OWASP's adv
 
 
 def hash_password(password: str) -> str:
-    """What to keep of `password`. Raises NovaliteError for one that is empty or too long."""
+    """The text to keep of `password`. Raises NovaliteError for one that is empty or too long."""
     if not 1 <= len(password) <= LENGTH:
         raise NovaliteError(f"a password has between 1 and {LENGTH} characters")
     return generate_password_hash(password, METHOD)

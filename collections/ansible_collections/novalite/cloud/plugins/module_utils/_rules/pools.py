@@ -101,7 +101,7 @@ def parse_ranges(what: str, items: t.Iterable[str], network: netaddr.IPNetwork) 
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two ranges of the same family have an address in common."""
+    """Tell whether two ranges of the same family have an address in common."""
     ours, theirs = netaddr.IPNetwork(one), netaddr.IPNetwork(other)
     return ours in theirs or theirs in ours
 
@@ -121,7 +121,7 @@ def ranges(addresses: t.Iterable[int]) -> list[str]:
 
 
 def roles(network: netaddr.IPNetwork, gateway: str | None, user: t.Iterable[int]) -> dict[int, str]:
-    """Which addresses of `network` are kept out of the pool, and as what: the value of fixed_ip.reserved."""
+    """The addresses of `network` that are kept out of the pool, and as what: the value of fixed_ip.reserved."""
     gateways = {} if gateway is None else {int(netaddr.IPAddress(gateway, 4)): "gateway"}
     return {**dict.fromkeys(user, "user"), **gateways, network.first: "network", network.last: "broadcast"}
 
@@ -146,7 +146,7 @@ def manager_of(item: JsonMapping, before: JsonMapping | None) -> str:
 
 
 def manager_defaults(manager: str, item: JsonMapping, before: JsonMapping | None) -> JsonObject:
-    """What follows from the manager, and from a gateway of the network's own, for what the user said nothing about."""
+    """Settings that follow from the manager, and from a gateway of the network's own, where the user gave none."""
     found: JsonObject = {"manager": manager}
     if before is None or before["manager"] != manager:
         found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}

@@ -17,7 +17,7 @@ LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
 
 @dataclasses.dataclass
 class Changes:
-    """What a call changed, by name; a side that lacks a name says that the record did not, or does not, exist."""
+    """The changes of a call, by name; a side that lacks a name says that the record did not, or does not, exist."""
 
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
@@ -83,5 +83,5 @@ def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
 
 
 def given(item: JsonMapping, keys: t.Iterable[str]) -> JsonObject:
-    """What the user said about `keys`: an option that was left out is None, and changes nothing."""
+    """The values that the user gave for `keys`: an option that was left out is None, and changes nothing."""
     return {key: item[key] for key in keys if item.get(key) is not None}

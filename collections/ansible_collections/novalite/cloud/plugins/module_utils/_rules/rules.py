@@ -65,7 +65,7 @@ def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
 
 
 def identity(rule: JsonMapping) -> tuple[str, ...]:
-    """What makes two rules the same. One that was recorded without an address range is for everyone."""
+    """The values that make two rules the same. One that was recorded without an address range is for everyone."""
     values = {column: rule[column] for column in COLUMNS}
     if rule["remote_group"] is None:
         values["cidr"] = range_of(rule)
