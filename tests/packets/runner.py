@@ -23,7 +23,7 @@ from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, boot
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, tables
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 
 CLONE_NEWNET = 0x40000000
@@ -54,13 +54,13 @@ def own_locks(directory: str) -> t.Iterator[None]:
     notes = options["directory"]
     locked.__defaults__ = (timeout, directory)
     options["directory"] = os.path.join(directory, "notes")
-    script = boot.SCRIPT
+    script = tables.SCRIPT
     if script.startswith("/usr/local"):  # this machine's own
-        boot.SCRIPT = os.path.join(directory, "none")
+        tables.SCRIPT = os.path.join(directory, "none")
     try:
         yield
     finally:
-        boot.SCRIPT = script
+        tables.SCRIPT = script
         locked.__defaults__ = (timeout, locks)
         options["directory"] = notes
 

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _firewall
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridged
 from tests.packets.bed import Bed, run
 from tests.packets.oracle import Probe
@@ -126,7 +126,7 @@ def test_what_is_loaded_at_boot_follows_every_change(
     """A host that loses its power says nothing before."""
     if bed.backend != "nft":
         pytest.skip("the module asks for the host's own iptables")
-    monkeypatch.setattr(boot, "SCRIPT", str(tmp_path / "novalite-firewall"))
+    monkeypatch.setattr(tables, "SCRIPT", str(tmp_path / "novalite-firewall"))
     (tmp_path / "novalite-firewall").symlink_to(SCRIPT)
     SCRIPT.chmod(0o755)
     wanted = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1], 2: [1], 3: [1]})

@@ -8,7 +8,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import answers
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import look
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall.policy import Instance
 
 pytestmark = pytest.mark.root
@@ -34,4 +34,4 @@ def test_a_server_answers_from_the_first_address_of_its_bridge(lan: t.Any, there
         ip("address", "add", address, "dev", "br98")
     instance = Instance(id=1, dhcp_servers=("10.98.0.1", "fe80::1"))
     with lan.enter(lan.hypervisor):
-        assert answers.with_sources([instance])[0].dhcp_servers == ("10.98.0.1", *also, "fe80::1")
+        assert look.with_sources([instance])[0].dhcp_servers == ("10.98.0.1", *also, "fe80::1")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bindings
+from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 
 SAVED = """*nat
 :PREROUTING ACCEPT
@@ -20,5 +20,5 @@ SAVED = """*nat
 
 
 def test_a_chain_is_in_force_when_it_is_hooked_in_and_not_empty() -> None:
-    assert bindings.in_force(SAVED) == {"vnet0"}
-    assert bindings.in_force("") == set()
+    assert nwfilter.in_force(SAVED) == {"vnet0"}
+    assert nwfilter.in_force("") == set()

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._network import foreign
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
 DOCKER = """*filter
 :FORWARD DROP [0:0]
@@ -22,7 +22,7 @@ COMMIT
 
 
 def test_dockers_policy() -> None:
-    (warning,) = foreign.in_iptables(DOCKER, "IPv4", ["br100"])
+    (warning,) = bridged.in_iptables(DOCKER, "IPv4", ["br100"])
     assert "DROP (Docker sets it)" in warning and "br100" in warning and "\n" not in warning
 
 
@@ -32,8 +32,8 @@ def test_what_novalite_accepts_in_front_is_enough() -> None:
         "-A FORWARD -j nova-local\n-A FORWARD -j nova-forward\n-A FORWARD -j DOCKER-USER\n"
         "-A nova-forward -i br100 -m comment --comment br100 -j ACCEPT",
     )
-    assert foreign.in_iptables(accepted, "IPv4", ["br100"]) == []
-    assert foreign.in_iptables(accepted, "IPv4", ["br100", "br101"])
+    assert bridged.in_iptables(accepted, "IPv4", ["br100"]) == []
+    assert bridged.in_iptables(accepted, "IPv4", ["br100", "br101"])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_novalite_accepts_in_front_is_enough() -> None:
 )
 def test_rules(rule: str, told: bool) -> None:
     text = f"*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n-A {rule}\nCOMMIT\n"
-    found = foreign.in_iptables(text, "IPv4", ["br100"])
+    found = bridged.in_iptables(text, "IPv4", ["br100"])
     assert bool(found) == told
     assert all(f"-A {rule}" in line for line in found)
 
@@ -61,8 +61,8 @@ def test_nftables() -> None:
         return json.dumps({"nftables": [{"metainfo": {}}, {"chain": chain}]})
 
     firewalld = {"family": "inet", "table": "firewalld", "name": "filter_FORWARD", "hook": "forward"}
-    assert "inet firewalld filter_FORWARD" in foreign.in_nftables(listed(**firewalld, policy="drop"))[0]
-    assert foreign.in_nftables(listed(**firewalld, policy="accept")) == []
+    assert "inet firewalld filter_FORWARD" in bridged.in_nftables(listed(**firewalld, policy="drop"))[0]
+    assert bridged.in_nftables(listed(**firewalld, policy="accept")) == []
     own = {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward", "policy": "drop"}
-    assert foreign.in_nftables(listed(**own)) == [], "iptables shows that one"
-    assert foreign.in_nftables("") == []
+    assert bridged.in_nftables(listed(**own)) == [], "iptables shows that one"
+    assert bridged.in_nftables("") == []

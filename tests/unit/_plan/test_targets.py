@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import targets
-from ansible_collections.novalite.cloud.plugins.module_utils._plan.migration_plan import domains_there, summary
+from ansible_collections.novalite.cloud.plugins.module_utils._plan.targets import domains_there, summary
 
 Plans = dict[str, dict[str, t.Any]]
 

@@ -34,6 +34,12 @@ class Result(t.NamedTuple):
     stderr: str
 
 
+def _environment() -> dict[str, str]:
+    # A host's sbin directories are missing from the PATH of a non-login ssh session on some systems.
+    path = f"/usr/local/sbin:/usr/sbin:/sbin:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    return {**os.environ, "LC_ALL": "C", "LANG": "C", "PATH": path}
+
+
 def run(
     argv: t.Sequence[str],
     *,
@@ -47,9 +53,6 @@ def run(
     `stdin` is text for its standard input (otherwise /dev/null), `ok` the return codes that are no error,
     `timeout` in seconds. Raises CommandError.
     """
-    env = {**os.environ, "LC_ALL": "C", "LANG": "C"}
-    # A host's sbin directories are missing from the PATH of a non-login ssh session on some systems.
-    env["PATH"] = f"/usr/local/sbin:/usr/sbin:/sbin:{env.get('PATH', '/usr/bin:/bin')}"
     try:
         done = subprocess.run(
             list(argv),
@@ -59,7 +62,7 @@ def run(
             text=True,
             errors="replace",
             timeout=timeout,
-            env=env,
+            env=_environment(),
             pass_fds=tuple(pass_fds),
             check=False,
         )
@@ -80,8 +83,7 @@ def pipe(
     timeout: float = DEFAULT_TIMEOUT,
 ) -> None:
     """Run `first` with its output into `second`, both as run() does. Raises CommandError for the one to blame."""
-    env = {**os.environ, "LC_ALL": "C", "LANG": "C"}
-    env["PATH"] = f"/usr/local/sbin:/usr/sbin:/sbin:{env.get('PATH', '/usr/bin:/bin')}"
+    env = _environment()
     try:
         with subprocess.Popen(
             list(first), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env

@@ -89,18 +89,11 @@ def run_confined(
 
 
 def confined(user: int, limits: Limits) -> list[str]:
-    """What comes before a program's own words. Only root can be somebody else."""
-    dropped = [
-        "setpriv",
-        f"--reuid={user}",
-        f"--regid={user}",
-        "--clear-groups",
-        "--bounding-set=-all",
-        "--inh-caps=-all",
-        "--no-new-privs",
-        "--",
-    ]
-    return ["prlimit", *limits.options(), "--", *(dropped if os.geteuid() == 0 else [])]
+    """The words before a program's own ones. Only root can be somebody else."""
+    dropped = (
+        f"setpriv --reuid={user} --regid={user} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs --"
+    )
+    return ["prlimit", *limits.options(), "--", *(dropped.split() if os.geteuid() == 0 else [])]
 
 
 def run_bounded(argv: t.Sequence[str], *, limits: Limits = Limits(), timeout: float = DEFAULT_TIMEOUT) -> Result:
@@ -116,8 +109,7 @@ def run_bounded(argv: t.Sequence[str], *, limits: Limits = Limits(), timeout: fl
 
 
 def bounded(limits: Limits, *capabilities: str, options: t.Sequence[str] = ()) -> list[str]:
-    """What comes before the words of a program that must stay root: it keeps these capabilities alone. `options` are
-    further ones of setpriv(1)."""
+    """The words before a program that must stay root, with these capabilities. `options` are setpriv(1)'s."""
     kept = "".join(f",+{capability}" for capability in capabilities)
     dropped = [f"--bounding-set=-all{kept}", "--inh-caps=-all", "--no-new-privs"] if os.geteuid() == 0 else []
     return ["prlimit", *limits.options(), "--", *(["setpriv", *dropped, *options, "--"] if dropped or options else [])]

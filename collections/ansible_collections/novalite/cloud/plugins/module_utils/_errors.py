@@ -7,10 +7,8 @@ from __future__ import annotations
 
 
 class NovaliteError(Exception):
-    """One clear line for a person: it names the offending value and says what to do.
-
-    The value may be a hostile guest's or image's: what would write on a terminal, or make another line, is escaped.
-    """
+    """One clear line for a person: it names the offending value and says what to do. The value may be hostile: what
+    would write on a terminal, or make another line, is escaped."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -31,7 +29,7 @@ class UndoneError(ConflictError):
 
 
 class ForbiddenError(NovaliteError):
-    """Who asks is known, and may not."""
+    """The one who asks is known, and may not."""
 
 
 class QuotaError(NovaliteError):

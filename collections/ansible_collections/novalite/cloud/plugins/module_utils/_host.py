@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every room that touches a host needs: locks, atomic files, threads that keep order."""
+"""What every room that touches a host needs: locks, files, threads that keep order."""
 
 from __future__ import annotations
 
@@ -61,6 +61,13 @@ def _held(fd: int, path: str, timeout: float) -> t.Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file; None where there is none, or it cannot be read."""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as handle:
+        return handle.read()
+    return None
 
 
 def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:

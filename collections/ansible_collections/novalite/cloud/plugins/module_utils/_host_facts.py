@@ -24,21 +24,8 @@ from ._kvm import kvm_fault
 from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
 
 # What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("conntrack",),
-    ("dnsmasq",),
-    ("ebtables",),
-    ("haproxy",),
-    ("ip",),
-    ("ip6tables-restore",),
-    ("ipset",),
-    ("iptables-restore",),
-    ("mke2fs",),
-    ("qemu-img",),
-    ("sfdisk",),
-    ("virsh",),
-    ISO_PROGRAMS,
-)
+_EACH = "conntrack dnsmasq ebtables haproxy ip ip6tables-restore ipset iptables-restore mke2fs qemu-img sfdisk virsh"
+COMMANDS: tuple[tuple[str, ...], ...] = (*((command,) for command in _EACH.split()), ISO_PROGRAMS)
 _DIRECT_BLOCK = 4096  # bytes; aligned for every disk's O_DIRECT
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-login ssh session on some systems
 
@@ -138,16 +125,15 @@ def disk_cache(state_dir: str) -> str:
     """`none` where the file system can do O_DIRECT and `writethrough` otherwise, as Nova decides it: with `none`, QEMU
     does not start on one that cannot. An open() alone proves nothing: some file systems fail at the first write."""
     directory = existing(state_dir)
-    with mmap.mmap(-1, _DIRECT_BLOCK) as block:  # O_DIRECT wants its buffer aligned, and pages are
-        try:
-            with _nameless_file(directory) as fd:
-                return "none" if os.write(fd, block) == _DIRECT_BLOCK else "writethrough"
-        except OSError:
-            return "writethrough"
+    # O_DIRECT wants its buffer aligned, and pages are
+    with mmap.mmap(-1, _DIRECT_BLOCK) as block, contextlib.suppress(OSError), _nameless_file(directory) as fd:
+        if os.write(fd, block) == _DIRECT_BLOCK:
+            return "none"
+    return "writethrough"
 
 
 def inject_backend() -> str:
-    """How an image can be opened for injection here: nbd, else a FUSE export of qemu-storage-daemon, else none."""
+    """Way to open an image for injection here: nbd, else a FUSE export of qemu-storage-daemon, else none."""
     if _which("qemu-nbd") and (os.path.exists("/sys/block/nbd0") or _module_exists("nbd")):
         return "nbd"
     return "fuse" if os.path.exists("/dev/fuse") and _which("qemu-storage-daemon") else "none"
@@ -176,11 +162,10 @@ def _nameless_file(directory: str) -> t.Iterator[int]:
 
 
 def _owner(path: str) -> str:
-    try:
+    with contextlib.suppress(OSError):
         status = os.stat(path)
-    except OSError:
-        return "none"
-    return f"{status.st_mode:o} {status.st_uid}:{status.st_gid}"
+        return f"{status.st_mode:o} {status.st_uid}:{status.st_gid}"
+    return "none"
 
 
 def existing(path: str) -> str:

@@ -21,7 +21,7 @@ Run = t.Callable[["HostCall"], Result]
 
 @dataclasses.dataclass(frozen=True)
 class HostCall:
-    """What a module is run with: its validated options by name, and what Ansible asks of every module."""
+    """The input of a module: its validated options by name, and what Ansible asks of every module."""
 
     params: JsonMapping
     check_mode: bool = False
@@ -45,6 +45,12 @@ def compared(before: JsonObject, after: JsonObject, **more: Json) -> Result:
     """The result of a module that compares: `changed`, `more`, and the `diff` where there is one."""
     diff = {} if before == after else {"diff": {"before": before, "after": after}}
     return {"changed": bool(diff), **more, **diff}
+
+
+def compared_each(names: t.Iterable[str], states: t.Iterable[tuple[JsonObject, JsonObject]], **more: Json) -> Result:
+    """The result for several things of a host, by their names: the states of each before and after."""
+    changed = {name: pair for name, pair in zip(names, states) if pair[0] != pair[1]}
+    return compared(*({name: pair[side] for name, pair in changed.items()} for side in (0, 1)), **more)
 
 
 def each_for_itself(result: Result, errors: t.Iterable[str | None]) -> Result:

@@ -51,10 +51,8 @@ OUTCOME_ARGUMENTS: dict[str, t.Any] = {
 
 
 def operation_of(name: str) -> Operation:
-    """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy.
-
-    It is imported when it is used, not above: this file is imported by tools that have no SQLAlchemy.
-    """
+    """The function that does the work of the module `name`. Raises ImportError without SQLAlchemy: it is imported only
+    when it is used, for tools that have none import this file."""
     room = importlib.import_module(f"{__package__}._ledger.operations.{name}")
     return t.cast(Operation, getattr(room, name))
 

@@ -77,16 +77,15 @@ def connect(uri: str = DEFAULT_URI) -> libvirt.virConnect:
     opening = threading.Thread(target=open_connection, daemon=True)
     opening.start()
     opening.join(ANSWER_TIMEOUT)
+    name = local_daemon().name
     if not answers:
-        name = local_daemon().name
         raise NovaliteError(
             f"{name} on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it "
             f"(systemctl restart {name}) and run again"
         )
     answer = answers[0]
     if isinstance(answer, Exception):
-        name = local_daemon().name
         raise NovaliteError(
             f"{name} on this host does not answer at {uri}: {answer}; start it (systemctl start {name}) and run again"
-        ) from None
+        )
     return answer

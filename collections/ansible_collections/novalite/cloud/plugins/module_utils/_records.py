@@ -43,8 +43,8 @@ def write_records(
             os.makedirs(os.path.join(state_dir, ADOPTED), mode=0o700, exist_ok=True)
             changed += [uuid for uuid, text in sorted(adopted.items()) if _replace(adopted_path(state_dir, uuid), text)]
         for uuid, text in sorted(records.items()):
-            directory = layout.instance_dir(state_dir, uuid)
-            if os.path.isdir(directory) and _replace(os.path.join(directory, RECORD), text):
+            path = _record_path(state_dir, uuid)
+            if os.path.isdir(os.path.dirname(path)) and _replace(path, text):
                 changed.append(uuid)
         own = os.path.join(state_dir, HOST_RECORD)
         if host_record is not None and os.path.isdir(state_dir) and _replace(own, host_record):
@@ -57,21 +57,19 @@ def write_records(
 def read_records(state_dir: str) -> JsonObject:
     """`{"records": {uuid: text}, "host_record": text or None}`, adopted instances' among them; changes nothing."""
     records = {}
-    with contextlib.suppress(FileNotFoundError):
-        for name in sorted(os.listdir(os.path.join(state_dir, ADOPTED))):
-            with contextlib.suppress(NovaliteError):  # not an instance's
-                uuid = os.path.splitext(name)[0]
-                text = _read(adopted_path(state_dir, uuid))
-                if text is not None:
-                    records[uuid] = text
-    directory = os.path.join(state_dir, layout.INSTANCES)
-    with contextlib.suppress(FileNotFoundError):
-        for uuid in sorted(os.listdir(directory)):
-            with contextlib.suppress(NovaliteError):  # not an instance's
-                text = _read(os.path.join(layout.instance_dir(state_dir, uuid), RECORD))
-                if text is not None:
-                    records[uuid] = text
+    for directory, path_of in ((ADOPTED, adopted_path), (layout.INSTANCES, _record_path)):
+        with contextlib.suppress(FileNotFoundError):
+            for name in sorted(os.listdir(os.path.join(state_dir, directory))):
+                with contextlib.suppress(NovaliteError):  # not an instance's
+                    uuid = name.removesuffix(".json")
+                    text = _read(path_of(state_dir, uuid))
+                    if text is not None:
+                        records[uuid] = text
     return {"records": records, "host_record": _read(os.path.join(state_dir, HOST_RECORD))}
+
+
+def _record_path(state_dir: str, uuid: str) -> str:
+    return os.path.join(layout.instance_dir(state_dir, uuid), RECORD)
 
 
 def adopted_path(state_dir: str, uuid: str) -> str:

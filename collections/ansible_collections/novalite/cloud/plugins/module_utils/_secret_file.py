@@ -24,10 +24,8 @@ def secret_path(home: str | None = None, name: str = METADATA) -> str:
 
 
 def read_secret(path: str) -> bytes | None:
-    """The secret in the file `path`, or None when there is no such file.
-
-    Raises NovaliteError for a file that others may read, or that holds no secret.
-    """
+    """The secret in the file `path`, or None when there is no such file. Raises NovaliteError for a file that others
+    may read, or that holds no secret."""
     try:
         with open(path, encoding="ascii") as handle:
             mode = os.fstat(handle.fileno()).st_mode

@@ -25,7 +25,7 @@ MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
 
 
 class Step(t.TypedDict):
-    """What the controller has a module do here; `paths` are the options that are paths on this host."""
+    """One module that the controller has run here; `paths` are the options that are paths on this host."""
 
     name: str
     module: str
@@ -41,7 +41,7 @@ class Request(t.TypedDict):
 
 
 class Done(t.TypedDict):
-    """How a step went."""
+    """The outcome of a step."""
 
     name: str
     module: str
@@ -50,10 +50,8 @@ class Done(t.TypedDict):
 
 
 def take(request: Request) -> list[Done]:
-    """Run the steps of `request` until one fails; return how each went that was run.
-
-    A result is what the module returns. One that says what is `missing` ends the trip: the controller has to bring it.
-    """
+    """Run the steps of `request` until one fails, or says what is `missing`, which the controller has to bring; return
+    how each went that was run."""
     steps: list[Done] = []
     for step in request["steps"]:
         steps.append(_run(step, request))

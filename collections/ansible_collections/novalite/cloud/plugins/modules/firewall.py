@@ -329,19 +329,14 @@ repaired:
   sample: {IPv4: [FORWARD, nova-local]}
 """
 
-from ..module_utils._firewall import answers, apply, arguments, boot, host, policy, sets
+from ..module_utils._firewall import apply, arguments, look, passage, policy, sets, tables
 from ..module_utils._host_module import HostCall, Result, compared, run_host_module
 from ..module_utils._network import ownership
 
 ARGUMENT_SPEC = {
     "instances": {"type": "list", "elements": "dict", "default": [], "options": arguments.INSTANCE_SPEC},
     "security_groups": {"type": "list", "elements": "dict", "default": [], "options": arguments.GROUP_SPEC},
-    "zones": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {"bridge": {"type": "str", "required": True}, "zone": {"type": "int", "required": True}},
-    },
+    "zones": arguments.ZONES_SPEC,
     "bridges": {"type": "list", "elements": "str", "default": []},
     "serving": {"type": "list", "elements": "str", "default": []},
     "open_to_guests": {"type": "list", "elements": "str"},
@@ -357,20 +352,20 @@ def run(call: HostCall) -> Result:
     groups = arguments.parse_groups(params["security_groups"])
     instances = arguments.parse_instances(params["instances"], leaving=params["state"] == "absent")
     request = arguments.Request(
-        instances=tuple(answers.with_sources(instances)),
+        instances=tuple(look.with_sources(instances)),
         groups=tuple(groups),
         state=params["state"],
         exclusive=params["exclusive"],
         zones=arguments.parse_zones(params["zones"]),
         bridges=arguments.parse_bridges(params["bridges"]),
         serving=arguments.parse_bridges(params["serving"]),
-        opened=host.parse(params["open_to_guests"]),
+        opened=passage.parse_opened(params["open_to_guests"]),
         sets=sets.usable() if any(group.remotes for group in groups) else True,
     )
     outcome = apply.apply(
         request, check_mode=call.check_mode, backend=params["backend"], mark=ownership.of_ledger(params["ledger"])
     )
-    kept = [] if call.check_mode else boot.keep(outcome.changed)
+    kept = [] if call.check_mode else tables.keep_for_boot(outcome.changed)
     return compared(
         outcome.before,
         outcome.after,

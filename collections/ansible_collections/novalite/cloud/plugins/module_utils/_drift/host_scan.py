@@ -25,11 +25,11 @@ from .._firewall.apply import Tables
 from .._firewall.dispatch import to_cidr
 from .._firewall.present import of_ruleset
 from .._firewall.rules import FAMILIES
-from .._host import STATE_DIR
+from .._host import STATE_DIR, read_text
 from .._json import JsonObject
 from .._libvirt import DEFAULT_URI, connect
 from .._model.look import Chain, FoundDomain, Look, Remnant, Tap
-from .._network import additions, bindings, ownership
+from .._network import additions, nwfilter, ownership
 from .._network.dnsmasq import read_config, read_hosts
 from . import stale_devices
 
@@ -61,15 +61,16 @@ def scan(state_dir: str, uri: str) -> Look:
     """
     looked_at = time.time()
     connection = connect(uri)
-    filtered = bindings.in_force()
+    filtered = nwfilter.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [record for domain in connection.listAllDomains() if (record := _domain(domain, filtered))]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
+    disks = _uuids_in(os.path.join(state_dir, layout.INSTANCES))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
         "domains": sorted(domains, key=lambda domain: domain["name"]),
-        "disks": _disks(state_dir),
-        "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
+        "disks": disks,
+        "files": {uuid: _files(state_dir, uuid) for uuid in disks},
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
         "stale_devices": [
@@ -79,9 +80,13 @@ def scan(state_dir: str, uri: str) -> Look:
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
         "dhcp_owners": _dhcp_owners(state_dir),
-        "bridges": sorted(name for name in os.listdir(_NET) if os.path.isdir(os.path.join(_NET, name, "bridge"))),
+        "bridges": _bridges(),
         "bridge_owners": _bridge_owners(),
     }
+
+
+def _bridges() -> list[str]:
+    return sorted(name for name in os.listdir(_NET) if os.path.isdir(os.path.join(_NET, name, "bridge")))
 
 
 def _domain(domain: libvirt.virDomain, filtered: t.Collection[str] | None) -> FoundDomain | None:
@@ -125,10 +130,6 @@ def _tap(nic: ElementTree.Element, filtered: t.Collection[str] | None) -> Tap | 
     return {"device": device, "bridge": bridge, "master": master, "filter": name, "unfiltered": unfiltered}
 
 
-def _disks(state_dir: str) -> list[str]:
-    return _uuids_in(os.path.join(state_dir, layout.INSTANCES))
-
-
 def _uuids_in(directory: str) -> list[str]:
     named = []
     with contextlib.suppress(FileNotFoundError):
@@ -148,7 +149,7 @@ def _files(state_dir: str, uuid: str) -> list[str]:
 def _missing_bases(state_dir: str) -> dict[str, list[str]]:
     """Instance -> checksums of the images that its disks are made on and that the cache has lost."""
     bases: dict[str, list[str]] = {}
-    for uuid in _disks(state_dir):
+    for uuid in _uuids_in(os.path.join(state_dir, layout.INSTANCES)):
         with contextlib.suppress(NovaliteError, OSError):
             for record in read_records(layout.instance_dir(state_dir, uuid)).values():
                 name = os.path.basename(record.base or "")
@@ -178,39 +179,35 @@ def _chains() -> list[Chain]:
 
 def _bridge_owners() -> dict[str, list[str]]:
     """Bridge -> the marks of the ledgers that made it, or that have added something to it."""
-    owners: dict[str, list[str]] = {}
-    for name in os.listdir(_NET):
-        if os.path.isdir(os.path.join(_NET, name, "bridge")):
-            marks = additions.owners(name)
-            with contextlib.suppress(OSError), open(os.path.join(_NET, name, "ifalias"), encoding="utf-8") as handle:
-                alias = handle.read().strip()
-                if ownership.read(alias) is not None:
-                    marks.append(alias)
-            owners[name] = sorted(set(marks))
+    owners = {}
+    for name in _bridges():
+        alias = (read_text(os.path.join(_NET, name, "ifalias")) or "").strip()
+        own = [alias] if ownership.read(alias) is not None else []
+        owners[name] = sorted({*additions.owners(name), *own})
     return owners
 
 
 def _dhcp_owners(state_dir: str) -> dict[str, str]:
     """Bridge -> the mark of the ledger whose DHCP server is there; without those from before there were marks."""
-    owners: dict[str, str] = {}
-    for path in glob.glob(os.path.join(glob.escape(state_dir), "networks", "*", "conf")):
-        with contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
-            mark = ownership.of_file(handle)
-            if mark is not None:
-                owners[os.path.basename(os.path.dirname(path))] = mark
-    return owners
+    marks = {bridge: ownership.of_file(conf.splitlines()) for bridge, conf, _hosts in _dhcp_files(state_dir)}
+    return {bridge: mark for bridge, mark in marks.items() if mark is not None}
 
 
 def _dhcp_networks(state_dir: str) -> list[JsonObject]:
     """The arguments of the module `dhcp` for the servers here, as their own files have them."""
-    directory = os.path.join(state_dir, "networks")
     networks = []
-    with contextlib.suppress(FileNotFoundError):
-        for bridge in sorted(os.listdir(directory)):
-            with contextlib.suppress(OSError, KeyError, ValueError):
-                with open(os.path.join(directory, bridge, "conf"), encoding="utf-8") as handle:
-                    conf = read_config(handle.read())
-                with open(os.path.join(directory, bridge, "hosts"), encoding="utf-8") as handle:
-                    hosts = [host.__dict__ for host in read_hosts(handle.read())]
-                networks.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
+    for bridge, conf, text in _dhcp_files(state_dir):
+        with contextlib.suppress(KeyError, ValueError):
+            options = read_config(conf)
+            if text is not None:
+                hosts = [host.__dict__ for host in read_hosts(text)]
+                networks.append({"name": bridge, "bridge": bridge, **options, "hosts": hosts})
     return networks
+
+
+def _dhcp_files(state_dir: str) -> t.Iterator[tuple[str, str, str | None]]:
+    """The bridge, `conf` and `hosts` of each DHCP server that is here."""
+    for directory in sorted(glob.glob(os.path.join(glob.escape(state_dir), "networks", "*"))):
+        conf, hosts = (read_text(os.path.join(directory, name)) for name in ("conf", "hosts"))
+        if conf is not None:
+            yield os.path.basename(directory), conf, hosts

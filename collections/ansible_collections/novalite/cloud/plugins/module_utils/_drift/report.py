@@ -41,7 +41,7 @@ def deletion(record: Result) -> Row:
 
 
 def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
-    """What a module (`step`) changed on a host, or in check mode would have."""
+    """Rows for what a module (`step`) changed on a host, or in check mode would have."""
     if not result.get("changed"):
         return []
     if step == DAMAGE:
@@ -59,10 +59,7 @@ def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
     """The rows under a head, then what could not be repaired, then how many there are."""
     texts = [[str(record[field] if record[field] is not None else "ledger") for field in FIELDS] for record in rows]
     widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
-    lines = []
-    if texts:
-        for line in (HEADS, *texts):
-            lines.append("  ".join(f"{text:<{width}}" for text, width in zip(line, widths)).rstrip())
+    lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in (HEADS, *texts) if texts]
     return [*lines, *(f"FAILED  {failure}" for failure in failures), f"{in_words(rows, failures)}."]
 
 
@@ -98,8 +95,7 @@ def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 
 
 def _router(host: str, before: Row, after: Row, names: Names) -> list[Row]:
-    rows = _plain(host, before, after, names)
-    return [{**record, "object": f"router ({record['object']})"} for record in rows]
+    return [{**record, "object": f"router ({record['object']})"} for record in _plain(host, before, after, names)]
 
 
 def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:

@@ -74,7 +74,7 @@ def _is_device(source: str) -> bool:
 
 
 def _is_idle(disk: str, instances: str) -> bool:
-    """Whether nobody works in the instance's directory just now: each injection holds its lock."""
+    """Tell whether nobody works in the instance's directory just now: each injection holds its lock."""
     directory = os.path.join(instances, os.path.relpath(disk, instances).partition("/")[0])
     if not disk.startswith(f"{instances}/") or not os.path.isdir(directory):
         return True
@@ -98,7 +98,7 @@ def _plain(text: str) -> str:
 
 
 def _device_of(source: str, devices: t.Collection[str]) -> bool:
-    """Whether `source` is one of the devices, or a partition of one."""
+    """Tell whether `source` is one of the devices, or a partition of one."""
     return any(source == device or re.fullmatch(re.escape(device) + r"p[0-9]+", source) for device in devices)
 
 
@@ -112,14 +112,11 @@ def _loops(sys_block: str, instances: str) -> t.Iterator[StaleDevice]:
 
 
 def _backs(device: str, path: str) -> bool:
-    """Whether the loop device leads to the file that has this path here: the kernel's devices are everybody's, and
+    """Tell whether the loop device leads to the file that has this path here: the kernel's devices are everybody's, and
     another mount namespace may have the same path."""
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        status = bytearray(_LOOP_INFO.size)
-        fcntl.ioctl(fd, LOOP_GET_STATUS64, status)
-    finally:
-        os.close(fd)
+    status = bytearray(_LOOP_INFO.size)
+    with open(device, "rb", buffering=0) as loop:
+        fcntl.ioctl(loop, LOOP_GET_STATUS64, status)
     return int(_LOOP_INFO.unpack(status)[1]) == os.stat(path).st_ino
 
 

@@ -18,21 +18,7 @@ from .._host import locked
 from .._json import JsonObject
 from .._network import bridged
 from .._network.ownership import NO_LEDGER, Mark
-from . import (
-    cache,
-    conntrack,
-    damage,
-    devices,
-    dispatch,
-    fingerprint,
-    merge,
-    owner,
-    passage,
-    ports,
-    ruleset,
-    sets,
-    shown,
-)
+from . import cache, conntrack, damage, devices, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets
 from .arguments import Request
 from .cache import DIRECTORY
 from .look import Known, Look
@@ -47,11 +33,15 @@ _NO_TARGETS = (
     "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
     "their own"
 )
+_FORWARD_DROPS = (  # what cuts guests off from outside
+    "{} packets that no rule of this host accepts are dropped in FORWARD (Docker sets it so), what instances send "
+    "among them: give the bridges of their networks (bridges), as playbooks/firewall.yml does"
+)
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What was (in check mode: would be) done. `restores` counts transactions, `warnings` are for the user."""
+    """Result of a run, or of check mode. `restores` counts transactions, `warnings` are for the user."""
 
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
@@ -88,11 +78,13 @@ def apply(
         if other is not None or (request.instances and request.state == "present" and not check_mode):
             owner.take(mark)
         if not check_mode:
-            shown.hide(request, mark)
+            if request.state == "absent":
+                bridged.hide(request.bridges, mark)
             if any(instance.devices for instance in request.instances):
                 bridged.load()  # or the rules that compare devices load it, with its switches on
         _Run(tables, request, outcome, check_mode, directory).converge()
-        shown.show(request, outcome.before, outcome.after, check_mode, mark)
+        if request.state == "present" and request.instances:
+            bridged.show(request.bridges, outcome.before, outcome.after, check_mode, mark)
     return outcome
 
 
@@ -164,15 +156,11 @@ class _Run:
         self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
 
     def _report(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> None:
-        lost = (
-            {}
-            if known.trusted or self.request.is_everything
-            else {
-                family: damage.close(known.presents[family], changes, family)
-                for family, changes in changes_by_family.items()
-                if family not in known.intended
-            }
-        )
+        lost = {
+            family: damage.close(known.presents[family], changes, family)
+            for family, changes in changes_by_family.items()
+            if not known.trusted and not self.request.is_everything and family not in known.intended
+        }
         self.outcome.repaired = {
             family: damage.names(intended, known.presents[family], family)
             for family, intended in known.intended.items()
@@ -183,9 +171,11 @@ class _Run:
             *([] if self.request.targets else [_NO_TARGETS]),
             *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
             *(
-                line
+                _FORWARD_DROPS.format(family)
                 for family, changes in changes_by_family.items()
-                for line in _look_around(family, known.presents[family], changes)
+                if "FORWARD" in known.presents[family].dropping
+                and not changes.is_last
+                and passage.SENT not in changes.roots
             ),
             *(
                 f"the address {dispatch.to_cidr(key, family)} is an allowed address pair of too many instances of one "
@@ -196,23 +186,17 @@ class _Run:
         ]
         for family, changes in changes_by_family.items():
             present = known.presents[family]
-            before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
-            for name in (*changes.wanted, *changes.gone):
-                rules = changes.rules_before(present, name)
-                if rules is not None:
-                    before[name] = [f"-A {name} {rule}".rstrip() for rule in rules]
-                if name in changes.wanted:
-                    after[name] = [f"-A {name} {rule}".rstrip() for rule in changes.wanted[name]]
+            held = {name: changes.rules_before(present, name) for name in (*changes.wanted, *changes.gone)}
+            before = ruleset.shown({name: rules for name, rules in held.items() if rules is not None})
+            after = ruleset.shown(changes.wanted)
             if present.ruleset is not None:
                 for hook in present.ruleset.misplaced_hooks(changes.roots):
                     # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
                     places = present.ruleset.hook_places(hook)
-                    before.setdefault(hook.name, []).extend(
-                        f"-I {hook.chain} {place + 1} {hook.rule}" for place in places
-                    )
-                    after.setdefault(hook.name, []).extend(
-                        [present.ruleset.hook_to_be(hook)] if hook.root in changes.roots else []
-                    )
+                    before.setdefault(hook.name, [])
+                    before[hook.name] += [f"-I {hook.chain} {place + 1} {hook.rule}" for place in places]
+                    after.setdefault(hook.name, [])
+                    after[hook.name] += [present.ruleset.hook_to_be(hook)] if hook.root in changes.roots else []
             if (before or after) and family not in self.outcome.before:
                 self.outcome.before[family], self.outcome.after[family] = before, after
         ensuring = self.request.state == "present"
@@ -239,7 +223,7 @@ class _Run:
         groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
         members_of: dict[str, t.Collection[str] | None] = {}
         for family, parts in needed.items():
-            zones = {**known.presents[family].zones, **changes_by_family[family].zones, **self.request.zones}
+            zones = self._zones(known, changes_by_family[family], family)
             scopes: dict[int | None, str] = {None: dispatch.EVERYWHERE}
             scopes.update((zone, scope) for scope, zone in zones.items())
             for part in parts:
@@ -252,13 +236,16 @@ class _Run:
             for family, parts in needed.items()
         }
         staying = {set_name(part, family) for family, parts in needed.items() for part in parts}
+        there: set[str] | None = None
         if known.trusted:
             there = {set_name(part, family) for family, present in known.presents.items() for part in present.sets}
         elif any(present.chains for present in known.presents.values()) or any(needed.values()):
             there = sets.names()
-        else:
-            there = set()
-        return sets.plan(looked_at, members_of, sorted(there - staying))
+        return sets.plan(looked_at, members_of, sorted((there or set()) - staying))
+
+    def _zones(self, known: Known, changes: Changes, family: str) -> dict[str, int]:
+        """The conntrack zone of each isolated bridge that is known of, before or afterwards."""
+        return {**known.presents[family].zones, **changes.zones, **self.request.zones}
 
     # -- the way there
 
@@ -290,15 +277,12 @@ class _Run:
         self.outcome.warnings += conntrack.forget(self._changed_hands(known, changes_by_family))
 
     def _text(self, present: Present, changes: Changes, family: str) -> str:
-        hooks: list[str] = []
-        if present.ruleset is not None:
-            for hook in present.ruleset.misplaced_hooks(changes.roots):
-                hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
-        edits: dict[str, list[str]] = {}
-        for name, rules in changes.wanted.items():
-            lines = ruleset.edits(name, changes.rules_before(present, name), rules)
-            if lines is not None:
-                edits[name] = lines
+        hooks = [] if present.ruleset is None else ruleset.lines_of_hooks(present.ruleset, changes.roots)
+        edits = {
+            name: lines
+            for name, rules in changes.wanted.items()
+            if (lines := ruleset.edits(name, changes.rules_before(present, name), rules)) is not None
+        }
         return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
 
     def _update(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> cache.Update:
@@ -324,7 +308,7 @@ class _Run:
     def _changed_hands(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
         owned: set[conntrack.Owned] = set()
         for family, changes in changes_by_family.items():
-            zones = {**known.presents[family].zones, **changes.zones, **self.request.zones}
+            zones = self._zones(known, changes, family)
             changing = set(changes.moved | changes.arrived)
             if self.request.state == "absent":
                 # Also when their chains went in an earlier run: it may have been cut off before it came to this.
@@ -351,13 +335,3 @@ class _Run:
                 text = ruleset.delta(self.tables.read(family), wanted, roots(present))
                 if text:
                     self.tables.write(family, text)
-
-
-def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
-    """Warnings of what cuts guests off from outside."""
-    if "FORWARD" not in present.dropping or changes.is_last or passage.SENT in changes.roots:
-        return []
-    return [
-        f"{family} packets that no rule of this host accepts are dropped in FORWARD (Docker sets it so), what "
-        "instances send among them: give the bridges of their networks (bridges), as playbooks/firewall.yml does"
-    ]

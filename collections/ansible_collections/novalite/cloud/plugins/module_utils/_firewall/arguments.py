@@ -18,15 +18,15 @@ from .rules import expanded, host, parse_rule
 
 _BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
 
-SCOPED_SPEC = {
-    "type": "list",
-    "elements": "dict",
-    "default": [],
-    "options": {
-        "bridge": {"type": "str", "required": True},
-        "addresses": {"type": "list", "elements": "str", "default": []},
-    },
-}
+_TEXT, _TEXTS = {"type": "str", "required": True}, {"type": "list", "elements": "str", "default": []}
+
+
+def _dicts(**options: JsonMapping) -> JsonMapping:
+    return {"type": "list", "elements": "dict", "default": [], "options": options}
+
+
+SCOPED_SPEC = _dicts(bridge=_TEXT, addresses=_TEXTS)
+ZONES_SPEC = _dicts(bridge=_TEXT, zone={"type": "int", "required": True})
 RULE_SPEC = {
     "id": {"type": "str"},
     "direction": {"type": "str", "choices": ["ingress", "egress"], "default": "ingress"},
@@ -47,33 +47,13 @@ GROUP_SPEC = {
 }
 INSTANCE_SPEC = {
     "id": {"type": "int", "required": True},
-    "addresses": {"type": "list", "elements": "str", "default": []},
+    "addresses": _TEXTS,
     "scoped": SCOPED_SPEC,
-    "allowed_pairs": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {"bridge": {"type": "str"}, "cidr": {"type": "str", "required": True}},
-    },
-    "ports": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "device": {"type": "str", "required": True},
-            "mac": {"type": "str", "required": True},
-            "addresses": {"type": "list", "elements": "str", "default": []},
-            "allowed_pairs": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {"mac": {"type": "str", "required": True}, "cidr": {"type": "str", "required": True}},
-            },
-        },
-    },
-    "devices": {"type": "list", "elements": "str", "default": []},
-    "dhcp_servers": {"type": "list", "elements": "str", "default": []},
-    "ra_servers": {"type": "list", "elements": "str", "default": []},
+    "allowed_pairs": _dicts(bridge={"type": "str"}, cidr=_TEXT),
+    "ports": _dicts(device=_TEXT, mac=_TEXT, addresses=_TEXTS, allowed_pairs=_dicts(mac=_TEXT, cidr=_TEXT)),
+    "devices": _TEXTS,
+    "dhcp_servers": _TEXTS,
+    "ra_servers": _TEXTS,
     "security_groups": {"type": "list", "elements": "int", "default": []},
 }
 
@@ -85,7 +65,7 @@ class Request:
 
     `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set. `bridges` are those of
     the instances' networks (`absent`: that go with them), `serving` those on which this host serves DHCP and DNS.
-    `opened`: what guests may ask of the host besides (host.py); None leaves that as it is.
+    `opened`: what guests may ask of the host besides (passage.py); None leaves that as it is.
     `targets`: whether the kernel has xt_bpf, without which the target of neighbour discovery is not compared.
     """
 
@@ -102,7 +82,7 @@ class Request:
 
     @property
     def is_everything(self) -> bool:
-        """Whether the host shall have what is given and nothing else."""
+        """Tell whether the host shall have what is given and nothing else."""
         return self.exclusive and self.state == "present"
 
 
@@ -112,10 +92,7 @@ def parse_instances(values: t.Iterable[JsonMapping], leaving: bool = False) -> l
     instances, ids, taps = [], set(), {}  # type: list[Instance], set[int], dict[str, int]
     owners: dict[tuple[str, str], int] = {}
     for value in values:
-        addresses = {"": _texts(value.get("addresses"))}
-        for scope in value.get("scoped") or ():
-            bridge = _bridge(scope["bridge"])
-            addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
+        addresses = _by_scope(value.get("addresses"), value.get("scoped"))
         shared: dict[str, tuple[str, ...]] = {}
         for pair in value.get("allowed_pairs") or ():
             bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
@@ -161,7 +138,7 @@ def parse_groups(values: t.Iterable[JsonMapping]) -> list[Group]:
             Group(
                 identifier,
                 None if rules is None else tuple(parse_rule(identifier, rule) for rule in rules),
-                None if members is None else _members(members, value.get("scoped_members") or ()),
+                None if members is None else _by_scope(members, value.get("scoped_members")),
             )
         )
     if len({group.id for group in groups}) != len(groups):
@@ -177,10 +154,11 @@ def parse_zones(values: t.Iterable[JsonMapping]) -> dict[str, int]:
         if not 1 <= zone <= 65535:
             raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
         zones[_bridge(value["bridge"])] = zone
+    by_zone: dict[int, str] = {}
     for bridge, zone in zones.items():
-        other = next((sibling for sibling in zones if sibling != bridge and zones[sibling] == zone), None)
-        if other is not None:
-            raise NovaliteError(f"the bridges {bridge} and {other} have one conntrack zone, {zone}; give each its own")
+        other = by_zone.setdefault(zone, bridge)
+        if other != bridge:
+            raise NovaliteError(f"the bridges {other} and {bridge} have one conntrack zone, {zone}; give each its own")
     return zones
 
 
@@ -202,12 +180,12 @@ def _bridge(name: str) -> str:
     return str(name)
 
 
-def _members(everywhere: t.Iterable[str], scoped: t.Iterable[JsonMapping]) -> dict[str, tuple[str, ...]]:
-    members = {"": _texts(everywhere)}
-    for scope in scoped:
+def _by_scope(everywhere: t.Iterable[str] | None, scoped: t.Iterable[JsonMapping] | None) -> dict[str, tuple[str, ...]]:
+    addresses = {"": _texts(everywhere)}
+    for scope in scoped or ():
         bridge = _bridge(scope["bridge"])
-        members[bridge] = (*members.get(bridge, ()), *_texts(scope.get("addresses")))
-    return members
+        addresses[bridge] = (*addresses.get(bridge, ()), *_texts(scope.get("addresses")))
+    return addresses
 
 
 def _texts(values: t.Iterable[str] | None) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class Chains(t.Mapping[str, "tuple[str, ...]"]):
 
 
 class Kept(t.NamedTuple):
-    """What the last run knew: by family, what is there; of each table of filters, the fingerprint after it."""
+    """The knowledge of the last run: by family, what is there; of each table of filters, the fingerprint after it."""
 
     families: dict[str, Present]
     fingerprint: Fingerprint
@@ -88,7 +88,7 @@ def shard_of(name: str) -> int | None:
 
 
 def load(directory: str) -> Kept | None:
-    """What was kept, or None."""
+    """The notes of the last run, or None."""
     try:
         head = _load(os.path.join(directory, "head.json"))
         if head["version"] != _VERSION:
@@ -97,13 +97,13 @@ def load(directory: str) -> Kept | None:
         for family in FAMILIES:
             kept = head["families"][family]
             families[family] = Present(
-                Chains(os.path.join(directory, family), kept["chains"], kept["files"]),
                 _unpacked(kept["inbound"]),
                 _unpacked(kept["outbound"]),
                 kept["zones"],
                 collections.Counter(kept["users"]),
                 set(kept["sets"]),
                 {side.root: _entries(kept["devices"][side.root]) for side in SIDES},
+                Chains(os.path.join(directory, family), kept["chains"], kept["files"]),
                 frozenset(kept["dropping"]),
             )
         return Kept(families, head["fingerprint"], head["facts"])
@@ -127,34 +127,27 @@ class Update:
 
     def family(self, family: str, present: Present, changes: Changes) -> None:
         where = os.path.join(self.directory, family)
-        chains = present.chains
+        kept = present.chains if isinstance(present.chains, Chains) else Chains(where, {})
         shards: dict[int, Shard] = {}
-        others: dict[str, t.Sequence[str]] = {}
-        files: set[int] = set()
-        if isinstance(chains, Chains):
-            others, files = dict(chains.others), set(chains.files)
-            for name in (*changes.wanted, *changes.gone):
-                number = shard_of(name)
-                if number is not None and number not in shards:
-                    shards[number] = dict(chains.shard(number))
-        else:
-            for name, rules in chains.items():
-                number = shard_of(name)
-                (others if number is None else shards.setdefault(number, {}))[name] = rules
+        others: dict[str, t.Sequence[str]] = dict(kept.others)
+
+        def home(name: str) -> Shard:
+            number = shard_of(name)
+            if number is None:
+                return others
+            if number not in shards:
+                shards[number] = dict(kept.shard(number))
+            return shards[number]
+
+        for name, rules in {**({} if kept is present.chains else present.chains), **changes.wanted}.items():
+            home(name)[name] = rules
         for name in changes.gone:
-            number = shard_of(name)
-            (others if number is None else shards[number]).pop(name, None)
-        for name, rules in changes.wanted.items():
-            number = shard_of(name)
-            (others if number is None else shards.setdefault(number, {}))[name] = rules
-        for number, shard in shards.items():
-            path = os.path.join(where, f"{number}.json")
-            if shard:
-                self.files[path] = json.dumps(shard)
-                files.add(number)
-            else:
-                self.files[path] = ""
-                files.discard(number)
+            home(name).pop(name, None)
+        self.files.update(
+            (os.path.join(where, f"{number}.json"), json.dumps(shard) if shard else "")
+            for number, shard in shards.items()
+        )
+        files = kept.files - shards.keys() | {number for number, shard in shards.items() if shard}
         self.families[family] = json.dumps(
             {
                 "files": sorted(files),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from .._command import CommandError, run
+from .._host import read_text
 
 ATTEMPTS = 5
 _FAMILY = {"IPv4": "ipv4", "IPv6": "ipv6"}
@@ -24,10 +25,7 @@ class Owned(t.NamedTuple):
 
 
 def forget(owned: t.Collection[Owned]) -> list[str]:
-    """Delete the tracked connections from and to these addresses. Returns warnings.
-
-    With a file of its own for each network namespace, the count is of this one: nothing is asked where nothing is.
-    """
+    """Delete the tracked connections from and to these addresses. Returns warnings."""
     if not owned or _nothing_tracked():
         return []
     try:
@@ -51,7 +49,7 @@ def _forget(family: str, owned: set[Owned]) -> None:
 
 
 def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
-    """Which of these addresses connections are tracked of, and at which end."""
+    """Those of these addresses that connections are tracked of, and at which end."""
     tracked = set()  # type: set[tuple[Owned, str]]
     for line in run(["conntrack", "-L", "-f", family]).stdout.splitlines():
         words = line.split()
@@ -63,8 +61,4 @@ def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
 
 
 def _nothing_tracked() -> bool:
-    try:
-        with open(_COUNT, encoding="ascii") as handle:
-            return int(handle.read()) == 0
-    except (OSError, ValueError):
-        return False
+    return (read_text(_COUNT) or "").strip() == "0"

@@ -37,11 +37,7 @@ def against(present: Present, intended: Present, changes: Changes, family: str) 
     whole = {} if changes.is_last else {**everything(intended, family), **changes.wanted}
     for name in changes.gone:
         whole.pop(name, None)
-    changes.wanted = {
-        name: ruleset.in_order(name, present.chains.get(name, ()), rules)
-        for name, rules in whole.items()
-        if name not in present.chains or not ruleset.same(name, present.chains[name], rules)
-    }
+    changes.wanted = ruleset.differing(whole, present.chains)
     changes.gone = [name for name in present.chains if name not in whole]
 
 

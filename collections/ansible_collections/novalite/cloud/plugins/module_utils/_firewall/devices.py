@@ -49,7 +49,7 @@ FROM = Side("nova-dev", "nova-out", "-m physdev --physdev-in {}", "nova-out-")
 ND = Side("nova-nd", "nova-out", "-m physdev --physdev-in {}", TARGETS)
 SIDES = (TO, FROM, ND)
 ANY_TARGET = ("-j RETURN",)  # where the kernel cannot compare them
-# What a guest asks of the host itself: one chain for all of them, which host.py fills. Its devices are those of TO.
+# What a guest asks of the host itself: one chain for all of them, which passage.py fills. Its devices are those of TO.
 ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 
 ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
@@ -77,7 +77,7 @@ def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
 
 
 def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
-    """What the chains that dispatch by address begin with."""
+    """The rules that the chains which dispatch by address begin with."""
     return {
         TO.called_by: (f"-m physdev --physdev-is-bridged -j {TO.root}",) if devices.get(TO.root) else (),
         FROM.called_by: (
@@ -93,10 +93,8 @@ def of(side: Side, devices: Devices) -> Entries:
 
 
 def merged(old: Devices, instances: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
-    """The devices by side after a request for the `instances` (id -> devices); `keep` those of others.
-
-    Of FROM what is kept only: who has egress rules is not known here.
-    """
+    """The devices by side after a request for the `instances` (id -> devices); `keep` those of others. Of FROM what is
+    kept only: who has egress rules is not known here."""
     asked = {device: who for who, devices in instances.items() for device in devices}
     merged_sides = {}
     for side in SIDES:
@@ -137,24 +135,8 @@ _FORMS = {side: _form(side) for side in (*SIDES, ASKING)}
 
 
 def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
-    """The entries of a side, from the rules that a host has; the first of two for one device, as packets do."""
-    entries: Entries = {}
-    seen: set[str] = set()
-
-    def walk(name: str) -> None:
-        if name in seen:
-            return
-        seen.add(name)
-        for match in map(ENTRY.fullmatch, rules_of(name)):
-            if match is None:
-                continue
-            if match[2].startswith(side.target):
-                entries.setdefault(match[1], match[2][len(side.target) :])
-            elif match[2].startswith(f"{side.root}-"):
-                walk(match[2])
-
-    walk(side.root)
-    return entries
+    """The entries of a side, from the rules that a host has."""
+    return tree.read(side.root, rules_of, ENTRY, side.target, f"{side.root}-")
 
 
 def targets_chain(own: t.Iterable[str], shared: t.Iterable[str] = ()) -> tuple[str, ...]:
@@ -190,5 +172,5 @@ def _about(address: str, length: int) -> str:
 
 
 def compare(rules: t.Collection[str]) -> bool:
-    """Whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
+    """Tell whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
     return bool(rules) and tuple(rules) != ANY_TARGET and not any("-m u32 " in rule for rule in rules)

@@ -53,7 +53,7 @@ class Side(t.NamedTuple):
 IN = Side("nova-local", "nova-net-", "nova-l-", "-d", "-o", "-j", "nova-inst-")
 OUT = Side("nova-out", "nova-from-", "nova-m-", "-s", "-i", "-j", "nova-out-")
 
-PREFIXED = re.compile(r"-[ds] (\S+)/([0-9]+) -([jg]) (\S+)")
+PREFIXED = re.compile(r"-[ds] (\S+)/[0-9]+ -[jg] (\S+)")
 
 
 def to_hex(cidr: str) -> str:
@@ -64,15 +64,8 @@ def to_hex(cidr: str) -> str:
 
 def to_cidr(prefix: str, family: str) -> str:
     """The range of all addresses that begin with `prefix`: `0a0000` -> `10.0.0.0/24`."""
-    if family == "IPv4":
-        text = socket.inet_ntop(socket.AF_INET, bytes.fromhex(prefix.ljust(8, "0")))
-    else:
-        text = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(prefix.ljust(32, "0")))
-    return f"{text}/{4 * len(prefix)}"
-
-
-def root_of(side: Side, scope: str) -> str:
-    return side.root if scope == EVERYWHERE else f"{side.network}{scope}"
+    kind, digits = (socket.AF_INET, 8) if family == "IPv4" else (socket.AF_INET6, 32)
+    return f"{socket.inet_ntop(kind, bytes.fromhex(prefix.ljust(digits, '0')))}/{4 * len(prefix)}"
 
 
 def chains(side: Side, scopes: t.Mapping[str, Entries], family: str, head: Head = ()) -> Chains:
@@ -112,17 +105,14 @@ def _state(side: Side, scope: str, scopes: t.Mapping[str, Entries], head: Head) 
 
 
 def _form(side: Side, scope: str, family: str) -> tree.Form:
-    def branch(prefix: str, node: str) -> str:
-        # Goto: no other range holds the address, so that a packet that finds nothing is through with the tree.
-        return f"{side.address} {to_cidr(prefix, family)} -g {node}"
-
     return tree.Form(
-        root_of(side, scope),
+        side.root if scope == EVERYWHERE else f"{side.network}{scope}",
         LINEAR,
         LEAF,
         lambda prefix: _node(side, scope, prefix),
         lambda key, who: f"{side.address} {to_cidr(key, family)} {side.jump} {side.target}{who}",
-        branch,
+        # Goto: no other range holds the address, so that a packet that finds nothing is through with the tree.
+        lambda prefix, node: f"{side.address} {to_cidr(prefix, family)} -g {node}",
     )
 
 
@@ -137,26 +127,8 @@ def _scope_jumps(side: Side, scopes: t.Mapping[str, Entries]) -> list[str]:
 
 
 def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
-    """The entries under a root, from the rules that a host has; the first of two for one address, as packets do."""
-    entries: Entries = {}
-    seen = set()  # type: set[str]
-
-    def walk(name: str) -> None:
-        if name in seen:  # a loop; iptables refuses one, a broken answer may still show it
-            return
-        seen.add(name)
-        for rule in rules_of(name):
-            match = PREFIXED.fullmatch(rule)
-            if match is None:
-                continue
-            target = match[4]
-            if target.startswith(side.target):
-                entries.setdefault(to_hex(match[1]), target[len(side.target) :])
-            elif target.startswith(side.node):
-                walk(target)
-
-    walk(root)
-    return entries
+    """The entries under a root, from the rules that a host has."""
+    return tree.read(root, rules_of, PREFIXED, side.target, side.node, to_hex)
 
 
 @functools.lru_cache(maxsize=65536)

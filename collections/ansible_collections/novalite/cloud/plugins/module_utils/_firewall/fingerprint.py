@@ -17,6 +17,8 @@ import socket
 import struct
 import typing as t
 
+from .._host import read_text
+
 LEGACY_ENTRIES = 5000  # read in less than 20 ms
 
 _GET_GENERATION = 10 << 8 | 16  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
@@ -30,7 +32,7 @@ _NAMES = {"IPv4": "/proc/net/ip_tables_names", "IPv6": "/proc/net/ip6_tables_nam
 
 
 class Fingerprint(t.TypedDict):
-    """What the packet filter of a network namespace was like at one moment; kept as JSON."""
+    """The state of the packet filter of a network namespace at one moment; kept as JSON."""
 
     namespace: list[t.Union[str, int]]
     generation: t.Optional[int]
@@ -58,7 +60,7 @@ def generation() -> int | None:
 
 
 def namespace() -> list[str | int]:
-    """What tells this network namespace, of this boot, from every other."""
+    """The identity of this network namespace, of this boot."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
         identity: list[str | int] = [handle.read().strip(), os.stat("/proc/thread-self/ns/net").st_ino]
     try:
@@ -73,12 +75,7 @@ def legacy_tables() -> dict[str, list[int]]:
     """`IPv4 filter` -> size and shape of each legacy table that is there. Asking for one that is not would make it."""
     tables: dict[str, list[int]] = {}
     for family in _LEVEL:
-        try:
-            with open(_NAMES[family], encoding="ascii") as handle:
-                names = handle.read().split()
-        except OSError:
-            continue
-        for name in sorted(names):
+        for name in sorted((read_text(_NAMES[family]) or "").split()):
             info = _legacy_info(family, name)
             if info is not None:
                 tables[f"{family} {name}"] = info
@@ -90,7 +87,7 @@ def take() -> Fingerprint:
 
 
 def trusted(then: Fingerprint, backend: str, now: Fingerprint, thorough: bool, rules: bool = True) -> bool:
-    """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
+    """Tell whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
     `rules`: whether it is about rules at all, or only about sets of addresses."""
     if then != now or now["generation"] is None:
         return False

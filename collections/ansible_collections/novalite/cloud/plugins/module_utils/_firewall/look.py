@@ -1,21 +1,26 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is on a host: read from its tables, or what the last run kept, where nobody has written to these since."""
+"""What there is on a host: read from its tables, or what the last run kept, where nobody has written to these since;
+and which addresses its DHCP servers answer from."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
+import ipaddress
+import json
 import re
 import typing as t
 
-from .._command import CommandError
+from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._json import JsonMapping, JsonObject
 from . import cache, damage, fingerprint, ports, ruleset
 from .arguments import Request
 from .fingerprint import Fingerprint
+from .policy import Instance
 from .present import Present, of_ruleset
 from .rules import FAMILIES
 from .ruleset import Ruleset
@@ -26,7 +31,7 @@ _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)
 
 @dataclasses.dataclass
 class Known:
-    """What is there. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
+    """The state of the host. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
 
     presents: dict[str, Present]
     facts: JsonObject
@@ -41,7 +46,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How to look at what `request` is about."""
+    """A look at what `request` is about."""
 
     tables: Tables
     second: Second
@@ -138,3 +143,43 @@ def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
                 if "nova-" in rule and not ruleset.is_hook(table, name, rule):
                     users.add(str(ruleset.target(rule)))
     return users
+
+
+def with_sources(instances: t.Iterable[Instance]) -> list[Instance]:
+    """The instances, whose DHCP servers on this host (IPv4) are joined by the addresses that those answer from.
+
+    dnsmasq leaves that to the kernel, which takes the device's first address: on a bridge with an operator's address
+    that one, and not the server's.
+    """
+    known = list(instances)
+    servers = {server for instance in known for server in instance.dhcp_servers if ":" not in server}
+    if not servers:
+        return known
+    sources: dict[str, list[str]] = {}
+    with contextlib.suppress(CommandError, ValueError, KeyError):
+        for row in json.loads(run(["ip", "-4", "-j", "address", "show"]).stdout or "[]"):
+            sources |= _of_device(
+                [f"{address['local']}/{address['prefixlen']}" for address in row.get("addr_info", ())], servers
+            )
+    return [
+        dataclasses.replace(
+            instance,
+            dhcp_servers=tuple(
+                dict.fromkeys(text for server in instance.dhcp_servers for text in (server, *sources.get(server, ())))
+            ),
+        )
+        for instance in known
+    ]
+
+
+def _of_device(addresses: t.Sequence[str], servers: t.Collection[str]) -> dict[str, list[str]]:
+    """By server, of a device's addresses (in the kernel's order) those that packets leave with: to everybody the first
+    of all, to somebody of the server's network the first in that."""
+    interfaces = [ipaddress.IPv4Interface(text) for text in addresses]
+    sources = {}
+    for interface in interfaces:
+        if str(interface.ip) in servers:
+            first = next(candidate for candidate in interfaces if interface.ip in candidate.network)
+            ahead = dict.fromkeys((interfaces[0], first))
+            sources[str(interface.ip)] = [str(candidate.ip) for candidate in ahead if candidate != interface]
+    return sources

@@ -14,7 +14,7 @@ import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import devices, dispatch, host, owners, passage, policy, ruleset, tree
+from . import devices, dispatch, owners, passage, policy, ruleset, tree
 from .arguments import Request
 from .dispatch import IN, OUT
 from .present import Changes, Present, chains_of, group_jumps, groups_of, roots_of, sets_in, whos
@@ -33,9 +33,9 @@ class _Merge:
         self.present, self.request, self.family = present, request, family
         self.is_present = request.state == "present"
         self.given = {str(instance.id): instance for instance in request.instances}
-        members = {group.id: group.members for group in request.groups}
-        self.members = members if self.is_present else {}
-        self.groups = {group.id: group for group in request.groups if self.is_present and group.rules is not None}
+        given_groups = request.groups if self.is_present else ()
+        self.members = {group.id: group.members for group in given_groups}
+        self.groups = {group.id: group for group in given_groups if group.rules is not None}
         self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
         self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
         self.scopes.update((zone, scope) for scope, zone in self.zones.items())
@@ -62,28 +62,14 @@ class _Merge:
 
     def _instances(self) -> None:
         changes, present = self.changes, self.present
-        before = {
-            old[key]
-            for scope, keys in self.keys.items()
-            for old in (present.inbound.get(scope, {}),)
-            for key in keys
-            if key in old
-        }
-        after = {
-            new[key]
-            for scope, keys in self.keys.items()
-            for new in (changes.inbound[scope],)
-            for key in keys
-            if key in new
-        }
+        before, after = (
+            {scopes[scope][key] for scope, keys in self.keys.items() for key in keys if key in scopes.get(scope, ())}
+            for scopes in (present.inbound, changes.inbound)
+        )
         before |= {
             who for device, who in present.devices.get(devices.TO.root, {}).items() if self.by_device.get(device) != who
         }
-        if before:
-            left = whos(changes.inbound) | set(self.by_device.values())
-            leaving = {who for who in before if who not in left}
-        else:
-            leaving = set()
+        leaving = before - self._staying() if before else set()
         writing = {who for who in after if "+" in who}
         if self.is_present:
             writing |= {who for who, instance in self.given.items() if instance.is_in(self.family)}
@@ -98,7 +84,7 @@ class _Merge:
         changes.users = collections.Counter(present.users)
         self.touched_groups = set()  # type: set[str]
         self.restricted = {}  # type: dict[str, bool]
-        for who in sorted(writing, key=lambda who: [int(number) for number in who.split("+")]):
+        for who in sorted(writing, key=_by_number):
             self._write(who)
         counted = whos(present.inbound) | set(devices.of(devices.TO, present.devices).values())
         for who in leaving | writing:
@@ -118,11 +104,17 @@ class _Merge:
         self.leaving = leaving
         self.outgoing(writing)
 
+    def _staying(self) -> set[str]:
+        """Everybody whom an address or a device leads to afterwards."""
+        return whos(self.changes.inbound) | set(self.by_device.values())
+
     def _write(self, who: str) -> None:
         numbers = who.split("+")
         instance = self.given.get(who) if self.is_present else None
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
-        restricted = owners.is_crowded(who) or any(self._is_restricted(number) for number in numbers)
+        restricted = owners.is_crowded(who) or any(
+            self._restricts(group) for number in numbers for group in self._groups_of(number)
+        )
         self.restricted[who] = restricted
         if instance:
             scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)
@@ -130,13 +122,9 @@ class _Merge:
             scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
             servers = ((), ())
         else:  # as it was told when it was given
-            rules = self.present.chains.get(f"{policy.INSTANCE}{who}", ())
-            in_zones = {
-                policy.group_of(jump[len(policy.GROUP) :])[1]
-                for jump in group_jumps(rules)
-                if jump.startswith(policy.GROUP)
-            }
-            scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
+            in_zones = {zone for _group, zone in self._jumps_of(who)}
+            scopes = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}
+            servers = policy.servers_of(self.present.chains.get(f"{policy.INSTANCE}{who}", ()))
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
             addresses = (instance.of(self.family), instance.shared_of(self.family))
@@ -160,15 +148,12 @@ class _Merge:
     def _groups_of(self, number: str) -> list[int]:
         if self.is_present and number in self.given:
             return list(self.given[number].security_groups)
-        jumps = group_jumps(self.present.chains.get(f"{policy.INSTANCE}{number}", ()))
-        return list(
-            dict.fromkeys(
-                policy.group_of(jump[len(policy.GROUP) :])[0] for jump in jumps if jump.startswith(policy.GROUP)
-            )
-        )
+        return list(dict.fromkeys(group for group, _zone in self._jumps_of(number)))
 
-    def _is_restricted(self, number: str) -> bool:
-        return any(map(self._restricts, self._groups_of(number)))
+    def _jumps_of(self, who: str) -> list[tuple[int, int | None]]:
+        """The groups and zones of the chains that judge what comes to somebody, as it is."""
+        jumps = group_jumps(self.present.chains.get(f"{policy.INSTANCE}{who}", ()))
+        return [policy.group_of(jump[len(policy.GROUP) :]) for jump in jumps if jump.startswith(policy.GROUP)]
 
     def _restricts(self, group: int) -> bool:
         return self.groups[group].restricts if group in self.groups else self._restricted_so_far(group)
@@ -186,12 +171,12 @@ class _Merge:
         }
 
     def _carriers(self, groups: set[int]) -> set[str]:
-        """Who carries one of the groups, also where he is not given: egress rules now apply to him, or do no more.
+        """Carriers of one of the groups, also where he is not given: egress rules now apply to him, or do no more.
 
         One with a further group whose rules nobody said is left as he is: what would answer these is not known.
         """
         carriers = set()  # type: set[str]
-        for who in whos(self.changes.inbound) | set(self.by_device.values()) if groups else ():
+        for who in self._staying() if groups else ():
             mine = {group for number in who.split("+") for group in self._groups_of(number)}
             if not groups.isdisjoint(mine) and (all(map(self._is_said, mine)) or not any(map(self._restricts, mine))):
                 carriers.add(who)
@@ -234,7 +219,7 @@ class _Merge:
         self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
 
     def _is_bound(self, who: str) -> bool:
-        """Whether egress rules apply to him: as it is being written, or else as it is."""
+        """Tell whether egress rules apply to him: as it is being written, or else as it is."""
         return self.restricted[who] if who in self.restricted else policy.OUT_OF + who in self.present.chains
 
     # -- chains of groups
@@ -315,7 +300,9 @@ class _Merge:
         asked = present.chains.get(devices.ASKED)
         if self.by_device:
             opened = self.request.opened if self.is_present else None
-            self.all[devices.ASKED] = asked if asked and opened is None else host.chain(self.family, opened or ())
+            self.all[devices.ASKED] = (
+                asked if asked and opened is None else passage.host_chain(self.family, opened or ())
+            )
         elif asked is not None:
             changes.gone.append(devices.ASKED)
         before, after = devices.heads(present.devices), devices.heads(changes.devices)
@@ -327,16 +314,15 @@ class _Merge:
             (IN, present.inbound, changes.inbound, self.keys),
             (OUT, present.outbound, changes.outbound, self.out_keys),
         ):
-            of_side = (
+            difference.add(
                 dispatch.changed(side, {}, new, self.family, heads=((), after[side.root]))
                 if is_read
                 else dispatch.changed(side, old, new, self.family, keys, (before[side.root], after[side.root]))
             )
-            difference.add(of_side)
         self.all.update(difference.chains)
         changes.gone += difference.gone
         changes.before = difference.before
-        changes.roots = roots_of(changes.inbound, changes.outbound, changes.zones, changes.devices)
+        changes.roots = roots_of(changes)
 
     def _passages(self) -> None:
         request, there = self.request, self.present.chains
@@ -373,19 +359,13 @@ class _Merge:
             if not changes.zones and present.zones:
                 changes.gone.append(policy.ZONES)
         else:
-            staying = whos(changes.inbound) | set(self.by_device.values())
-            kept = {name for who in staying for name in chains_of(who)[:2]}
+            kept = {name for who in self._staying() for name in chains_of(who)[:2]}
             kept |= {policy.OUT_OF + who for who in whos(changes.outbound)}
             kept |= {policy.OUT_OF + who for who in changes.devices[devices.FROM.root].values()}
             kept |= {devices.TARGETS + who for who in changes.devices[devices.ND.root].values()}
             changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
-        leads_away = dict.fromkeys(changes.gone)
-        changes.gone = [name for name in leads_away if name not in self.all]
-        changes.wanted = {
-            name: ruleset.in_order(name, chains.get(name, ()), rules)
-            for name, rules in self.all.items()
-            if name not in chains or not ruleset.same(name, chains[name], rules)
-        }
+        changes.gone = [name for name in dict.fromkeys(changes.gone) if name not in self.all]
+        changes.wanted = ruleset.differing(self.all, chains)
         changes.sets = present.sets
         if any(name.startswith(_GROUPS) for name in (*changes.wanted, *changes.gone)):
             changes.sets = sets_in(

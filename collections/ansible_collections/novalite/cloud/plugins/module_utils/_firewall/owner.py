@@ -15,7 +15,7 @@ import os
 
 from .._command import CommandError, run
 from .._errors import ConflictError
-from .._host import write_atomically
+from .._host import read_text, write_atomically
 from .._network import ownership
 from .._network.ownership import Mark, Owner
 
@@ -47,13 +47,11 @@ def take(mark: Mark) -> None:
 
 
 def _read() -> str | None:
-    with contextlib.suppress(OSError), open(FILE, encoding="utf-8") as handle:
-        return ownership.of_file(handle.read().splitlines())
-    return None
+    return ownership.of_file((read_text(FILE) or "").splitlines())
 
 
 def _chains() -> bool:
-    """Whether there is a chain of some instance or group."""
+    """Tell whether there is a chain of some instance or group."""
     for command in ("iptables-save", "ip6tables-save"):
         with contextlib.suppress(CommandError):
             if any(line.startswith(_CHAINS) for line in run([command, "-t", "filter"]).stdout.splitlines()):

@@ -60,10 +60,8 @@ def merged(
 def changed(
     old: Entries, own: Entries, shared: t.Mapping[str, t.Sequence[str]], instances: t.Collection[str], exclusive: bool
 ) -> tuple[Entries, set[str]]:
-    """The addresses of one scope after a request, and those of them that lead elsewhere than before.
-
-    `own` and `shared` are what the `instances` have; `exclusive`: nobody else has anything.
-    """
+    """The addresses of one scope after a request, and those of them that lead elsewhere than before. `own` and `shared`
+    are what the `instances` have; `exclusive`: nobody else has anything."""
     if exclusive:
         stale = [key for key, who in old.items() if own.get(key) != who]
     elif "+" in "".join(old.values()):

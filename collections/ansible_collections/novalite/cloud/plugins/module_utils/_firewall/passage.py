@@ -1,11 +1,20 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host that drops what nobody accepts (Docker makes FORWARD so, administrators INPUT): what guests send still has to
-get through, and what they ask of the host itself. Pure.
+"""What guests send past the host that they are on, and what they may ask of it. Pure.
 
+A host that drops what nobody accepts (Docker makes FORWARD so, administrators INPUT) still has to let both through.
 Nova accepts both for its bridges on every host. Here it is said only where it makes a difference, and as late as that
 is possible: whatever else the host's own rules drop stays dropped. What reaches guests is judged long before.
+
+And a guest reaches every port of a hypervisor that has an address on the guest's bridge: ssh, libvirt, migration.
+Neutron's hosts have none there. So a host lets its guests ask for metadata, DHCP, names and neighbours, and what its
+operator opens beside. It is about packets that come in by a guest's tap device: others on the same bridge are the
+operator's::
+
+    INPUT         -j nova-host
+    nova-host     -m physdev --physdev-in tap0a1b2c3d-4e -g nova-to-host
+    nova-to-host  answers, what is on its way, what is open -> RETURN, to the host's own rules; DROP
 """
 
 from __future__ import annotations
@@ -13,13 +22,23 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .._errors import NovaliteError
+
 SENT, ASKED = "nova-sent", "nova-asked"
 METADATA = "169.254.169.254"
 CALLED_FROM = {SENT: "FORWARD", ASKED: "INPUT"}
 
 _BRIDGE = re.compile(r"(?:^| )-[io] (\S+) ")
-_SOLICITATIONS = ("133", "135", "136")  # of routers and neighbours, and the answers
-_DHCP = {"IPv4": 67, "IPv6": 547}
+_NEIGHBOURS = ("133", "135", "136")  # solicitations of routers and neighbours, and advertisements
+_SERVED = {family: (("udp", dhcp), ("udp", "53"), ("tcp", "53")) for family, dhcp in (("IPv4", "67"), ("IPv6", "547"))}
+
+EVERYTHING = "any"
+_OPENED = re.compile(r"(tcp|udp|sctp)/([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN"
+# A guest that comes by live migration goes on with what it had. The connections of its address are forgotten then, and
+# if the guest speaks next, the kernel takes it for who began. Without SYN none begins, and no port is told from others.
+_ON_THE_WAY = "-p tcp -m tcp --tcp-flags SYN,ACK ACK -j RETURN"
+_ICMP = {"IPv4": "icmp", "IPv6": "ipv6-icmp"}
 
 
 def end_of(rules: t.Sequence[str]) -> int | None:
@@ -87,14 +106,46 @@ def _sent(bridge: str, isolated: bool) -> list[str]:
 def _asked(bridge: str, isolated: bool, serving: bool, family: str) -> list[str]:
     if isolated:
         return []  # its servers are in the namespace
-    rules = []
+    device = f"-i {bridge} "
+    return _needed(family, "ACCEPT", device) + (_at_ports(_SERVED[family], "ACCEPT", device) if serving else [])
+
+
+def _needed(family: str, verdict: str, device: str = "") -> list[str]:
+    """The rules for what no guest can do without: metadata, neighbours."""
     if family == "IPv4":
-        rules.append(f"-d {METADATA}/32 -i {bridge} -p tcp -m tcp --dport 80 -j ACCEPT")
-    else:
-        rules += [f"-i {bridge} -p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _SOLICITATIONS]
-    if serving:
-        rules += [
-            f"-i {bridge} -p {protocol} -m {protocol} --dport {port} -j ACCEPT"
-            for protocol, port in (("udp", _DHCP[family]), ("udp", 53), ("tcp", 53))
-        ]
-    return rules
+        return [f"-d {METADATA}/32 {device}-p tcp -m tcp --dport 80 -j {verdict}"]
+    return [f"{device}-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j {verdict}" for kind in _NEIGHBOURS]
+
+
+def _at_ports(ports: t.Iterable[tuple[str, str]], verdict: str, device: str = "") -> list[str]:
+    return [f"{device}-p {protocol} -m {protocol} --dport {port} -j {verdict}" for protocol, port in ports]
+
+
+# --- what the guests of this host ask of it ---
+
+
+def parse_opened(values: t.Iterable[str] | None) -> tuple[str, ...] | None:
+    """The module's `open_to_guests`; None where it is not said. Raises NovaliteError."""
+    if values is None:
+        return None
+    opened = sorted({str(value).strip().lower() for value in values})
+    for value in opened:
+        match = _OPENED.fullmatch(value)
+        if match and 0 < int(match[2]) <= int(match[3] or match[2]) <= 65535:
+            continue
+        if value not in ("icmp", EVERYTHING):
+            raise NovaliteError(f"open_to_guests: {value!r} is not tcp/<port>, udp/<port>-<port>, icmp or any")
+    return tuple(opened)
+
+
+def host_chain(family: str, opened: t.Collection[str] = ()) -> tuple[str, ...]:
+    """The rules for what guests ask of this host; `opened` is what parse_opened() returns."""
+    if EVERYTHING in opened:
+        return ("-j RETURN",)
+    ports = list(_SERVED[family])
+    for match in filter(None, map(_OPENED.fullmatch, opened)):
+        first, last = int(match[2]), int(match[3] or match[2])
+        ports.append((match[1], str(first) if first == last else f"{first}:{last}"))
+    icmp = [f"-p {_ICMP[family]} -j RETURN"] if "icmp" in opened else []
+    rules = [*_needed(family, "RETURN"), *_at_ports(dict.fromkeys(ports), "RETURN"), *icmp]
+    return (_ANSWERS, _ON_THE_WAY, *rules, "-j DROP")

@@ -97,10 +97,8 @@ Zones = t.Mapping[str, t.Optional[int]]  # of the scopes of an instance: its bri
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance.
-
-    Rules or members that are None were not said; what the host has stays.
-    """
+    """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance. Rules or
+    members that are None were not said; what the host has stays."""
 
     id: int
     rules: tuple[Rule, ...] | None = None
@@ -108,7 +106,7 @@ class Group:
 
     @property
     def restricts(self) -> bool:
-        """Whether its instances may send only what egress rules say."""
+        """Tell whether its instances may send only what egress rules say."""
         return any(rule.direction == "egress" for rule in self.rules or ())
 
     @property
@@ -151,7 +149,7 @@ class Instance:
         }
 
     def is_in(self, family: str) -> bool:
-        """Whether there is anything of this family to judge: what reaches a device is of both."""
+        """Tell whether there is anything of this family to judge: what reaches a device is of both."""
         return bool(self.devices) or bool(self.of(family))
 
     def scopes(self, family: str) -> set[str]:

@@ -27,8 +27,9 @@ Scopes = dict[str, Entries]
 
 
 @dataclasses.dataclass
-class Present:
-    chains: t.Mapping[str, tuple[str, ...]]
+class Held:
+    """The state of a family of a host, before or after a change."""
+
     inbound: Scopes = dataclasses.field(default_factory=dict)
     outbound: Scopes = dataclasses.field(default_factory=dict)
     zones: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -36,30 +37,29 @@ class Present:
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
     devices: devices.Devices = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Present(Held):
+    chains: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     dropping: frozenset[str] = frozenset()  # the built-in chains that drop what nobody accepts
     ruleset: Ruleset | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether no instance is here."""
+        """Tell whether no instance is here."""
         return not self.inbound and not self.devices.get(devices.TO.root)
 
 
 @dataclasses.dataclass
-class Changes:
-    """What to do in one family, and what the host has afterwards."""
+class Changes(Held):
+    """The work to do in one family, and what the host has afterwards."""
 
     wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
     # what those of them held that lead to instances: `Present` has these chains only where a host was read
     before: Chains = dataclasses.field(default_factory=dict)
     gone: list[str] = dataclasses.field(default_factory=list)
     roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
-    inbound: Scopes = dataclasses.field(default_factory=dict)
-    outbound: Scopes = dataclasses.field(default_factory=dict)
-    devices: devices.Devices = dataclasses.field(default_factory=dict)
-    zones: dict[str, int] = dataclasses.field(default_factory=dict)
-    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
     is_last: bool = False  # no instance is left
     # (scope, address) that lead elsewhere than before, or nowhere
     moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
@@ -69,7 +69,7 @@ class Changes:
     arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def rules_before(self, present: Present, name: str) -> tuple[str, ...] | None:
-        """What a chain held; None where it was not there."""
+        """The rules that a chain held; None where it was not there."""
         if present.ruleset is None and name in self.before:
             return self.before[name]
         return present.chains.get(name)
@@ -85,7 +85,7 @@ def of_ruleset(ruleset: Ruleset) -> Present:
     zones = {match[1]: int(match[2]) for match in map(_ZONE.fullmatch, chains.get(ZONES, ())) if match}
     sets = sets_in({name: chains.get(name, ()) for name in users})
     dropping = passage.dropping(ruleset.policies, ruleset.tables.get(FILTER, {}))
-    return Present(chains, inbound, outbound, zones, users, sets, by_device, dropping, ruleset)
+    return Present(inbound, outbound, zones, users, sets, by_device, chains, dropping, ruleset)
 
 
 def everything(present: Present, family: str) -> Chains:
@@ -116,12 +116,7 @@ def groups_of(chains: t.Mapping[str, tuple[str, ...]], who: str) -> set[str]:
 
 
 def group_jumps(rules: t.Iterable[str]) -> list[str]:
-    jumps = []
-    for rule in rules:
-        jump = rule.rpartition(" ")[2]
-        if jump.startswith(_GROUP_PREFIXES):
-            jumps.append(jump)
-    return jumps
+    return [jump for jump in (rule.rpartition(" ")[2] for rule in rules) if jump.startswith(_GROUP_PREFIXES)]
 
 
 def sets_in(chains: Chains) -> set[str]:
@@ -149,17 +144,15 @@ def _scopes(side: Side, chains: Chains) -> Scopes:
 
 def roots(present: Present) -> set[str]:
     """The roots that shall be hooked in for what a host has."""
-    passages = {name for name in passage.CALLED_FROM if name in present.chains}
-    return roots_of(present.inbound, present.outbound, present.zones, present.devices) | passages
+    return roots_of(present) | {name for name in passage.CALLED_FROM if name in present.chains}
 
 
-def roots_of(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
-    heads = devices.heads(by_device)
-    names = {policy.LOCAL} if any(inbound.values()) or heads[policy.LOCAL] else set()
-    if heads[policy.LOCAL]:
-        names.add(devices.ASKING.root)
-    if any(outbound.values()) or heads[policy.OUTGOING]:
-        names.add(policy.OUTGOING)
-    if zones:
-        names.add(ZONES)
-    return names
+def roots_of(held: Held) -> set[str]:
+    heads = devices.heads(held.devices)
+    needed = {
+        policy.LOCAL: any(held.inbound.values()) or heads[policy.LOCAL],
+        devices.ASKING.root: heads[policy.LOCAL],
+        policy.OUTGOING: any(held.outbound.values()) or heads[policy.OUTGOING],
+        ZONES: held.zones,
+    }
+    return {root for root, why in needed.items() if why}

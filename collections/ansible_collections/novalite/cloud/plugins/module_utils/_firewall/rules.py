@@ -20,15 +20,17 @@ MAX_RANGE = 256  # addresses of an allowed address pair: each has a rule of its 
 
 
 _AF = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
-_WITH_PORTS = {6: "tcp", 17: "udp", 132: "sctp"}
-_NUMBERS = {"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "gre": 47, "esp": 50, "ah": 51}
+# protocols as people write them, by their numbers (iana.org's protocol-numbers)
+NAMES = {6: "tcp", 17: "udp", 132: "sctp", 1: "icmp", 58: "icmpv6", 47: "gre", 50: "esp", 51: "ah"}
+NUMBERS = {**{name: number for number, name in NAMES.items()}, "ipv6-icmp": 58}
+WITH_PORTS = (6, 17, 132)
 # What answers an ICMP type, where anything does; conntrack knows the same pairs.
 _ANSWERS = {1: {8: 0, 13: 14, 15: 16, 17: 18}, 58: {128: 129, 139: 140}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What may come in or go out. For ICMP `port_min` is the type and `port_max` the code, as in Nova's API.
+    """A rule for what may come in or go out. For ICMP `port_min` is the type and `port_max` the code, as in Nova's API.
 
     `cidr` or the members of `remote_group_id` are the other end: the source of what comes in, the destination of what
     goes out. Neither: anybody.
@@ -93,7 +95,7 @@ def texts(rule: Rule, sources: t.Callable[[int], t.Sequence[str]], answers: bool
 
 
 def label(name: str) -> str:
-    """What marks the lines that are about the members of a group: the name of their set, which is not there."""
+    """The mark of the lines that are about the members of a group: the name of their set, which is not there."""
     return f"-m comment --comment {name.replace('.', '_')}"  # iptables-save puts dots into quotes
 
 
@@ -153,7 +155,7 @@ def _protocol(group: int, value: str | int | None, family: str) -> int | None:
     name = str(value if value is not None else "any").strip().lower()
     if name in ("any", "all", "-1", ""):
         return None
-    number = int(name) if name.isascii() and name.isdecimal() else _NUMBERS.get(name)
+    number = int(name) if name.isascii() and name.isdecimal() else NUMBERS.get(name)
     if number is None or number > 255:
         raise NovaliteError(
             f"security group {group}: protocol {value!r} is unknown; give tcp, udp, sctp, icmp, icmpv6, gre, esp, ah, "
@@ -178,7 +180,7 @@ def _ports(group: int, protocol: int | None, value: JsonMapping) -> tuple[int | 
         if low is None and high is not None:
             raise NovaliteError(f"security group {group}: ICMP code {high} needs a type in port_min")
     elif low is not None or high is not None:
-        if protocol not in _WITH_PORTS:
+        if protocol not in WITH_PORTS:
             raise NovaliteError(
                 f"security group {group}: ports go with tcp, udp and sctp, not with protocol {value.get('protocol')!r}"
             )
@@ -203,7 +205,7 @@ def _match(rule: Rule, answers: bool) -> str | None:
             return None if answer is None else f"-p {name} -m {option} {answer}"
         # Nova renamed the protocol before it asked for its type: `icmpv6 type 128` opened all of ICMPv6.
         return f"-p {name} -m {option} {rule.port_min}{'' if rule.port_max is None else f'/{rule.port_max}'}"
-    name = _WITH_PORTS.get(rule.protocol, str(rule.protocol))
+    name = NAMES[rule.protocol] if rule.protocol in WITH_PORTS else str(rule.protocol)
     if rule.port_min is None or (rule.port_min, rule.port_max) == (0, 65535):
         return f"-p {name}"
     ports = str(rule.port_min) if rule.port_min == rule.port_max else f"{rule.port_min}:{rule.port_max}"

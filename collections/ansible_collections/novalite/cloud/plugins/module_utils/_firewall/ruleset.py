@@ -17,22 +17,9 @@ import socket
 import typing as t
 
 from .._errors import NovaliteError
-from . import devices, passage
+from . import devices, passage, policy
 from .dispatch import IN, OUT, PREFIXED
-from .policy import (
-    EGRESS,
-    EGRESS_ANSWERS,
-    FALLBACK_NAMES,
-    GROUP,
-    INGRESS_ANSWERS,
-    INSTANCE,
-    LOCAL,
-    NEW,
-    OUT_OF,
-    OUTGOING,
-    ZONES,
-    Chains,
-)
+from .rules import NUMBERS
 
 FILTER, RAW, SECURITY = "filter", "raw", "security"
 TABLES = (RAW, FILTER, SECURITY)
@@ -60,12 +47,12 @@ class Hook(t.NamedTuple):
 # depends on the rules that are there.
 HOOKS = (
     *(Hook(FILTER, chain, root, first=False) for root, chain in passage.CALLED_FROM.items()),
-    Hook(RAW, "PREROUTING", ZONES),
-    Hook(FILTER, "FORWARD", LOCAL),
+    Hook(RAW, "PREROUTING", policy.ZONES),
+    Hook(FILTER, "FORWARD", policy.LOCAL),
     Hook(FILTER, "INPUT", devices.ASKING.root),
-    Hook(FILTER, "OUTPUT", LOCAL),
-    Hook(SECURITY, "FORWARD", OUTGOING),
-    Hook(SECURITY, "INPUT", OUTGOING),
+    Hook(FILTER, "OUTPUT", policy.LOCAL),
+    Hook(SECURITY, "FORWARD", policy.OUTGOING),
+    Hook(SECURITY, "INPUT", policy.OUTGOING),
 )
 _HOOKED = {(hook.table, hook.chain, hook.rule) for hook in HOOKS}
 
@@ -73,23 +60,24 @@ _WHO = r"(?:0|[1-9][0-9]*)(?:\+(?:0|[1-9][0-9]*))*"
 _GROUP = r"(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?"
 _UNDER = r"(?:-[0-9a-zA-Z_.-]{1,15})?"
 _OURS = {
-    RAW: re.compile(re.escape(ZONES)),
+    RAW: re.compile(re.escape(policy.ZONES)),
     FILTER: re.compile(
-        rf"{LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
+        rf"{policy.LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(policy.FALLBACK_NAMES)}"
+        rf"|(?:{policy.INSTANCE}|{policy.NEW}){_WHO}|(?:{policy.GROUP}|{policy.EGRESS_ANSWERS}){_GROUP}"
         rf"|(?:{devices.TO.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}"
         rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
-        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
+        rf"{policy.OUTGOING}|{policy.OUT_OF}{_WHO}|(?:{policy.EGRESS}|{policy.INGRESS_ANSWERS}){_GROUP}"
         rf"|(?:{devices.FROM.root}|{devices.ND.root}){_UNDER}|{devices.TARGETS}{_WHO}"
         rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
 }
 # OUT_OF begins as OUTGOING does
 _OF_SECURITY = (
-    OUTGOING,
-    EGRESS,
-    INGRESS_ANSWERS,
+    policy.OUTGOING,
+    policy.EGRESS,
+    policy.INGRESS_ANSWERS,
     OUT.node,
     OUT.network,
     devices.FROM.root,
@@ -100,20 +88,9 @@ _OF_SECURITY = (
 _DISPATCHING = ("nova-l", IN.network, OUT.node, OUT.network, *(side.root for side in (*devices.SIDES, devices.ASKING)))
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
 _PROTOCOLS = {
-    "tcp": "6",
-    "udp": "17",
-    "icmp": "1",
-    "icmpv6": "58",
-    "ipv6-icmp": "58",
-    "sctp": "132",
-    "udplite": "136",
-    "esp": "50",
-    "ah": "51",
-    "dccp": "33",
-    "igmp": "2",
-    "mobility-header": "135",
-    "ipv6-mh": "135",
-    "mh": "135",
+    **{name: str(number) for name, number in NUMBERS.items()},
+    **{"udplite": "136", "dccp": "33", "igmp": "2"},
+    **dict.fromkeys(("mobility-header", "ipv6-mh", "mh"), "135"),
 }
 
 
@@ -124,7 +101,7 @@ class Ruleset:
     tables: dict[str, dict[str, tuple[str, ...]]]
     policies: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    def owned(self) -> Chains:
+    def owned(self) -> policy.Chains:
         """The chains that are novalite's, by exact name; no name is in two tables."""
         return {
             name: rules
@@ -158,7 +135,7 @@ class Ruleset:
         return [place for place, rule in enumerate(self.built_in(hook)) if rule == hook.rule]
 
     def hook_to_be(self, hook: Hook) -> str:
-        """How the hook is put in, once it is nowhere."""
+        """The line that puts the hook in, once it is nowhere."""
         if hook.first:
             return f"-I {hook.chain} 1 {hook.rule}"
         end = passage.end_of([rule for rule in self.built_in(hook) if rule != hook.rule])
@@ -175,7 +152,7 @@ def is_owned(table: str, name: str) -> bool:
 
 def table_of(name: str) -> str:
     """The table of one of novalite's chains."""
-    if name == ZONES:
+    if name == policy.ZONES:
         return RAW
     return SECURITY if name.startswith(_OF_SECURITY) else FILTER
 
@@ -219,12 +196,12 @@ def parse(text: str) -> Ruleset:
 
 
 def dispatches(name: str) -> bool:
-    """Whether a chain leads to instances by address or device (tree.py)."""
+    """Tell whether a chain leads to instances by address or device (tree.py)."""
     return name.startswith(_DISPATCHING) or name == OUT.root
 
 
 def same(name: str, lines: t.Sequence[str], other: t.Sequence[str]) -> bool:
-    """Whether two states of a chain mean the same.
+    """Tell whether two states of a chain mean the same.
 
     A protocol's name may differ, which each host spells its own way, and the order of rules that lead to instances, of
     which no two match the same packet; what is before these may not.
@@ -276,7 +253,7 @@ def target(rule: str) -> str | None:
 
 
 def restore_text(
-    wanted: Chains,
+    wanted: policy.Chains,
     gone: t.Collection[str],
     hooks: t.Sequence[str] = (),
     edits: t.Mapping[str, t.Sequence[str]] | None = None,
@@ -290,44 +267,40 @@ def restore_text(
     """
     edits = edits or {}
     blocks = []  # type: list[str]
-    leaving = {}  # type: dict[str, list[str]]
-    for name in gone:
-        leaving.setdefault(table_of(name), []).append(name)
-    written = {}  # type: dict[str, list[str]]
-    for name in wanted:
-        written.setdefault(table_of(name), []).append(name)
+    leaving = {table: [name for name in gone if table_of(name) == table] for table in TABLES}
     for table in TABLES:
-        names = written.get(table, [])
-        lines = [f":{name} - [0:0]" for name in names if name not in edits]
-        lines += [f":{name} - [0:0]" for name in leaving.get(table, ())]
+        names = [name for name in wanted if table_of(name) == table]
+        lines = [f":{name} - [0:0]" for name in (*names, *leaving[table]) if name not in edits]
         for name in names:
-            if name in edits:
-                lines += edits[name]
-            else:
-                start = f"-A {name} "
-                lines += [start + rule for rule in wanted[name]]
+            lines += edits[name] if name in edits else [f"-A {name} {rule}" for rule in wanted[name]]
         lines += [line.partition(" ")[2] for line in hooks if line.startswith(f"{table} ")]
         if lines:
             blocks += [f"*{table}", *lines, "COMMIT"]
     for table, names in leaving.items():
-        blocks += [f"*{table}", *(f"-X {name}" for name in names), "COMMIT"]
+        if names:
+            blocks += [f"*{table}", *(f"-X {name}" for name in names), "COMMIT"]
     return "\n".join(blocks) + "\n" if blocks else ""
 
 
-def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
+def delta(current: Ruleset, wanted: policy.Chains, roots: t.Container[str]) -> str:
     """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
-    different = {
-        name: rules for name, rules in wanted.items() if name not in owned or not same(name, owned[name], rules)
-    }
     gone = [name for name in owned if name not in wanted]
     refuse_foreign_users(current, gone)
-    hooks = [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
-    return restore_text(different, gone, hooks)
+    return restore_text(differing(wanted, owned), gone, lines_of_hooks(current, roots))
+
+
+def lines_of_hooks(current: Ruleset, roots: t.Container[str]) -> list[str]:
+    return [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
+
+
+def shown(chains: t.Mapping[str, t.Iterable[str]]) -> dict[str, list[str]]:
+    """The chains for the user, by name."""
+    return {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in chains.items()}
 
 
 def hook_lines(current: Ruleset, hook: Hook, wanted: bool) -> list[str]:
-    """What puts the jump to the root where it belongs in a built-in chain, exactly once (or not at all)."""
+    """Lines that put the jump to the root where it belongs in a built-in chain, exactly once (or not at all)."""
     lines = [f"{hook.table} -D {hook.chain} {hook.rule}"] * len(current.hook_places(hook))
     return lines + ([f"{hook.table} {current.hook_to_be(hook)}"] if wanted else [])
 
@@ -359,6 +332,15 @@ def in_order(name: str, old: t.Sequence[str], new: tuple[str, ...]) -> tuple[str
     place = {rule: number for number, rule in enumerate(old)}
     head, entries = _parts(new)
     return (*head, *sorted(entries, key=lambda rule: place.get(rule, len(old))))
+
+
+def differing(wanted: t.Mapping[str, tuple[str, ...]], there: t.Mapping[str, tuple[str, ...]]) -> policy.Chains:
+    """Those of the `wanted` chains that are not there, or mean something else; what stays keeps its place."""
+    return {
+        name: in_order(name, there.get(name, ()), rules)
+        for name, rules in wanted.items()
+        if name not in there or not same(name, there[name], rules)
+    }
 
 
 def refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:

@@ -35,20 +35,16 @@ class Plan:
 
 
 def usable() -> bool:
-    """Whether this host has ipset and its kernel ip_set."""
-    try:
-        run(["ipset", "list", "-name"])
-    except CommandError:
-        return False
-    return True
+    """Tell whether this host has ipset and its kernel ip_set."""
+    return names() is not None
 
 
-def names() -> set[str]:
-    """Novalite's sets on this host."""
+def names() -> set[str] | None:
+    """Novalite's sets on this host; None where they are not usable()."""
     try:
         return {name for name in run(["ipset", "list", "-name"]).stdout.split() if _OURS.fullmatch(name)}
     except CommandError:
-        return set()
+        return None
 
 
 def members(name: str) -> Members | None:
@@ -69,10 +65,8 @@ def plan(
     unneeded: t.Iterable[str],
     read: t.Callable[[str], Members | None] = members,
 ) -> Plan:
-    """What makes the sets of the groups `needed` (by family; `3`, `3.7`) hold `members_of` them.
-
-    A group whose members are not given keeps those it has. `unneeded` are the names of sets that go.
-    """
+    """The plan that makes the sets of the groups `needed` (by family; `3`, `3.7`) hold `members_of` them; a group whose
+    members are not given keeps those it has. `unneeded` are the names of sets that go."""
     made = Plan()
     for family in FAMILIES:
         for group in sorted(needed.get(family, ())):

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tables of one of a host's two iptables, and what the other one still holds of novalite's."""
+"""The tables of one of a host's two iptables, what the other one still holds of novalite's, and what is loaded at the
+next boot, before guests start."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from .rules import FAMILIES
 from .ruleset import Ruleset
 
 _WAIT = "20"  # seconds for the xtables lock of other programs; without -w iptables gives up at once
+SCRIPT = "/usr/local/sbin/novalite-firewall"  # the role compute_node installs it
+KEPT = "/var/lib/novalite/firewall/iptables"
 _COMMAND = {"IPv4": "iptables", "IPv6": "ip6tables"}
 
 
@@ -35,7 +38,7 @@ class Tables:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
     def compares_bytes(self) -> bool:
-        """Whether the kernel has xt_bpf, which a distribution may pack apart. Asked in a namespace of its own."""
+        """Tell whether the kernel has xt_bpf, which a distribution may pack apart. Asked in a namespace of its own."""
         rule = ["-A", "INPUT", "-m", "bpf", "--bytecode", "1,6 0 0 1", "-j", "ACCEPT"]
         try:
             run(["unshare", "-n", f"{_COMMAND['IPv6']}{self._infix}", *rule])
@@ -62,7 +65,7 @@ class Second:
         self.rulesets: dict[str, Ruleset] = {}
 
     def look(self) -> bool:
-        """Whether it holds chains of novalite's."""
+        """Tell whether it holds chains of novalite's."""
         self.rulesets = {}
         # Legacy tables exist only when listed; asking iptables-legacy itself would create them.
         there = fingerprint.legacy_tables() if self.backend == "legacy" else dict.fromkeys(FAMILIES)
@@ -79,10 +82,7 @@ class Second:
 
     def chains(self) -> JsonObject:
         """By family, for the user."""
-        return {
-            family: {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in tables.owned().items()}
-            for family, tables in self.rulesets.items()
-        }
+        return {family: ruleset.shown(tables.owned()) for family, tables in self.rulesets.items()}
 
     def clear(self) -> None:
         """Take novalite's chains out. Raises NovaliteError when a rule of somebody else's uses one."""
@@ -90,3 +90,15 @@ class Second:
             text = ruleset.delta(tables, {}, ())
             if text:
                 Tables(self.backend).write(family, text)
+
+
+def keep_for_boot(changed: bool) -> list[str]:
+    """Have the rules of now loaded at the next boot, where that is installed: a host that loses its power says nothing
+    before. Returns warnings."""
+    if not os.path.exists(SCRIPT) or (os.path.exists(KEPT) and not changed):
+        return []
+    try:
+        run([SCRIPT, "save"])
+    except CommandError as error:
+        return [f"guests of this host will be closed after the next boot until playbooks/firewall.yml has run: {error}"]
+    return []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import re
 import typing as t
 
 Entries = dict[str, str]  # key -> whom it leads to
@@ -21,7 +22,7 @@ Held = list[tuple[str, t.Optional[str]]]  # key and whom it leads to; prefix and
 
 
 class Form(t.NamedTuple):
-    """How one tree is written: up to `linear` keys stand in its root, up to `leaf` in any other chain."""
+    """The way in which one tree is written: up to `linear` keys stand in its root, up to `leaf` in any other chain."""
 
     root: str
     linear: int
@@ -32,7 +33,7 @@ class Form(t.NamedTuple):
 
 
 class State(t.NamedTuple):
-    """What a tree holds; None for `head`, the rules that the root begins with: there is no root."""
+    """The contents of a tree; None for `head`, the rules that the root begins with: there is no root."""
 
     entries: Entries
     head: Rules | None = ()
@@ -54,7 +55,7 @@ class Difference:
 
 
 def changed(form: Form, old: State, new: State, keys: t.Iterable[str] | None = None) -> Difference:
-    """What differs between two states; `keys` are those whose entries do, and perhaps some others (None: compare)."""
+    """The difference between two states; `keys` are those whose entries do, and perhaps some others (None: compare)."""
     if keys is None:
         keys = {key for key, _who in old.entries.items() ^ new.entries.items()}
     if old.head is None and new.head is None:
@@ -66,6 +67,35 @@ def changed(form: Form, old: State, new: State, keys: t.Iterable[str] | None = N
     # a chain may have come to hang elsewhere
     difference.gone = [name for name in difference.gone if name not in difference.chains]
     return difference
+
+
+def read(
+    root: str,
+    rules_of: t.Callable[[str], t.Sequence[str]],
+    entry: re.Pattern[str],
+    target: str,
+    node: str,
+    key_of: t.Callable[[str], str] = str,
+) -> Entries:
+    """The entries under a root, from the rules that a host has; the first of two for one key, as packets do.
+
+    `entry` matches what is compared and where that leads: to a chain whose name begins with `target`, or with `node`.
+    """
+    entries: Entries = {}
+    seen: set[str] = set()
+
+    def walk(name: str) -> None:
+        if name in seen:  # a loop; iptables refuses one, a broken answer may still show it
+            return
+        seen.add(name)
+        for match in filter(None, map(entry.fullmatch, rules_of(name))):
+            if match[2].startswith(target):
+                entries.setdefault(key_of(match[1]), match[2][len(target) :])
+            elif match[2].startswith(node):
+                walk(match[2])
+
+    walk(root)
+    return entries
 
 
 class _Walk:
@@ -105,7 +135,7 @@ class _Walk:
 
 
 def _held(keys: list[str] | None, entries: Entries, limit: int) -> tuple[Held, dict[str, list[str]]]:
-    """What stands in a chain, and the keys of the chains that it leads to.
+    """The contents of a chain, and the keys of the chains that it leads to.
 
     Keys are told apart by the first character in which they differ. One that is the beginning of all others stands
     there itself, no other does: what joins it below is appended there, and nothing has to be taken out here.

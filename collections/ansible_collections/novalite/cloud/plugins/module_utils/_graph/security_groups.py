@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import typing as t
 
 from .._firewall.rules import Rule, parse_rule
@@ -13,7 +14,7 @@ from .._plan.reach import subject
 
 SHOWN = 8  # members of a group that are named; more of them are counted
 ANYONE = "anyone"
-_EVERYWHERE = ("0.0.0.0/0", "::/0", None)
+EVERYWHERE = ("0.0.0.0/0", "::/0", None)
 _STYLE = """  graph [rankdir=LR, nodesep=0.35, ranksep=1.4, pad=0.3, fontname="Helvetica"];
   node [fontname="Helvetica", fontsize=11, shape=plain];
   edge [fontname="Helvetica", fontsize=10, color="#555555", arrowsize=0.7];"""
@@ -39,24 +40,20 @@ def dot(groups: t.Iterable[JsonMapping]) -> str:
                 far = f"group{rule.remote_group_id}"
             else:
                 # Those who come in and those who are spoken to are drawn apart: nothing passes through them.
-                name = ANYONE if rule.cidr in _EVERYWHERE else _short(str(rule.cidr))
+                name = ANYONE if rule.cidr in EVERYWHERE else _short(str(rule.cidr))
                 far = f"{rule.direction} {name}"
                 outside[far] = name
             egress = rule.direction == "egress"
             ends = (own, far, True) if egress else (far, own, False)
             arrows.setdefault(ends, {}).setdefault(subject(rule), set()).add(_family(rule))
     lines = ["digraph security_groups {", _STYLE]
-    lines += [
-        f'  {_quoted(key)} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", color="#999999", '
-        f"label={_quoted(label)}];"
-        for key, label in sorted(outside.items())
-    ]
+    lines += outside_boxes(outside)
     several = len({group.get("project") for group in groups}) > 1
     lines += [_box(group, f"{group.get('project')}: " * several + str(group["name"])) for group in groups]
     for (tail, head, egress), subjects in sorted(arrows.items()):
         label = "\\n".join(_label(what, subjects[what]) for what in sorted(subjects, key=_by_number))
         style = ", style=dashed" if egress else ""
-        lines.append(f'  {_quoted(tail)} -> {_quoted(head)} [label="{label}"{style}];')
+        lines.append(f'  {quoted(tail)} -> {quoted(head)} [label="{label}"{style}];')
     return "\n".join([*lines, "}", ""])
 
 
@@ -73,7 +70,7 @@ def _by_number(what: str) -> tuple[str, int, str]:
 
 def _family(rule: Rule) -> str:
     # ICMP and ICMPv6 have their family in their name; of a range one can see it.
-    open_to_all = rule.cidr in _EVERYWHERE
+    open_to_all = rule.cidr in EVERYWHERE
     return rule.ethertype if open_to_all or rule.remote_group_id is not None else ""
 
 
@@ -84,17 +81,26 @@ def _label(what: str, families: t.Collection[str]) -> str:
 def _box(group: JsonMapping, title: str) -> str:
     servers = [str(name) for name in group["servers"]]
     rows = servers[:SHOWN] + ([f"and {len(servers) - SHOWN} more"] if len(servers) > SHOWN else [])
-    members = "".join(f'{_escaped(name)}<br align="left"/>' for name in rows or ["no instance"])
+    members = "".join(f'{escaped(name)}<br align="left"/>' for name in rows or ["no instance"])
     return (
         f'  "group{group["id"]}" [label=<<table border="0" cellborder="1" cellspacing="0" cellpadding="5" '
-        f'color="#336699"><tr><td bgcolor="#d6e4f0"><b>{_escaped(title)}</b></td></tr>'
+        f'color="#336699"><tr><td bgcolor="#d6e4f0"><b>{escaped(title)}</b></td></tr>'
         f'<tr><td align="left">{members}</td></tr></table>>];'
     )
 
 
-def _quoted(text: str) -> str:
+def outside_boxes(outside: t.Mapping[str, str], more: str = "") -> list[str]:
+    """The nodes (name -> label) for those who are no group of the picture."""
+    return [
+        f'  {quoted(name)} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", color="#999999", '
+        f"label={quoted(label)}{more}];"
+        for name, label in sorted(outside.items())
+    ]
+
+
+def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+def escaped(text: str) -> str:
+    return html.escape("".join(character if character.isprintable() else "?" for character in text))

@@ -15,6 +15,7 @@ import typing as t
 from .._firewall.rules import parse_rule
 from .._json import JsonMapping
 from .._plan.reach import subject
+from .security_groups import ANYONE, EVERYWHERE, escaped, outside_boxes, quoted
 
 SHOWN = 12  # instances that a host's card names; more of them are counted
 _BAR, _CARD = 90, 235  # points
@@ -35,7 +36,6 @@ _OTHER = "#4d7ea8"
 # told apart by most people who see colours differently, and by their letters and numbers by everybody
 _NETWORKS = ("#0072b2", "#8c510a", "#01665e", "#762a83", "#666666")
 _GROUPS = ("#cfe3f3", "#fbe0bd", "#d3ecd3", "#ecd3e6", "#fff3b0", "#dcdcdc")
-_EVERYWHERE = ("0.0.0.0/0", "::/0", None)
 
 Record = JsonMapping
 
@@ -120,7 +120,7 @@ def _title(hosts: t.Sequence[Record], servers: t.Sequence[Record]) -> str:
     order = [*_STATES, *sorted(set(states) - set(_STATES))]
     legend = "".join(
         f'<td bgcolor="{_STATES.get(state, _OTHER)}" width="10" height="10" fixedsize="true"></td>'
-        f'<td align="left" {_wide(f"{states.count(state)} {state}  ")}>{states.count(state)} {_escaped(state)}</td>'
+        f'<td align="left" {_wide(f"{states.count(state)} {state}  ")}>{states.count(state)} {escaped(state)}</td>'
         for state in order
         if state in states
     )
@@ -151,7 +151,7 @@ def _frame(title: str, beside: str, colour: str, body: str) -> str:
     return (
         f'<table border="1" color="#8aa0b4" cellborder="0" cellspacing="0" cellpadding="3" width="{_CARD}">'
         f'<tr><td bgcolor="{colour}"><table border="0" cellspacing="0" cellpadding="1"><tr>'
-        f'<td align="left" {_wide(title, 11)}><b>{_escaped(title)}</b></td>'
+        f'<td align="left" {_wide(title, 11)}><b>{escaped(title)}</b></td>'
         f'<td align="right" {_wide(beside)}>{_small(beside)}</td>'
         f"</tr></table></td></tr>{body}</table>"
     )
@@ -183,7 +183,7 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
         name = _cut(f"{server['project']}: {server['name']}" if several else server["name"])
         state = server["task_state"] or server["vm_state"]
         said = "" if state == "active" else f" {state}"
-        grey = f'&#160;<font color="#777777" point-size="9">{_escaped(state)}</font>' if said else ""
+        grey = f'&#160;<font color="#777777" point-size="9">{escaped(state)}</font>' if said else ""
         address = " ".join([server["ip"] or "", *server["floating_ips"][:1]]).strip()
         badges = _row_of(
             [
@@ -193,7 +193,7 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
         )
         rows += (
             f'<tr><td width="8" height="8" fixedsize="true" bgcolor="{_STATES.get(server["vm_state"], _OTHER)}"></td>'
-            f'<td align="left" {_wide(name + said)}>{_escaped(name)}{grey}</td>'
+            f'<td align="left" {_wide(name + said)}>{escaped(name)}{grey}</td>'
             f'<td align="left" {_wide(address)}>{_small(address)}</td>'
             f'<td align="right">{badges}</td></tr>'
         )
@@ -216,7 +216,7 @@ def _networks(networks: t.Sequence[Record], signs: _Signs) -> str:
         rows += (
             f"<tr><td>{_row_of([signs.networks[network['id']]])}</td>"
             f'<td><table border="0" cellspacing="0" cellpadding="1"><tr><td align="left">'
-            f"<b>{_escaped(_cut(network['name']))}</b></td></tr>"
+            f"<b>{escaped(_cut(network['name']))}</b></td></tr>"
             f'<tr><td align="left" {_wide(where)}>{_small(where)}</td></tr></table></td>'
             '<td><table border="0" cellspacing="1" cellpadding="1">'
             f"{_bar('', network['used'], network['size'], '')}</table></td></tr>"
@@ -231,7 +231,7 @@ def _networks(networks: t.Sequence[Record], signs: _Signs) -> str:
 def _flows(groups: t.Sequence[Record], signs: _Signs, several: bool) -> list[str]:
     known = {group["id"]: group for group in groups}
     outside: dict[str, str] = {}
-    arrows: dict[tuple[str, str, bool], list[str]] = {}
+    arrows: dict[tuple[str, str, bool], dict[str, None]] = {}
     lines = []
     for group in groups:
         among: list[str] = []
@@ -242,28 +242,21 @@ def _flows(groups: t.Sequence[Record], signs: _Signs, several: bool) -> list[str
             if far == group["id"]:
                 among.append(what)
                 continue
-            if far is not None:
-                name = f"group{far}"
-                if far not in known:
-                    outside[name] = f"group {far}"
-            else:
-                shown = "anyone" if rule.cidr in _EVERYWHERE else str(rule.cidr)
+            if far is None:
+                shown = ANYONE if rule.cidr in EVERYWHERE else str(rule.cidr)
                 name = f"outside {shown}"
                 outside[name] = shown
-            key = (name, f"group{group['id']}", rule.direction == "egress")
-            if what not in arrows.setdefault(key, []):
-                arrows[key].append(what)
+            else:
+                name = f"group{far}"
+                outside.update({} if far in known else {name: f"group {far}"})
+            arrows.setdefault((name, f"group{group['id']}", rule.direction == "egress"), {})[what] = None
         lines.append(f"  group{group['id']} [label=<{_group(group, among, signs, several)}>];")
-    lines += [
-        f'  {_quoted(name)} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", color="#999999", '
-        f'label={_quoted(label)}, margin="0.1,0.05"];'
-        for name, label in sorted(outside.items())
-    ]
+    lines += outside_boxes(outside, ', margin="0.1,0.05"')
     for (there, own, egress), subjects in sorted(arrows.items()):
-        label = "\\n".join(_escape_label(what) for what in subjects)
+        label = quoted("\n".join(subjects)).replace("\n", "\\n")
         # what goes out is drawn to the left as well: on the right are the hosts
         style = ", style=dashed, dir=back" if egress else ""
-        lines.append(f'  {_quoted(there)} -> {_quoted(own)} [label="{label}", minlen=4{style}];')
+        lines.append(f"  {quoted(there)} -> {quoted(own)} [label={label}, minlen=4{style}];")
     return lines
 
 
@@ -275,7 +268,7 @@ def _group(group: Record, among: t.Sequence[str], signs: _Signs, several: bool) 
     return (
         '<table border="1" color="#8aa0b4" cellborder="0" cellspacing="0" cellpadding="3"><tr>'
         f'<td align="left">{_row_of([signs.groups[group["id"]]])}</td>'
-        f'<td align="left" {_wide(_cut(name), 11)}><b>{_escaped(_cut(name))}</b></td></tr>'
+        f'<td align="left" {_wide(_cut(name), 11)}><b>{escaped(_cut(name))}</b></td></tr>'
         f'<tr><td colspan="2" align="left" {_wide(max(lines, key=len))}>{body}</td></tr></table>'
     )
 
@@ -291,21 +284,8 @@ def _wide(text: str, size: float = 10) -> str:
 
 def _small(text: str) -> str:
     # graphviz takes no empty font
-    return f'<font point-size="10" color="#444444">{_escaped(text)}</font>' if text else ""
+    return f'<font point-size="10" color="#444444">{escaped(text)}</font>' if text else ""
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= 32 else text[:31] + "…"
-
-
-def _quoted(text: str) -> str:
-    return '"' + _escape_label(text) + '"'
-
-
-def _escape_label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _escaped(text: str) -> str:
-    text = "".join(character if character.isprintable() else "?" for character in text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

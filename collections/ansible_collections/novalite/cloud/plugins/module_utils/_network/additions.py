@@ -15,7 +15,7 @@ import json
 import os
 import typing as t
 
-from .._host import locked, write_atomically
+from .._host import locked, read_text, write_atomically
 from .._json import JsonObject
 from . import sysctl
 from .ownership import Mark
@@ -37,14 +37,14 @@ class Additions:
     switches: tuple[str, ...] = ()
 
     def __or__(self, more: Additions) -> Additions:
-        known = {device for device, _mtu in self.mtus}
+        known = dict(self.mtus)
         return Additions(
-            (*self.addresses, *(address for address in more.addresses if address not in self.addresses)),
-            (*self.ports, *(port for port in more.ports if port not in self.ports)),
-            (*self.mtus, *(mtu for mtu in more.mtus if mtu[0] not in known)),
-            (*self.downs, *(down for down in more.downs if down not in self.downs)),
-            (*self.switches, *(switch for switch in more.switches if switch not in self.switches)),
+            mtus=(*self.mtus, *(mtu for mtu in more.mtus if mtu[0] not in known)),
+            **{name: tuple(dict.fromkeys((*getattr(self, name), *getattr(more, name)))) for name in _TEXTS},
         )
+
+
+_TEXTS = [field.name for field in dataclasses.fields(Additions) if field.name != "mtus"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,15 +59,12 @@ class Setting:
 
 
 def read(bridge: str, mark: Mark) -> Additions:
-    """What this ledger has added to the bridge; nothing where nobody remembers."""
+    """Additions of this ledger to the bridge; none where nobody remembers."""
     content = _load(os.path.join(_place(mark), f"{bridge}.json"))
     try:
         return Additions(
-            tuple(map(str, content.get("addresses", ()))),
-            tuple(map(str, content.get("ports", ()))),
-            tuple((str(device), int(mtu)) for device, mtu in content.get("mtus", ())),
-            tuple(map(str, content.get("downs", ()))),
-            tuple(map(str, content.get("switches", ()))),
+            mtus=tuple((str(device), int(mtu)) for device, mtu in content.get("mtus", ())),
+            **{name: tuple(map(str, content.get(name, ()))) for name in _TEXTS},
         )
     except (TypeError, ValueError):
         return Additions()
@@ -96,19 +93,14 @@ def owners(bridge: str) -> list[str]:
     return texts
 
 
-def claim(user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str] | None = None, put: bool = True) -> bool:
+@locked(_LOCK)
+def claim(user: str, wanted: t.Mapping[str, str]) -> bool:
     """Make kernel settings (path below net/ -> value) be as `wanted` for as long as `user` is there, and remember what
     they were. A setting that was so already is nobody's. Returns whether `user` is a new one.
 
-    `before` says of settings that the caller has changed what they were; with `put` false the caller will change them.
     Raises NovaliteError for one that cannot be set.
     """
-    with locked(_LOCK):
-        return _claim(user, wanted, before or {}, put)
-
-
-def _claim(user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str], put: bool) -> bool:
-    wrong = {**sysctl.wrong(wanted), **before}
+    wrong = sysctl.wrong(wanted)
     known = _settings()
     after = dict(known)
     for name, value in wanted.items():
@@ -118,21 +110,14 @@ def _claim(user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str], 
             after[name] = Setting(wrong[name], value, (user,), tuple(sysctl.forwarding(name)))
     if after != known:
         _keep(after)
-    if put:
-        sysctl.put({name: wanted[name] for name in sysctl.wrong(wanted)})
+    sysctl.put({name: wanted[name] for name in wrong})
     return after != known
 
 
+@locked(_LOCK)
 def release(user: str) -> dict[str, tuple[str, str]]:
-    """Give back the settings that only `user` needed. Returns {setting: (what it was just now, what it is again)}.
-
-    A setting that somebody has changed since is left as it is.
-    """
-    with locked(_LOCK):
-        return _release(user)
-
-
-def _release(user: str) -> dict[str, tuple[str, str]]:
+    """Give back the settings that only `user` needed; one that somebody has changed since stays as it is. Returns
+    {setting: (what it was just now, what it is again)}."""
     known = _settings()
     kept: dict[str, Setting] = {}
     given_back: dict[str, tuple[str, str]] = {}
@@ -185,8 +170,7 @@ def _keep(known: t.Mapping[str, Setting]) -> None:
 
 def _load(path: str) -> JsonObject:
     try:
-        with open(path, encoding="utf-8") as handle:
-            content = json.load(handle)
-    except (OSError, ValueError):
+        content = json.loads(read_text(path) or "{}")
+    except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

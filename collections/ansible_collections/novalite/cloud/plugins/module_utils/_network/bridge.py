@@ -17,9 +17,9 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonObject
 from . import bridge_shared, move, namespaces
-from .bridge_ports import add_address, enslave, give_back, made, marked, physical, port_of
+from .bridge_ports import enslave, give_back, made, marked, physical, port_of, refuse_taken, with_address
 from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
-from .links import Host, Link, Living, Step, flood, ip
+from .links import Host, Link, Living, Step, flood, ip, set_link
 from .ownership import Owner
 
 __all__ = ["Bridge", "Host", "Link", "Step", "Vxlan", "parse", "plan_absent", "plan_present", "summary"]
@@ -29,8 +29,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     """The steps that are missing, in order. Raises NovaliteError where one would cut the host off or take away
     somebody else's device. With `move_address` what the host has on the port (`host.living`) moves to the bridge
     first; what else is missing shows when it has moved."""
-    links = host.links
-    link = links.get(bridge.name)
+    links, link = host.links, host.links.get(bridge.name)
     if link is not None and link.kind != "bridge":
         raise ConflictError(f"{bridge.name} exists and is no bridge ({link.kind or 'a device'}); give another name")
     owner = bridge_shared.owner(bridge, host)
@@ -52,8 +51,8 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
         steps.append(marked(bridge.name, bridge.mark))  # of a novalite that wrote no marks
     if link is not None and (not link.permanent_mac or (mac is not None and link.mac != mac)):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
-        steps.append(Step(["ip", "link", "set", bridge.name, "address", mac or link.mac]))
-    up = [Step(["ip", "link", "set", bridge.name, "up"])] if link is None or not link.up else []
+        steps.append(set_link(bridge.name, f"address {mac or link.mac}"))
+    up = [set_link(bridge.name, "up")] if link is None or not link.up else []
     if bridge.vxlan is not None:
         steps += _tunnel(bridge, bridge.vxlan, links)
     elif port is not None:
@@ -63,8 +62,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
             return [*steps, *up, move.to_bridge(bridge.name, port.name, moving)]
         steps += enslave(bridge, port)
     if bridge.mtu is not None and (link is None or link.mtu != bridge.mtu):
-        undo = ["ip", "link", "set", bridge.name, "mtu", str(link.mtu)] if link else None
-        steps.append(Step(["ip", "link", "set", bridge.name, "mtu", str(bridge.mtu)], undo))
+        steps.append(set_link(bridge.name, f"mtu {bridge.mtu}", f"mtu {link.mtu}" if link else None))
     if bridge.namespace is not None:
         return steps + _joined(bridge, bridge.namespace, host) + up + _plugged(bridge, links)
     steps += _own_link_local(bridge, None, link) + up + _plugged(bridge, links)
@@ -81,14 +79,13 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
         if tap is not None and tap.master != bridge.name:
             if not NAME.fullmatch(name):
                 raise NovaliteError(f"{name!r} is no name of a network device")
-            undo = ["ip", "link", "set", name, *(["master", tap.master] if tap.master else ["nomaster"])]
-            steps.append(Step(["ip", "link", "set", name, "master", bridge.name], undo))
+            undo = f"master {tap.master}" if tap.master else "nomaster"
+            steps.append(set_link(name, f"master {bridge.name}", undo))
     return steps
 
 
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
-    """The steps that remove the bridge and its namespace, or none and what still uses it; from a bridge that others
-    made, those that take back what novalite added."""
+    """The steps that remove the bridge, or what was added to one of others; none where it is in use, and its users."""
     link = host.links.get(bridge.name)
     if link is None:
         return _without_namespace(bridge, host), []
@@ -113,7 +110,7 @@ def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
     if moving is not None and bridge.port in ports and _moved(bridge, moving):
         steps.append(move.from_bridge(bridge.name, bridge.port, moving, bridge.addresses))
         ports.remove(bridge.port)
-    steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
+    steps += [set_link(name, "nomaster") for name in ports]
     # A process that is left in a namespace keeps it, and would keep these in it.
     going = [
         name
@@ -196,23 +193,16 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         steps += [create, marked(name, bridge.mark)]
     elif link.alias is None:
         steps.append(marked(name, bridge.mark))
-    mtu = None if link is None else link.mtu
-    if bridge.mtu is not None and mtu != bridge.mtu:
-        steps.append(
-            Step(
-                ["ip", "link", "set", name, "mtu", str(bridge.mtu)],
-                ["ip", "link", "set", name, "mtu", str(mtu)] if mtu else None,
-            )
-        )
-    known = link.remotes if link else ()
-    for remote in known:
-        if remote not in vxlan.remotes:
-            steps.append(Step(flood("del", name, remote), flood("append", name, remote)))
-    for remote in vxlan.remotes:
-        if remote not in known:
-            steps.append(Step(flood("append", name, remote), flood("del", name, remote)))
     port = link or Link(name, "", 0, up=False)
-    return steps + enslave(bridge, port) + ([] if port.up else [Step(["ip", "link", "set", name, "up"])])
+    if bridge.mtu is not None and port.mtu != bridge.mtu:
+        steps.append(set_link(name, f"mtu {bridge.mtu}", f"mtu {port.mtu}" if port.mtu else None))
+    for operation, undo, remotes, others in (
+        ("del", "append", port.remotes, vxlan.remotes),
+        ("append", "del", vxlan.remotes, port.remotes),
+    ):
+        differing = [remote for remote in remotes if remote not in others]
+        steps += [Step(flood(operation, name, remote), flood(undo, name, remote)) for remote in differing]
+    return steps + enslave(bridge, port) + ([] if port.up else [set_link(name, "up")])
 
 
 def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
@@ -255,7 +245,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
         steps.append(Step(ip(namespace, "link", "set", bridge.name, "up")))
     steps += _addresses(bridge, namespace, inner, inside or {}, reorder=True)
     outer = outer or Link(port, "", 0, up=False)
-    return steps + enslave(bridge, outer) + ([] if outer.up else [Step(["ip", "link", "set", port, "up"])])
+    return steps + enslave(bridge, outer) + ([] if outer.up else [set_link(port, "up")])
 
 
 def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) -> list[Step]:
@@ -272,42 +262,23 @@ def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) ->
 
 
 def _addresses(
-    bridge: Bridge, namespace: str | None, bridge_link: Link | None, links: t.Mapping[str, Link], reorder: bool
+    bridge: Bridge, namespace: str | None, link: Link | None, links: t.Mapping[str, Link], reorder: bool
 ) -> list[Step]:
+    refuse_taken(bridge, bridge.addresses, links)
     steps: list[Step] = []
-    for version in (4, 6):
-        ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).version == version]
+    there = (*link.addresses, *link.link_local) if link else ()
+    for colons in (False, True):  # IPv4, then IPv6
+        ours, have = ([text for text in texts if (":" in text) == colons] for texts in (bridge.addresses, there))
         own = {ipaddress.ip_interface(text).ip for text in ours}
-        for link in links.values():
-            for text in link.addresses:
-                if link.name != bridge.name and ipaddress.ip_interface(text).ip in own:
-                    raise ConflictError(
-                        f"bridge {bridge.name}: the address {ipaddress.ip_interface(text).ip} is on {link.name} "
-                        "already; remove it there"
-                    )
-        have = (
-            [
-                text
-                for text in (*bridge_link.addresses, *bridge_link.link_local)
-                if ipaddress.ip_interface(text).version == version
-            ]
-            if bridge_link
-            else []
-        )
-        if version == 4 and ours and have[: len(ours)] != ours and reorder:
+        if ours and have[: len(ours)] != ours and reorder and not colons:
             # Ours come first: dnsmasq answers from the first. The others are put back behind them, in their order.
             going, coming = have, [*ours, *(text for text in have if ipaddress.ip_interface(text).ip not in own)]
         else:
             going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
             coming = [text for text in ours if text not in have]
-        steps += [
-            Step(ip(namespace, "addr", "del", text, "dev", bridge.name), add_address(namespace, bridge.name, text))
-            for text in going
-        ]
-        steps += [
-            Step(add_address(namespace, bridge.name, text), ip(namespace, "addr", "del", text, "dev", bridge.name))
-            for text in coming
-        ]
+        back = [with_address(namespace, bridge.name, text) for text in going]
+        steps += [Step(t.cast("list[str]", step.undo), step.argv) for step in back]
+        steps += [with_address(namespace, bridge.name, text) for text in coming]
     return steps
 
 

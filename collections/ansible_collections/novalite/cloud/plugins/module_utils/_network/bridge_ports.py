@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from .._errors import ConflictError, NotFoundError
 from . import move
 from .additions import Additions
 from .bridge_request import Bridge
-from .links import Host, Link, Step, ip
+from .links import Host, Link, Step, ip, set_link
 from .ownership import Mark, Owner
 
 
@@ -30,31 +31,40 @@ def port_of(bridge: Bridge, host: Host, move_address: bool) -> Link | None:
     """The link to enslave, as it will be; None for a bridge without one."""
     if bridge.vxlan is not None:
         return host.links.get(t.cast(str, bridge.port))
-    if bridge.interface is None or bridge.port is None:
+    if bridge.interface is None:
         return None
-    parent = host.links.get(bridge.interface)
-    if parent is None:
-        raise NotFoundError(f"bridge {bridge.name}: there is no interface {bridge.interface} on this host")
-    port = parent
-    if bridge.vlan is not None:
-        known = host.links.get(bridge.port)
-        if known is not None and (known.kind != "vlan" or known.number != bridge.vlan or known.parent != parent.name):
-            raise ConflictError(
-                f"bridge {bridge.name}: {bridge.port} exists, but is not VLAN {bridge.vlan} on {bridge.interface}"
-            )
-        if known is not None and bridge.mark.owner(known.alias) is Owner.OTHER_LEDGER:
-            raise ConflictError(
-                f"bridge {bridge.name}: another ledger ({known.alias}) made {known.name} on this host; give the "
-                "network another VLAN"
-            )
-        port = known or Link(bridge.port, parent.mac, parent.mtu, up=False, kind="vlan", parent=parent.name)
+    port = physical_port(bridge, host)
+    if bridge.vlan is not None and bridge.mark.owner(port.alias) is Owner.OTHER_LEDGER:
+        raise ConflictError(
+            f"bridge {bridge.name}: another ledger ({port.alias}) made {port.name} on this host; give the "
+            "network another VLAN"
+        )
     if port.master == bridge.name:
         return port
     if port.master is not None:
         raise ConflictError(f"bridge {bridge.name}: {port.name} already belongs to {port.master}")
-    if not move_address:
-        move.refuse(bridge.name, port, host)
+    use = None if move_address else move.use_of(port, host)
+    if use is not None:
+        raise ConflictError(
+            f"bridge {bridge.name}: {port.name} {use}; give another interface, or move_address to move its addresses "
+            "and routes to the bridge"
+        )
     return port
+
+
+def physical_port(bridge: Bridge, host: Host) -> Link:
+    """The bridge's interface, or its VLAN device there, as it will be. Raises NotFoundError, ConflictError."""
+    name, interface = t.cast(str, bridge.port), t.cast(str, bridge.interface)
+    parent, known = host.links.get(interface), host.links.get(name)
+    if parent is None:
+        raise NotFoundError(f"bridge {bridge.name}: there is no interface {interface} on this host")
+    if bridge.vlan is None:
+        return parent
+    if known is None:
+        return Link(name, parent.mac, parent.mtu, up=False, kind="vlan", parent=interface)
+    if (known.kind, known.number, known.parent) != ("vlan", bridge.vlan, interface):
+        raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VLAN {bridge.vlan} on {interface}")
+    return known
 
 
 def physical(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[Step]:
@@ -72,35 +82,20 @@ def physical(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[St
     if bridge.mtu is not None:
         for link in (parent, port) if parent.mtu < bridge.mtu else (port,):
             if link.mtu != bridge.mtu:
-                steps.append(
-                    Step(
-                        ["ip", "link", "set", link.name, "mtu", str(bridge.mtu)],
-                        ["ip", "link", "set", link.name, "mtu", str(link.mtu)],
-                        adds=Additions(mtus=((link.name, link.mtu),)) if link.name in links else None,
-                    )
-                )
+                adds = Additions(mtus=((link.name, link.mtu),)) if link.name in links else None
+                steps.append(set_link(link.name, f"mtu {bridge.mtu}", f"mtu {link.mtu}", adds))
     for link in {parent.name: parent, port.name: port}.values():
-        if not link.up:
-            steps.append(
-                Step(
-                    ["ip", "link", "set", link.name, "up"],
-                    ["ip", "link", "set", link.name, "down"] if link.name in links else None,
-                    adds=Additions(downs=(link.name,)) if link.name in links else None,
-                )
-            )
+        if not link.up and link.name in links:
+            steps.append(set_link(link.name, "up", "down", Additions(downs=(link.name,))))
+        elif not link.up:
+            steps.append(set_link(link.name, "up"))
     return steps
 
 
 def enslave(bridge: Bridge, port: Link) -> list[Step]:
     if port.master == bridge.name:
         return []
-    steps = [
-        Step(
-            ["ip", "link", "set", port.name, "master", bridge.name],
-            ["ip", "link", "set", port.name, "nomaster"],
-            adds=Additions(ports=(port.name,)),
-        )
-    ]
+    steps = [set_link(port.name, f"master {bridge.name}", "nomaster", Additions(ports=(port.name,)))]
     if port.advertised:
         # Dead on a port, and their prefix would compete with the bridge's own.
         steps.append(Step(["ip", "-6", "addr", "flush", "dev", port.name, "scope", "global"]))
@@ -108,17 +103,15 @@ def enslave(bridge: Bridge, port: Link) -> list[Step]:
 
 
 def give_back(bridge: Bridge, host: Host, added: Additions, going: t.Collection[str] = ()) -> list[Step]:
-    """Let devices be as they were before they became ports; those that are `going` need nothing.
-
-    A device that others use meanwhile stays up, and keeps the MTU that a VLAN on it needs.
-    """
+    """Let devices that are not `going` be as they were before they became ports. One that others use meanwhile stays
+    up, and keeps the MTU that a VLAN on it needs."""
     steps = []
     gone = {bridge.name, *going}
     for name, mtu in added.mtus:
         link = host.links.get(name)
         above = [other.mtu for other in host.links.values() if other.parent == name and other.name not in gone]
         if link is not None and name not in gone and link.mtu == bridge.mtu != mtu >= max(above, default=0):
-            steps.append(Step(["ip", "link", "set", name, "mtu", str(mtu)]))
+            steps.append(set_link(name, f"mtu {mtu}"))
     for name in added.downs:
         link = host.links.get(name)
         if link is None or name in gone or not link.up or link.addresses or link.master not in (None, bridge.name):
@@ -126,11 +119,22 @@ def give_back(bridge: Bridge, host: Host, added: Additions, going: t.Collection[
         if name not in host.ssh | host.routed and not any(
             other.parent == name and other.name not in gone for other in host.links.values()
         ):
-            steps.append(Step(["ip", "link", "set", name, "down"]))
+            steps.append(set_link(name, "down"))
     return steps
 
 
-def add_address(namespace: str | None, device: str, text: str) -> list[str]:
-    if ":" in text:
-        return ip(namespace, "addr", "add", text, "dev", device, "nodad")
-    return ip(namespace, "addr", "add", text, "brd", "+", "dev", device)
+def refuse_taken(bridge: Bridge, addresses: t.Iterable[str], links: t.Mapping[str, Link]) -> None:
+    """Raise ConflictError where another device has one of the bridge's addresses (CIDR)."""
+    own = {ipaddress.ip_interface(text).ip for text in addresses}
+    for link in links.values():
+        for address in (ipaddress.ip_interface(text).ip for text in link.addresses):
+            if link.name != bridge.name and address in own:
+                raise ConflictError(
+                    f"bridge {bridge.name}: the address {address} is on {link.name} already; remove it there"
+                )
+
+
+def with_address(namespace: str | None, device: str, text: str) -> Step:
+    """Give the device the address (CIDR); to undo that is to take it away."""
+    how = ["dev", device, "nodad"] if ":" in text else ["brd", "+", "dev", device]
+    return Step(ip(namespace, "addr", "add", text, *how), ip(namespace, "addr", "del", text, "dev", device))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import re
@@ -52,8 +53,7 @@ class Bridge:
 
 
 def parse(values: t.Iterable[JsonMapping], state: str = "present", mark: Mark = NO_LEDGER) -> list[Bridge]:
-    """The module's `bridges`, for the ledger of `mark`. Raises NovaliteError for a name, VLAN, address or MTU that
-    cannot be."""
+    """The module's `bridges`, for the ledger of `mark`. Raises NovaliteError for a value that cannot be."""
     bridges = [dataclasses.replace(_parse_one(value), mark=mark) for value in values]
     for bridge in bridges:
         if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
@@ -112,10 +112,7 @@ def _vxlan(name: str, value: JsonMapping) -> Vxlan:
 
 
 def _interface(name: str, text: str) -> str:
-    try:
-        address = str(ipaddress.ip_interface(text))
-    except ValueError:
-        address = ""
-    if "/" not in text or not address:
-        raise NovaliteError(f"bridge {name}: {text!r} is no address with a prefix; write it as 10.20.0.2/24")
-    return address
+    with contextlib.suppress(ValueError):
+        if "/" in text:
+            return str(ipaddress.ip_interface(text))
+    raise NovaliteError(f"bridge {name}: {text!r} is no address with a prefix; write it as 10.20.0.2/24")

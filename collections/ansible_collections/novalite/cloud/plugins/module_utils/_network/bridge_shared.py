@@ -12,17 +12,17 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 
-from .._errors import ConflictError, NotFoundError
-from . import bridged, namespaces
+from .._errors import ConflictError
+from . import bridged, move, namespaces
 from .additions import Additions
-from .bridge_ports import add_address, enslave, give_back, physical
+from .bridge_ports import enslave, give_back, physical, physical_port, refuse_taken, with_address
 from .bridge_request import VXLAN_PORT, Bridge
-from .links import Host, Link, Step
+from .links import Host, Link, Step, set_link
 from .ownership import Owner
 
 
 def owner(bridge: Bridge, host: Host) -> Owner:
-    """Whose the bridge is. One without a mark is ours where its port can be nobody else's: the way into the namespace
+    """Owner of the bridge. One without a mark is ours where its port can be nobody else's: the way into the namespace
     of the network, or its VXLAN device (made by a novalite that wrote no marks yet)."""
     link = host.links.get(bridge.name)
     whose = bridge.mark.owner(link.alias if link else None)
@@ -46,7 +46,7 @@ def own_port(bridge: Bridge, host: Host) -> list[str]:
 
 
 def plan_present(bridge: Bridge, host: Host) -> list[Step]:
-    """What is added to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
+    """The steps that add to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
     link = host.links[bridge.name]
     if bridge.vxlan is not None or bridge.namespace is not None:
         raise ConflictError(
@@ -56,66 +56,34 @@ def plan_present(bridge: Bridge, host: Host) -> list[Step]:
         )
     if not link.up:
         raise ConflictError(f"bridge {bridge.name} is down, and novalite did not make it: set it up on this host")
-    steps = []  # type: list[Step]
-    if bridge.interface is not None:
-        port = _free_port(bridge, host)
-        if port is not None:
-            steps += [*physical(bridge, port, host.links), *enslave(bridge, port)]
+    port = None if bridge.interface is None else _free_port(bridge, host)
+    steps = [] if port is None else [*physical(bridge, port, host.links), *enslave(bridge, port)]
     return steps + _addresses(bridge, link, host)
 
 
 def _free_port(bridge: Bridge, host: Host) -> Link | None:
     """The link that is to become a port of the bridge; None when it is one."""
-    name, interface = bridge.port or "", bridge.interface or ""
-    known, parent = host.links.get(name), host.links.get(interface)
+    known = host.links.get(bridge.port or "")
     if known is not None and known.master == bridge.name:
         return None
-    if parent is None:
-        raise NotFoundError(f"bridge {bridge.name}: there is no interface {interface} on this host")
-    if bridge.vlan is not None and known is None:
-        return Link(name, parent.mac, parent.mtu, up=False, kind="vlan", parent=interface)
-    link = known or parent
-    if bridge.vlan is not None and (link.kind, link.number, link.parent) != ("vlan", bridge.vlan, interface):
-        raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VLAN {bridge.vlan} on {interface}")
-    use = (
-        f"belongs to {link.master}"
-        if link.master
-        else "carries the ssh session that Ansible came by"
-        if name in host.ssh
-        else f"carries the address {link.addresses[0]}"
-        if link.addresses
-        else "has routes of this host"
-        if name in host.routed
-        else None
-    )
+    link = physical_port(bridge, host)
+    use = f"belongs to {link.master}" if link.master else move.use_of(link, host)
     if use is not None:
         raise ConflictError(
-            f"bridge {bridge.name} was not made by novalite and {name} is no port of it: {name} {use}. Put it into "
-            "the bridge on this host, or give the network no bridge_interface"
+            f"bridge {bridge.name} was not made by novalite and {link.name} is no port of it: {link.name} {use}. Put "
+            "it into the bridge on this host, or give the network no bridge_interface"
         )
     return link
 
 
 def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
-    steps = []
+    refuse_taken(bridge, bridge.addresses, host.links)
     have = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)}
-    for text in bridge.addresses:
-        address = ipaddress.ip_interface(text).ip
-        holder = next(
-            (
-                link.name
-                for link in host.links.values()
-                if link.name != bridge.name
-                and address in {ipaddress.ip_interface(known).ip for known in link.addresses}
-            ),
-            None,
-        )
-        if holder is not None:
-            raise ConflictError(f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there")
-        if address not in have:
-            undo = ["ip", "addr", "del", text, "dev", bridge.name]
-            steps.append(Step(add_address(None, bridge.name, text), undo, adds=Additions(addresses=(text,))))
-    return steps
+    return [
+        dataclasses.replace(with_address(None, bridge.name, text), adds=Additions(addresses=(text,)))
+        for text in bridge.addresses
+        if ipaddress.ip_interface(text).ip not in have
+    ]
 
 
 def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
@@ -124,7 +92,7 @@ def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
     there = {*link.addresses, *link.link_local}
     steps = [Step(["ip", "addr", "del", text, "dev", bridge.name]) for text in added.addresses if text in there]
     ports = [name for name in added.ports if name in host.links and host.links[name].master == bridge.name]
-    steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
+    steps += [set_link(name, "nomaster") for name in ports]
     steps += [Step(bridged.command(bridge.name, switch, "0")) for switch in added.switches]
     going = own_port(bridge, host)
     steps += [Step(["ip", "link", "del", name]) for name in going]
@@ -133,7 +101,7 @@ def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
 
 
 def warnings(bridge: Bridge, host: Host) -> list[str]:
-    """What a person should know about a bridge that carries no mark."""
+    """Remarks for people on a bridge that carries no mark."""
     link, port = host.links[bridge.name], host.links.get(bridge.port or "")
     unmarked = port is not None and port.alias is None and port.master == bridge.name
     if port and unmarked and bridge.vlan is not None and bridge.name == f"br{bridge.vlan}":

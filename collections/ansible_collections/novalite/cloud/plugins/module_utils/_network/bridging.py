@@ -15,7 +15,7 @@ from .._errors import NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonObject
-from . import additions, bridge_shared, bridged, foreign, links, move, namespaces, sysctl
+from . import additions, bridge_shared, bridged, links, move, namespaces, sysctl
 from . import bridge as planning
 from .additions import Additions
 from .bridge import Bridge
@@ -25,7 +25,7 @@ from .ownership import Owner
 
 @dataclasses.dataclass
 class _Run:
-    """What this call has seen and done."""
+    """State of one call: what it has seen and done."""
 
     check_mode: bool
     move_address: bool
@@ -72,24 +72,13 @@ class _Run:
             with contextlib.suppress(NovaliteError, OSError):
                 additions.release(user)
 
-    def claim(
-        self,
-        name: str,
-        bridges: t.Iterable[Bridge],
-        wanted: t.Mapping[str, str],
-        before: t.Mapping[str, str] | None = None,
-    ) -> None:
-        """Settings of the whole host, for as long as one of the bridges is there; `before` is what those were that this
-        call has changed already."""
-        wrong = sysctl.wrong(wanted)
-        if wrong:
-            self.before[name] = wrong
-            self.after[name] = {key: wanted[key] for key in wrong}
-        if not self.check_mode:
-            for bridge in bridges:
-                user = additions.user_of(bridge.name, bridge.mark)
-                if additions.claim(user, wanted, before or {}):
-                    self.claimed.append(user)
+    def claim(self, name: str, bridges: t.Iterable[Bridge], wanted: t.Mapping[str, str]) -> None:
+        """Settings of the whole host, for as long as one of the bridges is there."""
+        self._show(name, wanted, sysctl.wrong(wanted))
+        for bridge in bridges if not self.check_mode else ():
+            user = additions.user_of(bridge.name, bridge.mark)
+            if additions.claim(user, wanted):
+                self.claimed.append(user)
 
     def release(self, bridge: Bridge) -> None:
         if self.check_mode:
@@ -104,11 +93,13 @@ class _Run:
         if self.check_mode and namespace is not None and not namespaces.exists(namespace):
             return  # it comes with its settings, and that it comes is shown
         wrong = sysctl.wrong(wanted, namespace)
+        self._show(name, wanted, wrong)
+        if not self.check_mode:
+            sysctl.put({key: wanted[key] for key in wrong}, namespace)
+
+    def _show(self, name: str, wanted: t.Mapping[str, str], wrong: t.Mapping[str, str]) -> None:
         if wrong:
-            self.before[name] = wrong
-            self.after[name] = {key: wanted[key] for key in wrong}
-            if not self.check_mode:
-                sysctl.put(self.after[name], namespace)
+            self.before[name], self.after[name] = dict(wrong), {key: wanted[key] for key in wrong}
 
 
 def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False) -> JsonObject:
@@ -129,7 +120,7 @@ def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, mo
             work.take_back()
             raise
         if state == "present":
-            work.warnings += foreign.warnings([bridge.name for bridge in bridges])
+            work.warnings += bridged.warnings([bridge.name for bridge in bridges])
     return compared(work.before, work.after, kept=work.kept, warnings=work.warnings)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 import secrets
@@ -17,10 +18,10 @@ import struct
 import time
 import typing as t
 
-from .._command import CommandError, run
+from .._command import CommandError
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import STATE_DIR, in_threads, locked, write_atomically
-from .._host_module import compared
+from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
+from .._host_module import compared_each
 from .._json import JsonObject
 from . import dnsmasq, ownership
 from .dnsmasq import Host, Network
@@ -57,11 +58,7 @@ def ensure(
             finally:
                 warnings.extend(server.warnings)
 
-    before, after = {}, {}  # type: JsonObject, JsonObject
-    for network, (old, new) in zip(networks, in_threads(work, networks)):
-        if old != new:
-            before[network.bridge], after[network.bridge] = old, new
-    return compared(before, after, warnings=warnings)
+    return compared_each([network.bridge for network in networks], in_threads(work, networks), warnings=warnings)
 
 
 class Server:
@@ -141,11 +138,7 @@ class Server:
         return {**{name: (text or "").splitlines() for name, text in texts.items()}, "running": running}
 
     def _read(self, name: str) -> str | None:
-        try:
-            with open(os.path.join(self.directory, name), encoding="utf-8") as handle:
-                return handle.read()
-        except FileNotFoundError:
-            return None
+        return read_text(os.path.join(self.directory, name))
 
     def _write(self, texts: t.Mapping[str, str | None]) -> None:
         # dnsmasq reads hosts and names again as its own user.
@@ -167,10 +160,12 @@ class Server:
         self._start()
 
     def _start(self) -> None:
+        what, hint = f"dnsmasq for {self.network.bridge}", f"the host's log and {self.conf}"
+        start = functools.partial(self.process.start, what=what, hint=hint)
         command = ["dnsmasq", f"--conf-file={self.conf}"]
         with entered(self.network.namespace):
             try:
-                run(command)
+                start(command)
             except CommandError as error:
                 if not _NAMES_TAKEN.search(str(error)):
                     raise
@@ -179,15 +174,10 @@ class Server:
                     f"{self.network.bridge} get addresses, and are sent to the network's own dns for names: keep that "
                     f"server off the bridge (dnsmasq: except-interface={self.network.bridge}) for names of guests"
                 )
-                run([*command, "--port=0", *dnsmasq.names_elsewhere(self.network)])
-        started = self.process.written_pid()
-        if started is None or not self.process.is_it(started):
-            raise NovaliteError(
-                f"dnsmasq for {self.network.bridge} ended right after its start; see the host's log and {self.conf}"
-            )
+                start([*command, "--port=0", *dnsmasq.names_elsewhere(self.network)])
 
     def _leased(self, hosts: t.Sequence[Host], patience: float) -> bool:
-        """Whether one of the hosts still has a lease after up to `patience` seconds."""
+        """Tell whether one of the hosts still has a lease after up to `patience` seconds."""
         deadline = time.monotonic() + patience
         gone = {(host.mac, host.ip) for host in hosts}
         while any(tuple(line.split(" ")[1:3]) in gone for line in (self._read("leases") or "").splitlines()):
@@ -215,27 +205,8 @@ class Server:
         if client != "*":
             identifier = bytes.fromhex(client.replace(":", ""))
             options += bytes((61, len(identifier))) + identifier
-        packet = (
-            struct.pack(
-                "!BBBBIHH4s4s4s4s16s64s128s",
-                1,
-                1,
-                6,
-                0,
-                secrets.randbits(32),
-                0,
-                0,
-                socket.inet_aton(host.ip),
-                b"",
-                b"",
-                b"",
-                mac,
-                b"",
-                b"",
-            )
-            + options
-            + b"\xff"
-        )
+        # a request over Ethernet (6 bytes of MAC); nothing else is filled in but the address and its MAC (RFC 2131, 2)
+        head = struct.pack("!4BI4x4s12x16s192x", 1, 1, 6, 0, secrets.randbits(32), socket.inet_aton(host.ip), mac)
         with (
             contextlib.suppress(OSError, NotFoundError),
             entered(self.network.namespace),
@@ -243,7 +214,7 @@ class Server:
         ):
             # Bound to the bridge, else the kernel delivers it by way of lo, where this server does not listen.
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.network.bridge.encode() + b"\0")
-            sender.sendto(packet, (self.network.listen, 67))
+            sender.sendto(head + options + b"\xff", (self.network.listen, 67))
 
     def _take_back(self, was_running: bool) -> None:
         """Put the old files back, or remove the directory that this call made, and let the old server run again."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import re
@@ -12,10 +13,10 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
+from .bridge_request import NAME
 from .namespaces import check_name
 from .ownership import NO_LEDGER, Mark
 
-_BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 METADATA = "169.254.169.254"
 RA_INTERVAL = 60  # seconds between unsolicited router advertisements
 RA_LIFETIME = 1800  # seconds that guests believe in their router without another one
@@ -67,9 +68,7 @@ class Network:
 
 def parse(values: t.Iterable[JsonMapping]) -> list[Network]:
     """The module's `networks`, checked: a name with a comma or a line end would be an option of its own to dnsmasq.
-
-    Raises NovaliteError that names the offending value.
-    """
+    Raises NovaliteError that names the offending value."""
     networks = [_network(value) for value in values]
     if len({network.bridge for network in networks}) != len(networks):
         raise NovaliteError("a bridge is given twice; there is one DHCP server for each")
@@ -113,13 +112,13 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
         lines.append(f"dhcp-option=option:classless-static-route,{','.join(','.join(route) for route in routes)}")
     if network.mtu:
         lines.append(f"dhcp-option=option:mtu,{network.mtu}")
-    clocks = {version: [server for server in network.ntp if (":" in server) == (version == 6)] for version in (4, 6)}
-    if clocks[4]:
-        lines.append(f"dhcp-option=option:ntp-server,{','.join(clocks[4])}")
+    clocks, clocks_v6 = ([server for server in network.ntp if (":" in server) == colons] for colons in (False, True))
+    if clocks:
+        lines.append(f"dhcp-option=option:ntp-server,{','.join(clocks)}")
     if network.cidr_v6 and network.listen_v6:
         lines += _ipv6(network)
-        if clocks[6]:
-            lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{server}]' for server in clocks[6])}")
+        if clocks_v6:
+            lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{server}]' for server in clocks_v6)}")
     if network.dns:
         # Guests ask dnsmasq, which knows their names, and it asks these.
         lines += ["no-resolv", *(f"server={server}" for server in network.dns)]
@@ -148,7 +147,7 @@ def _ipv6(network: Network) -> list[str]:
 
 
 def read_config(text: str) -> dict[str, str | None]:
-    """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
+    """Contents of a file of `config`: `listen`, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
     options: dict[str, str] = {}
     namespace = None
     for line in text.splitlines():
@@ -175,12 +174,8 @@ def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
 
 def names_text(hosts: t.Iterable[Host], domain: str) -> str:
     """`addn-hosts`: names resolve before their guests have asked for an address."""
-    return "".join(
-        f"{address} {host.hostname}.{domain} {host.hostname}\n"
-        for host in hosts
-        for address in (host.ip, host.ipv6)
-        if address
-    )
+    names = (Name(host.hostname, (host.ip, host.ipv6) if host.ipv6 else (host.ip,)) for host in hosts)
+    return others_text(names, domain)
 
 
 def others_text(names: t.Iterable[Name], domain: str) -> str:
@@ -191,7 +186,7 @@ def others_text(names: t.Iterable[Name], domain: str) -> str:
 
 
 def read_hosts(text: str) -> list[Host]:
-    """What `hosts_text` wrote; a line that it cannot have written is left out, and so is gone with the next write."""
+    """Hosts in a text of `hosts_text`; a line that it cannot have written is left out, and gone with the next write."""
     hosts = []
     for line in text.splitlines():
         fields = line.split(",")
@@ -203,10 +198,9 @@ def read_hosts(text: str) -> list[Host]:
 
 def merged(old: t.Sequence[Host], new: t.Sequence[Host]) -> list[Host]:
     """`old` with `new` added; a line for the same MAC or the same address is replaced. Sorted by address."""
-    macs, addresses = {host.mac for host in new}, {host.ip for host in new}
-    addresses |= {host.ipv6 for host in new if host.ipv6}
-    kept = [host for host in old if host.mac not in macs and addresses.isdisjoint((host.ip, host.ipv6))]
-    return sorted([*kept, *new], key=_by_address)
+    addresses = {host.ip for host in new} | {host.ipv6 for host in new if host.ipv6}
+    kept = [host for host in without(old, new) if addresses.isdisjoint((host.ip, host.ipv6))]
+    return sorted([*kept, *new], key=lambda host: (int(ipaddress.IPv4Address(host.ip)), host.mac))
 
 
 def without(old: t.Sequence[Host], leaving: t.Sequence[Host]) -> list[Host]:
@@ -215,20 +209,11 @@ def without(old: t.Sequence[Host], leaving: t.Sequence[Host]) -> list[Host]:
     return [host for host in old if host.mac not in macs]
 
 
-def _by_address(host: Host) -> tuple[int, str]:
-    return int(ipaddress.IPv4Address(host.ip)), host.mac
-
-
 def _network(value: JsonMapping) -> Network:
     name = str(value["name"])
-    if not _BRIDGE.fullmatch(value["bridge"]):
+    if not NAME.fullmatch(value["bridge"]):
         raise NovaliteError(f"network {name!r}: {value['bridge']!r} is no name of a bridge")
-    try:
-        subnet = ipaddress.IPv4Network(value["cidr"])
-    except ValueError:
-        raise NovaliteError(
-            f"network {name!r}: {value['cidr']!r} is no IPv4 network; write it as 10.20.0.0/24"
-        ) from None
+    subnet = parse_network(f"network {name!r}", value["cidr"])
     domain = value.get("domain") or "novalocal"
     if len(domain) > 190 or not _DOMAIN.fullmatch(domain):
         raise NovaliteError(f"network {name!r}: {domain!r} is no domain name")
@@ -248,24 +233,21 @@ def _network(value: JsonMapping) -> Network:
     listen = _address(name, "listen", value["listen"])
     if ipaddress.IPv4Address(listen) not in subnet:
         raise NovaliteError(f"network {name!r}: the listen address {listen} is not in {subnet}")
-    listen_v6 = None
-    if value.get("listen_v6"):
-        listen_v6 = _address_v6(name, "listen_v6", value["listen_v6"], subnet_v6)
     return Network(
         name=name,
         bridge=value["bridge"],
         listen=listen,
         cidr=str(subnet),
         gateway=_address(name, "gateway", value["gateway"]) if value.get("gateway") else None,
-        dns=tuple(_address(name, "dns", server, any_version=True) for server in value.get("dns") or ()),
+        dns=_addresses(name, "dns", value.get("dns")),
         domain=domain,
         mtu=mtu,
         lease_seconds=lease,
         hosts=hosts,
         namespace=check_name(value["namespace"]) if value.get("namespace") else None,
-        ntp=tuple(_address(name, "ntp", server, any_version=True) for server in value.get("ntp") or ()),
+        ntp=_addresses(name, "ntp", value.get("ntp")),
         cidr_v6=None if subnet_v6 is None else str(subnet_v6),
-        listen_v6=listen_v6,
+        listen_v6=_address_v6(name, "listen_v6", value["listen_v6"], subnet_v6) if value.get("listen_v6") else None,
         ipv6_mode=value.get("ipv6_mode") or "eui64",
         router_v6=value.get("router_v6") is not False,
         routes=tuple(_route(name, route) for route in value.get("routes") or ()),
@@ -273,30 +255,31 @@ def _network(value: JsonMapping) -> Network:
     )
 
 
-def _route(network: str, value: JsonMapping) -> tuple[str, str]:
+def parse_network(what: str, text: str, hint: str = "; write it as 10.20.0.0/24") -> ipaddress.IPv4Network:
+    """An IPv4 network. Raises NovaliteError that begins with `what` and ends with the `hint`."""
     try:
-        destination = str(ipaddress.IPv4Network(value["destination"]))
+        return ipaddress.IPv4Network(text)
     except ValueError:
-        raise NovaliteError(f"network {network!r}: {value['destination']!r} is no IPv4 network to route to") from None
-    return destination, _address(network, "next hop", value["nexthop"])
+        raise NovaliteError(f"{what}: {text!r} is no IPv4 network{hint}") from None
+
+
+def _route(network: str, value: JsonMapping) -> tuple[str, str]:
+    destination = parse_network(f"network {network!r}", value["destination"], " to route to")
+    return str(destination), _address(network, "next hop", value["nexthop"])
 
 
 def _name(network: str, value: JsonMapping) -> Name:
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
-    return Name(
-        value["hostname"], tuple(_address(network, "name", address, any_version=True) for address in value["addresses"])
-    )
+    return Name(value["hostname"], _addresses(network, "name", value["addresses"]))
 
 
 def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:
-    try:
+    with contextlib.suppress(ValueError):
         subnet = ipaddress.IPv6Network(value)
-    except ValueError:
-        subnet = None
-    if subnet is None or subnet.prefixlen != 64:
-        raise NovaliteError(f"network {network!r}: {value!r} is no IPv6 /64; write it as fd00:20::/64")
-    return subnet
+        if subnet.prefixlen == 64:
+            return subnet
+    raise NovaliteError(f"network {network!r}: {value!r} is no IPv6 /64; write it as fd00:20::/64")
 
 
 def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Network | None) -> str:
@@ -327,11 +310,12 @@ def _host(
     return Host(mac, address, value["hostname"], ipv6)
 
 
+def _addresses(network: str, what: str, values: t.Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(_address(network, what, value, any_version=True) for value in values or ())
+
+
 def _address(network: str, what: str, value: str, any_version: bool = False) -> str:
     try:
-        address = ipaddress.ip_address(str(value))
+        return str(ipaddress.ip_address(str(value)) if any_version else ipaddress.IPv4Address(str(value)))
     except ValueError:
-        address = None
-    if address is None or (address.version == 6 and not any_version):
-        raise NovaliteError(f"network {network!r}: {what} {value!r} is no IPv4 address")
-    return str(address)
+        raise NovaliteError(f"network {network!r}: {what} {value!r} is no IPv4 address") from None

@@ -11,6 +11,7 @@ itself is thrown away first.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import ipaddress
@@ -23,6 +24,7 @@ import uuid
 from .._errors import NovaliteError
 from .._guest.signature import ADDRESS_HEADER, HOST_HEADER, NETWORK_HEADER, SEPARATOR, SIGNATURE_HEADER
 from .._json import JsonMapping
+from .bridge_request import NAME
 from .ownership import NO_LEDGER, Mark
 
 ADDRESS = "169.254.169.254"
@@ -49,8 +51,7 @@ class Upstream:
 
 @dataclasses.dataclass(frozen=True)
 class Proxy:
-    """The proxy of one network: `network` is its uuid, `namespace` the one that holds the host's address on the bridge
-    (None: the host's own)."""
+    """The proxy of one network (its uuid); `namespace` has the host's address on the bridge (None: its own)."""
 
     bridge: str
     namespace: str | None
@@ -67,7 +68,7 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Proxy]:
 
 def parse_bridge(name: str) -> str:
     """The name of a bridge, which is also that of a directory. Raises NovaliteError."""
-    if len(name) > 15 or not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise NovaliteError(f"{name!r} is no name of a bridge")
     return name
 
@@ -106,6 +107,7 @@ def config(proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int |
     headers = "host|user-agent|accept|accept-encoding|range|if-none-match|if-modified-since"
     untold = rf"^(?!(?:{headers}|x-aws-ec2-metadata-token|x-aws-ec2-metadata-token-ttl-seconds)$)"
     signed = f"str({host}{SEPARATOR}{proxy.network}{SEPARATOR}),concat(,txn.address)"
+    secret = base64.b64encode(key).decode()
     address = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     server = f"{address}:{upstream.port}"
     if upstream.tls:
@@ -148,7 +150,7 @@ frontend guests
     http-request set-header {HOST_HEADER} "{host}"
     http-request set-header {NETWORK_HEADER} "{proxy.network}"
     http-request set-header {ADDRESS_HEADER} %[var(txn.address)]
-    http-request set-header {SIGNATURE_HEADER} %[{signed},hmac(sha256,{_base64(key)}),hex,lower]
+    http-request set-header {SIGNATURE_HEADER} %[{signed},hmac(sha256,{secret}),hex,lower]
     default_backend service
 
 backend service
@@ -159,11 +161,11 @@ backend service
 def read(text: str) -> Proxy | None:
     """The proxy that a file of `config` is of; None for another file."""
     first = text.partition("\n")[0]
-    try:
-        data = json.loads(first[len(_DATA) :]) if first.startswith(_DATA) else None
-        return None if data is None else Proxy(data["bridge"], data["namespace"], data["network"])
-    except (ValueError, KeyError, TypeError):
-        return None
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        if first.startswith(_DATA):
+            data = json.loads(first[len(_DATA) :])
+            return Proxy(data["bridge"], data["namespace"], data["network"])
+    return None
 
 
 def shown(text: str | None) -> list[str]:
@@ -196,7 +198,3 @@ def _is_host(host: str) -> bool:
     except ValueError:
         return bool(_HOSTNAME.fullmatch(host)) and ".." not in host
     return "%" not in host  # behind it anything may stand
-
-
-def _base64(key: bytes) -> str:
-    return base64.b64encode(key).decode()

@@ -12,6 +12,7 @@ import os
 import typing as t
 
 from .._command import CommandError, run
+from .._host import read_text
 from .._json import JsonMapping, JsonObject
 from . import namespaces
 from .additions import Additions
@@ -44,7 +45,7 @@ class Link:
 
 @dataclasses.dataclass
 class Host:
-    """What the host is like. `ssh` are the links that the session that runs this module depends on, `routed` those
+    """The state of the host. `ssh` are the links that the session that runs this module depends on, `routed` those
     with routes that somebody has set, `inside` the links of each namespace that was asked for and exists, `added` what
     novalite did to the bridge in question and its ports."""
 
@@ -84,6 +85,12 @@ def ip(namespace: str | None, *words: str) -> list[str]:
     return ["ip", *(("-n", namespace) if namespace else ()), *words]
 
 
+def set_link(device: str, words: str, undo: str | None = None, adds: Additions | None = None) -> Step:
+    """`ip link set` with these words, and with those that take it back."""
+    back = None if undo is None else ["ip", "link", "set", device, *undo.split()]
+    return Step(["ip", "link", "set", device, *words.split()], back, adds=adds)
+
+
 def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
     """The output of `ip -d -j addr show` as links by name."""
     links = {}
@@ -102,14 +109,10 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             master=row.get("master"),
             parent=row.get("link") if kind != "veth" else None,  # there it is the other end
             number=data.get("id") if kind in ("vlan", "vxlan") else None,
-            addresses=tuple(
-                f"{entry['local']}/{entry['prefixlen']}" for entry in entries if entry.get("scope") == "global"
-            ),
+            addresses=_cidrs(entry for entry in entries if entry.get("scope") == "global"),
             permanent_mac=row["ifname"] in permanent,
-            link_local=tuple(
-                f"{entry['local']}/{entry['prefixlen']}"
-                for entry in entries
-                if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"
+            link_local=_cidrs(
+                entry for entry in entries if (entry.get("scope"), entry.get("family", "inet6")) == ("link", "inet6")
             ),
             local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
             advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),
@@ -119,8 +122,12 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
     return links
 
 
+def _cidrs(entries: t.Iterable[JsonMapping]) -> tuple[str, ...]:
+    return tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries)
+
+
 def _advertised(entry: JsonMapping) -> bool:
-    """Whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
+    """Tell whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
     return bool(entry.get("temporary") or entry.get("mngtmpaddr") or entry.get("protocol") == "kernel_ra")
 
 
@@ -135,18 +142,11 @@ def flood(operation: str, device: str, remote: str) -> list[str]:
 
 
 def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = ()) -> Host:
-    """Read links, routes and the way of this ssh session; the links of the `wanted` namespaces, and where the VXLAN
-    devices `tunnels` flood to."""
+    """Read links, routes, the way of this ssh session, the `wanted` namespaces, and where VXLAN `tunnels` flood."""
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
-    permanent = set()
-    for name in (row.get("ifname") for row in json.loads(text)):
-        with (
-            contextlib.suppress(OSError, TypeError),
-            open(os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii") as handle,
-        ):
-            if handle.read().strip() == _PERMANENT_MAC:
-                permanent.add(name)
-    links = read_links(text, permanent)
+    names = [row["ifname"] for row in json.loads(text) if "ifname" in row]
+    kinds = {name: read_text(f"/sys/class/net/{name}/addr_assign_type") or "" for name in names}
+    links = read_links(text, [name for name, kind in kinds.items() if kind.strip() == _PERMANENT_MAC])
     for name in tunnels:
         if name in links:
             links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)

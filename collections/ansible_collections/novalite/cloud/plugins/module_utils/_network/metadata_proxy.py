@@ -15,11 +15,12 @@ import typing as t
 
 from .._command import CommandError, run
 from .._errors import ConflictError, NovaliteError
-from .._host import STATE_DIR, in_threads, locked, write_atomically
-from .._host_module import compared
+from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
+from .._host_module import compared_each
 from .._json import JsonObject
 from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
+from .links import ip
 from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server
 
@@ -28,7 +29,7 @@ _NAMESPACES = "/run/netns"
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """What all proxies of this host have in common."""
+    """The things that all proxies of this host have in common."""
 
     upstream: Upstream
     host: str
@@ -45,7 +46,7 @@ def ensure(
         with _locked(proxy.bridge, check_mode):
             return _Place(proxy.bridge, state_dir, service.mark).present(proxy, service, check_mode)
 
-    return _result([proxy.bridge for proxy in proxies], in_threads(work, proxies))
+    return compared_each([proxy.bridge for proxy in proxies], in_threads(work, proxies))
 
 
 def remove(
@@ -57,16 +58,11 @@ def remove(
         with _locked(bridge, check_mode):
             return _Place(bridge, state_dir, mark).absent(check_mode)
 
-    return _result(bridges, in_threads(work, bridges))
+    return compared_each(bridges, in_threads(work, bridges))
 
 
 def _locked(bridge: str, check_mode: bool) -> t.ContextManager[None]:
     return contextlib.nullcontext() if check_mode else locked(f"metadata-{bridge}")
-
-
-def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[JsonObject, JsonObject]]) -> JsonObject:
-    changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
-    return compared(*({bridge: states[side] for bridge, states in changes.items()} for side in (0, 1)))
 
 
 class _Place:
@@ -78,7 +74,7 @@ class _Place:
         self.server = Server(
             "haproxy", os.path.join(self.directory, "haproxy.cfg"), os.path.join(self.directory, "pid")
         )
-        self.old = _read(self.server.conf)
+        self.old = read_text(self.server.conf)
         proxy = haproxy.read(self.old or "")
         self.namespace = proxy.namespace if proxy else None
         self.marked = ownership.of_file((self.old or "").splitlines())
@@ -136,12 +132,8 @@ class _Place:
     def _start(self, pid: int | None) -> None:
         """Start it; one that runs already passes its connections on and ends."""
         words = ["haproxy", "-q", "-D", "-f", self.server.conf, "-p", self.server.pid_file]
-        run([*words, *(["-sf", str(pid)] if pid is not None else [])])
-        started = self.server.written_pid()
-        if started is None or not self.server.is_it(started):
-            raise NovaliteError(
-                f"the metadata proxy of {self.bridge} ended right after its start; see haproxy -c -f {self.server.conf}"
-            )
+        words += [] if pid is None else ["-sf", str(pid)]
+        self.server.start(words, f"the metadata proxy of {self.bridge}", f"haproxy -c -f {self.server.conf}")
 
     def _take_back(self, was_running: bool) -> None:
         """The old file again, or none; and the old proxy runs again."""
@@ -159,11 +151,11 @@ class _Place:
         with locked("metadata-address"):
             others = os.path.dirname(self.directory)
             for bridge in os.listdir(others) if os.path.isdir(others) else ():
-                proxy = haproxy.read(_read(os.path.join(others, bridge, "haproxy.cfg")) or "")
+                proxy = haproxy.read(read_text(os.path.join(others, bridge, "haproxy.cfg")) or "")
                 if bridge != self.bridge and proxy is not None and proxy.namespace == namespace:
                     return
             if _has_address(namespace):
-                run([*_ip(namespace), "addr", "del", f"{ADDRESS}/32", "dev", "lo"])
+                run(ip(namespace, "addr", "del", f"{ADDRESS}/32", "dev", "lo"))
             with contextlib.suppress(OSError):  # others are left in it
                 os.rmdir(others)
 
@@ -174,16 +166,8 @@ def _state(text: str | None, running: bool, address: bool) -> JsonObject:
     return {"config": haproxy.shown(text), "running": running, "address": address}
 
 
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as handle:
-            return handle.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 def _place(proxy: Proxy) -> int | None:
-    """What the proxy's socket gets tied to; None when it is not there (yet)."""
+    """The thing that the proxy's socket gets tied to; None when it is not there (yet)."""
     try:
         if proxy.namespace:
             return os.stat(os.path.join(_NAMESPACES, proxy.namespace)).st_ino
@@ -192,14 +176,10 @@ def _place(proxy: Proxy) -> int | None:
         return None
 
 
-def _ip(namespace: str | None) -> list[str]:
-    return ["ip", "-n", namespace] if namespace else ["ip"]
-
-
 def _has_address(namespace: str | None) -> bool:
-    """Whether guests' packets to the address are this host's to answer."""
+    """Tell whether guests' packets to the address are this host's to answer."""
     try:
-        links = json.loads(run([*_ip(namespace), "-json", "addr", "show", "dev", "lo"]).stdout or "[]")
+        links = json.loads(run(ip(namespace, "-json", "addr", "show", "dev", "lo")).stdout or "[]")
     except CommandError:
         return False  # no such namespace
     return any(
@@ -212,5 +192,5 @@ def _has_address(namespace: str | None) -> bool:
 def _add_address(namespace: str | None) -> None:
     with locked("metadata-address"):
         # In scope link it is never the source of what the host itself sends elsewhere.
-        run([*_ip(namespace), "addr", "replace", f"{ADDRESS}/32", "dev", "lo", "scope", "link"])
-        run([*_ip(namespace), "link", "set", "lo", "up"])
+        run(ip(namespace, "addr", "replace", f"{ADDRESS}/32", "dev", "lo", "scope", "link"))
+        run(ip(namespace, "link", "set", "lo", "up"))

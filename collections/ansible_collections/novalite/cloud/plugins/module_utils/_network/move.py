@@ -10,6 +10,7 @@ milliseconds and needs nobody at the other end, and a second one takes everythin
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing as t
 
@@ -18,26 +19,18 @@ from .._errors import ConflictError
 from .._json import JsonMapping
 from .links import Host, Link, Living, Step
 
+# as `ip route` takes them -> as `ip -j route` shows them
+_ROUTE_OPTIONS = {"proto": "protocol", "scope": "scope", "src": "prefsrc", "metric": "metric", "table": "table"}
 _FOREVER = 4294967295  # how the kernel says that an address does not expire
 
 
-def refuse(bridge: str, port: Link, host: Host) -> None:
-    """Raise ConflictError when the host depends on what the port would lose."""
+def use_of(port: Link, host: Host) -> str | None:
+    """The use that the host has of the port, and would lose, as the end of a sentence; None for none."""
     if port.name in host.ssh:
-        raise ConflictError(
-            f"bridge {bridge}: {port.name} carries the ssh session that Ansible came by; give another interface, or "
-            "move_address to move its addresses and routes to the bridge"
-        )
+        return "carries the ssh session that Ansible came by"
     if port.addresses:
-        raise ConflictError(
-            f"bridge {bridge}: {port.name} carries the address {port.addresses[0]}, which would be cut off; "
-            "give another interface, or move_address to move its addresses and routes to the bridge"
-        )
-    if port.name in host.routed:
-        raise ConflictError(
-            f"bridge {bridge}: routes of this host use {port.name}; give another interface, or move_address to move "
-            "them to the bridge"
-        )
+        return f"carries the address {port.addresses[0]}"
+    return "has routes of this host" if port.name in host.routed else None
 
 
 def living(device: str) -> Living:
@@ -63,20 +56,14 @@ def to_bridge(bridge: str, port: str, carried: Living) -> Step:
     """Make the port a member of the bridge, and move what the port carried to the bridge."""
     forth = [f"link set dev {port} master {bridge}", *_move(port, bridge, carried)]
     back = [f"link set dev {port} nomaster", *_move(bridge, port, carried)]
-    return _batch(forth, back)
+    return Step(["ip", "-batch", "-"], ["ip", "-force", "-batch", "-"], "\n".join(forth) + "\n", "\n".join(back) + "\n")
 
 
 def from_bridge(bridge: str, port: str, carried: Living, ours: t.Collection[str]) -> Step:
     """The reverse; `ours` are the addresses (CIDR) that go with the bridge."""
     kept = [row for row in carried.addresses if f"{row['local']}/{row['prefixlen']}" not in ours]
-    carried = Living(kept, carried.routes)
-    forth = [f"link set dev {port} nomaster", *_move(bridge, port, carried)]
-    back = [f"link set dev {port} master {bridge}", *_move(port, bridge, carried)]
-    return _batch(forth, back)
-
-
-def _batch(forth: t.Sequence[str], back: t.Sequence[str]) -> Step:
-    return Step(["ip", "-batch", "-"], ["ip", "-force", "-batch", "-"], "\n".join(forth) + "\n", "\n".join(back) + "\n")
+    step = to_bridge(bridge, port, Living(kept, carried.routes))
+    return dataclasses.replace(step, stdin=step.undo_stdin, undo_stdin=step.stdin)
 
 
 def _move(source: str, target: str, carried: Living) -> list[str]:
@@ -112,13 +99,6 @@ def _route(row: JsonMapping, device: str) -> list[str]:
     elif "gateway" in row:
         words += ["via", row["gateway"]]
     words += ["dev", device]
-    for option, key in (
-        ("proto", "protocol"),
-        ("scope", "scope"),
-        ("src", "prefsrc"),
-        ("metric", "metric"),
-        ("table", "table"),
-    ):
-        if key in row:
-            words += [option, str(row[key])]
+    for option, key in _ROUTE_OPTIONS.items():
+        words += [option, str(row[key])] if key in row else []
     return words + (["onlink"] if "onlink" in row.get("flags", ()) else [])

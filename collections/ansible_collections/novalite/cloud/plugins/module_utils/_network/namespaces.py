@@ -37,8 +37,7 @@ def namespace_of(network: Network) -> str | None:
 
 
 def port_name(bridge: str) -> str:
-    """The bridge's port into its namespace. The other end bears the bridge's own name, so that a server inside is
-    configured as one outside is."""
+    """The bridge's port into its namespace. The other end has the bridge's own name, as outside for servers."""
     return _device("nv-", bridge)
 
 
@@ -55,7 +54,7 @@ def _device(prefix: str, bridge: str) -> str:
 
 
 def exists(name: str) -> bool:
-    """Whether the host has this namespace. A file that is left from one is none."""
+    """Tell whether the host has this namespace. A file that is left from one is none."""
     try:
         return os.stat(os.path.join(DIRECTORY, name)).st_dev != os.stat(DIRECTORY).st_dev
     except OSError:

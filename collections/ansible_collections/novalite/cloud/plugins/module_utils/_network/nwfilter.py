@@ -10,6 +10,9 @@ IPv6 under a foreign address, VLAN tags (behind which no filter can see), spanni
 
 Only frames that come from the guest are filtered here; what may reach it is the firewall's matter. The counterpart of
 Nova's `nova-no-nd-reflection` is missing on purpose: it is for bridges in hairpin mode, which novalite does not use.
+
+libvirt writes a filter's rules when a guest starts, and when the filter changes. Whoever flushes ebtables afterwards
+lets the guests spoof, and nothing tells: a filter that is defined once more, the same, is no change to libvirt.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
 
+from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonMapping, JsonObject
 from .._libvirt import connect
-from . import bindings
 from .ownership import NO_LEDGER, Mark
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -36,10 +39,15 @@ with contextlib.suppress(ImportError):  # connect() reports it
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
+_ACTIVE = 1  # VIR_CONNECT_LIST_DOMAINS_ACTIVE
+_JUMP = re.compile(r"-A PREROUTING -i (\S+) -j (libvirt-[A-Z]-\S+)")
+_RULE = re.compile(r"-A (libvirt-[A-Z]-\S+) ")
 
 _Node = tuple[str, list[tuple[str, str]], list["_Node"]]  # tag, attributes, children
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
 
+_TO_EVERYBODY = {"srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255"}
+_DHCP_REQUEST = {"protocol": "udp", "srcportstart": "68", "dstportstart": "67"}
 # Parameters: MAC (libvirt's own), IP (one value or several). Every accept names the MAC, so that a pair of an
 # instance's own (another MAC with another address) can stand beside these. [@1] lets IP run through its values by
 # itself: libvirt walks variables of one iterator in parallel and refuses lists that differ in length.
@@ -48,19 +56,7 @@ _BASE: tuple[_Rule, ...] = (
     # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
     ("drop", -700, "ip", {"protocol": "udp", "dstportstart": "68"}),
     ("accept", -600, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "$IP[@1]"}),
-    (
-        "accept",
-        -500,
-        "ip",
-        {
-            "srcmacaddr": "$MAC",
-            "srcipaddr": "0.0.0.0",
-            "dstipaddr": "255.255.255.255",
-            "protocol": "udp",
-            "srcportstart": "68",
-            "dstportstart": "67",
-        },
-    ),
+    ("accept", -500, "ip", {"srcmacaddr": "$MAC", **_TO_EVERYBODY, **_DHCP_REQUEST}),
     ("drop", 1000, "mac", {}),
 )
 # For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
@@ -124,7 +120,7 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
 
 
 def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
-    """What lets a guest also send under another address, or a range of them, and under another MAC if need be."""
+    """Rules that let a guest also send under another address, or a range of them, and under another MAC if need be."""
     try:
         network = ipaddress.ip_network(cidr)
     except ValueError:
@@ -135,12 +131,8 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
     if network.version == 6:
         yield "accept", _PAIR_IPV6, "ipv6", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
         return
-    yield (
-        "accept",
-        _PAIR_ARP,
-        "arp",
-        {"srcmacaddr": mac, "arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask},
-    )
+    sender = {"arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask}
+    yield "accept", _PAIR_ARP, "arp", {"srcmacaddr": mac, **sender}
     yield "accept", _PAIR_IP, "ip", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
 
 
@@ -167,7 +159,7 @@ def ensure(
                     before |= {f"rules of {device}": "not in force" for device in renew}
                     after |= {f"rules of {device}": "written anew" for device in renew}
                     if not check_mode:
-                        bindings.renew(connection, renew)
+                        renew_rules(connection, renew)
             else:
                 before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode, mark)
         except libvirt.libvirtError as error:
@@ -181,36 +173,35 @@ def _define(
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
     referenced = dict.fromkeys(reference for filter_ in filters for reference in filter_.references)
-    names = {filter_.name for filter_ in filters}
-    for name in referenced:
-        if name not in STATIC and name not in present and name not in names:
-            raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
+    known = {*STATIC, *present, *(filter_.name for filter_ in filters)}
+    unknown = [name for name in referenced if name not in known]
+    if unknown:
+        raise NotFoundError(f"the network filter {unknown[0]} does not exist on this host; give nova-base")
     added: list[libvirt.virNWFilter] = []
     try:
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
-            old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
-            old_xml = old.XMLDesc(0) if old is not None else None
-            if old is not None and filter_.name not in STATIC and _is_others(old, mark):
-                raise ConflictError(
-                    f"the network filter {filter_.name} on this host is another ledger's, whose guest has the same "
-                    "name: take another host"
-                )
-            if old_xml is not None and meaning(old_xml) == meaning(to_xml(filter_)):
-                continue
-            if old_xml is not None and filter_.name in STATIC and _is_strange(old_xml):
-                raise ConflictError(
-                    f"the network filter {filter_.name} on this host is not novalite's (OpenStack has one of this "
-                    "name): remove it, or take another host"
-                )
-            if old_xml is not None:
-                before[filter_.name] = old_xml
-            after[filter_.name] = to_xml(
-                filter_,
-                old.UUIDString() if old is not None else None if filter_.name in STATIC else mark.uuid_of(filter_.name),
-            )
+            name, static = filter_.name, filter_.name in STATIC
+            uuid = None if static else mark.uuid_of(name)
+            if name in present:
+                old = connection.nwfilterLookupByName(name)
+                old_xml, uuid = old.XMLDesc(0), old.UUIDString()
+                if not static and _is_others(old, mark):
+                    raise ConflictError(
+                        f"the network filter {name} on this host is another ledger's, whose guest has the same name: "
+                        "take another host"
+                    )
+                if meaning(old_xml) == meaning(to_xml(filter_)):
+                    continue
+                if static and _is_strange(old_xml):
+                    raise ConflictError(
+                        f"the network filter {name} on this host is not novalite's (OpenStack has one of this name): "
+                        "remove it, or take another host"
+                    )
+                before[name] = old_xml
+            after[name] = to_xml(filter_, uuid)
             if not check_mode:
-                made = connection.nwfilterDefineXML(after[filter_.name])
-                if old is None:
+                made = connection.nwfilterDefineXML(after[name])
+                if name not in present:
                     added.append(made)
     except BaseException:
         for made in reversed(added):
@@ -225,26 +216,22 @@ def _undefine(
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
     before: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        if name not in present:
-            continue
-        nwfilter = connection.nwfilterLookupByName(name)
-        if _is_others(nwfilter, mark):
-            continue
-        before[name] = nwfilter.XMLDesc(0)
-        if not check_mode:
-            _undefine_one(nwfilter)
+    for nwfilter in [connection.nwfilterLookupByName(name) for name in dict.fromkeys(names) if name in present]:
+        if not _is_others(nwfilter, mark):
+            before[nwfilter.name()] = nwfilter.XMLDesc(0)
+            if not check_mode:
+                _undefine_one(nwfilter)
     return before, {}
 
 
 def _is_others(nwfilter: libvirt.virNWFilter, mark: Mark) -> bool:
-    """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
+    """Tell whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
     text = nwfilter.UUIDString()
     return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
 
 
 def _is_strange(xml: str) -> bool:
-    """Whether a filter of one of our static names was made by another program: ours have rules and no references."""
+    """Tell whether another program made a filter of one of our static names: ours have no references."""
     return ElementTree.fromstring(xml).find("filterref") is not None
 
 
@@ -264,3 +251,51 @@ def _undefine_one(nwfilter: libvirt.virNWFilter) -> None:
                     f"the network filter {nwfilter.name()} is still in use; end the guest that refers to it first"
                 ) from error
         time.sleep(pause)
+
+
+# --- the rules that libvirt made of filters, for running guests ---
+
+
+def in_force(text: str | None = None) -> set[str] | None:
+    """The devices whose frames go through rules of libvirt's, by `text` of ebtables-save; None where nobody can say."""
+    if text is None:
+        try:
+            text = run(["ebtables-save"]).stdout
+        except CommandError:
+            return None
+    lines = text.splitlines()
+    filled = {match[1] for match in map(_RULE.match, lines) if match}
+    jumps = {match[1]: match[2] for match in map(_JUMP.match, lines) if match}
+    return {device for device, chain in jumps.items() if chain in filled}
+
+
+def renew_rules(connection: libvirt.virConnect, devices: t.Iterable[str]) -> None:
+    """Have libvirt write the rules of these devices anew; a guest is without them for a moment, as it was before.
+    Raises NotFoundError for a device that is no running guest's, and libvirt's errors."""
+    nics = {}
+    for domain in connection.listAllDomains(_ACTIVE):
+        root = ElementTree.fromstring(domain.XMLDesc())
+        for nic in root.findall("./devices/interface"):
+            target, reference, mac = nic.find("target"), nic.find("filterref"), nic.find("mac")
+            if target is not None and reference is not None and mac is not None:
+                nics[target.get("dev")] = _binding(domain, str(target.get("dev")), str(mac.get("address")), reference)
+    for device in devices:
+        if device not in nics:
+            raise NotFoundError(f"{device} is the device of no running guest that has a network filter")
+        try:
+            connection.nwfilterBindingLookupByPortDev(device).delete()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_NWFILTER_BINDING:
+                raise
+        connection.nwfilterBindingCreateXML(nics[device])
+
+
+def _binding(domain: libvirt.virDomain, device: str, mac: str, reference: ElementTree.Element) -> str:
+    binding = ElementTree.Element("filterbinding")
+    owner = ElementTree.SubElement(binding, "owner")
+    ElementTree.SubElement(owner, "name").text = domain.name()
+    ElementTree.SubElement(owner, "uuid").text = domain.UUIDString()
+    ElementTree.SubElement(binding, "portdev", {"name": device})
+    ElementTree.SubElement(binding, "mac", {"address": mac})
+    binding.append(reference)
+    return ElementTree.tostring(binding, encoding="unicode")

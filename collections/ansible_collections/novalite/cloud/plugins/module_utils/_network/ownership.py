@@ -26,7 +26,7 @@ _NAMESPACE = uuid.UUID("5c3f3f0e-6a1f-5d0b-9b1c-7e1c6f1a2d90")  # of the UUIDs b
 
 
 class Owner(enum.Enum):
-    """Whose a thing is that a host has, from one ledger's view."""
+    """The owner of a thing that a host has, from one ledger's view."""
 
     OURS = "ours"
     OTHER_LEDGER = "of another ledger"
@@ -49,7 +49,7 @@ class Mark:
         return COMMENT + self.text
 
     def owner(self, text: str | None) -> Owner:
-        """Whose that is which carries `text` where marks are."""
+        """The owner of a thing that carries `text` where marks are."""
         if text == self.text:
             return Owner.OURS
         return Owner.NOT_MARKED if read(text) is None else Owner.OTHER_LEDGER

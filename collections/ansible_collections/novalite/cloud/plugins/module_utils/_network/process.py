@@ -9,8 +9,11 @@ import dataclasses
 import os
 import select
 import signal
+import typing as t
 
+from .._command import run
 from .._errors import NovaliteError
+from .._host import read_text
 
 PATIENCE = 5.0  # seconds for a server to end
 
@@ -32,21 +35,24 @@ class Server:
         return next((int(name) for name in os.listdir("/proc") if name.isdecimal() and self.is_it(int(name))), None)
 
     def written_pid(self) -> int | None:
-        try:
-            with open(self.pid_file, encoding="ascii") as handle:
-                text = handle.read(64).strip()
-        except (OSError, ValueError):
-            return None
+        text = (read_text(self.pid_file) or "").strip()
         return int(text) if text.isdecimal() else None
 
     def is_it(self, pid: int) -> bool:
-        """Whether the process is this server. A zombie has no command line."""
+        """Tell whether the process is this server. A zombie has no command line."""
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as handle:
                 words = handle.read().split(b"\0")
         except OSError:
             return False
         return os.path.basename(words[0]) == self.program.encode() and self.conf.encode() in words[1:]
+
+    def start(self, argv: t.Sequence[str], what: str, hint: str) -> None:
+        """Run the command that starts it. Raises CommandError, and NovaliteError where `what` did not stay."""
+        run(argv)
+        started = self.written_pid()
+        if started is None or not self.is_it(started):
+            raise NovaliteError(f"{what} ended right after its start; see {hint}")
 
     def stop(self) -> None:
         """End it and wait until it has. Raises NovaliteError when it does not."""

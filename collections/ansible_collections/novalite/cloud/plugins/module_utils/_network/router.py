@@ -16,15 +16,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import ipaddress
-import re
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonMapping
+from .bridge_request import NAME
+from .dnsmasq import parse_network
 from .namespaces import TRANSIT, check_name, transit_name
 from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
 
-_DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 # Of the link-local block (RFC 3927), a part where no cloud has a service: 4096 pairs.
 _TRANSITS = ipaddress.IPv4Network("169.254.192.0/19")
 _ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED"
@@ -71,13 +71,10 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Router]:
 def _parse_one(value: JsonMapping) -> Router:
     name = value["network"]
     what = f"network {name!r}"
-    try:
-        cidr = ipaddress.IPv4Network(value["cidr"])
-    except ValueError:
-        raise NovaliteError(f"{what}: {value['cidr']!r} is no IPv4 network; write it as 10.20.0.0/24") from None
+    cidr = parse_network(what, value["cidr"])
     interfaces = [pair["interface"] for pair in value.get("floating") or ()]
     for device in (value["bridge"], *interfaces):
-        if not _DEVICE.fullmatch(device):
+        if not NAME.fullmatch(device):
             raise NovaliteError(f"{what}: {device!r} is no name of a network device")
     floating = tuple(
         Floating(_address(what, pair["fixed"], cidr), _address(what, pair["floating"]), pair["interface"])
@@ -119,7 +116,7 @@ def transit_pair(bridge: str, have: str | None, taken: t.Container[str]) -> tupl
 
 
 def works(router: Router) -> bool:
-    """Whether there is anything to route or translate."""
+    """Tell whether there is anything to route or translate."""
     return bool(router.namespace or router.snat or router.floating)
 
 
@@ -130,27 +127,35 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
         return {"nat": {}, "filter": {}}
     if router.namespace is not None:
         return _root_of_isolated(router, t.cast(str, inner), tag)
-    translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
     nat = {
-        PREROUTING: translate,
-        OUTPUT: list(translate),
-        # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
-        POSTROUTING: [
-            f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {tag} "
-            f"-j SNAT --to-source {router.address}"
-        ]
-        if router.address and translate
-        else [],
-        FLOAT_SNAT: [
-            f"-s {pair.fixed}/32 -o {pair.interface} {tag} -j SNAT --to-source {pair.floating}"
-            for pair in router.floating
-        ],
+        **_floating(router, tag),
         SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
     }
     accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
     # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
     refuse = [f"-d {pair.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for pair in router.floating]
     return {"nat": nat, "filter": {INPUT: refuse, FORWARD: accept}}
+
+
+def _floating(router: Router, tag: str, way_out: str | None = None, outer: str | None = None) -> Chains:
+    """The chains that translate between floating and fixed IPs. Inside of a namespace, `way_out` is the device that
+    leads out of it and `outer` the host's address there."""
+    translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
+    # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
+    back = [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED}"]
+    if outer is not None:  # The host itself: a guest would look for this address on its own wire.
+        back.append(f"-s {outer}/32 -o {router.bridge}")
+    return {
+        PREROUTING: translate,
+        OUTPUT: list(translate),
+        POSTROUTING: [
+            f"{rule} {tag} -j SNAT --to-source {router.address}" for rule in back if router.address and translate
+        ],
+        FLOAT_SNAT: [
+            f"-s {pair.fixed}/32 -o {way_out or pair.interface} {tag} -j SNAT --to-source {pair.floating}"
+            for pair in router.floating
+        ],
+    }
 
 
 def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
@@ -180,23 +185,9 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
 def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
     """The rules inside an isolated network's namespace, complete."""
     tag = comment(router.bridge)
-    translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
-    back: list[str] = []
-    if router.address and translate:
-        to = f"{tag} -j SNAT --to-source {router.address}"
-        back = [
-            f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {to}",
-            # The host itself: a guest would look for this address on its own wire.
-            f"-s {outer}/32 -o {router.bridge} {to}",
-        ]
     may_leave = [router.cidr] if router.snat else [f"{pair.fixed}/32" for pair in router.floating]
     nat = {
-        PREROUTING: translate,
-        OUTPUT: list(translate),
-        POSTROUTING: back,
-        FLOAT_SNAT: [
-            f"-s {pair.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {pair.floating}" for pair in router.floating
-        ],
+        **_floating(router, tag, TRANSIT, outer),
         SNAT: [f"-s {router.cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}"] if router.snat else [],
     }
     return {

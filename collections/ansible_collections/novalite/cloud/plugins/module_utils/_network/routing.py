@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import socket
 import struct
 import typing as t
 
-from .._command import CommandError, run
+from .._command import run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
 from .._host_module import compared
@@ -31,7 +30,7 @@ _ADDED = "floating-addresses"  # where additions are remembered: longer than any
 
 @dataclasses.dataclass
 class _Run:
-    """What this call found, did and can take back."""
+    """State of one call: what it found, did and can take back."""
 
     check_mode: bool
     root: dict[str, dict[str, list[str]]]
@@ -43,15 +42,16 @@ class _Run:
     undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def command(self, argv: list[str], undo: list[str] | None = None) -> None:
-        self.note(argv)
+        self.before.setdefault("commands", [])
+        self.after.setdefault("commands", []).append(" ".join(argv))
         if not self.check_mode:
             run(argv)
             if undo is not None:
-                self.undo.callback(_quietly, undo)
+                self.undo.callback(_quietly, run, undo)
 
-    def note(self, argv: t.Sequence[str]) -> None:
-        self.before.setdefault("commands", [])
-        self.after.setdefault("commands", []).append(" ".join(argv))
+    def swap(self, kind: str, verb: str, undo: str, words: str) -> None:
+        """`ip <kind> <verb> <words>`, which the verb `undo` takes back."""
+        self.command(["ip", kind, verb, *words.split()], ["ip", kind, undo, *words.split()])
 
     def write(self, current: rules.Tables, wanted: rules.Tables, namespace: str | None) -> None:
         """Our chains in one namespace."""
@@ -63,7 +63,7 @@ class _Run:
             key = f"{table} in {namespace}" if namespace else table
             self.before[key], self.after[key] = rules.difference(table, have, want)
             if not self.check_mode:
-                self.undo.callback(_restore_quietly, table, rules.owned(table, have), namespace)
+                self.undo.callback(_quietly, _put_back, table, rules.owned(table, have), namespace)
                 _restore(text, namespace)
 
 
@@ -88,21 +88,24 @@ def ensure(
 def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
-    known = router.owners(work.root.values())
     wanted = [vrouter for vrouter in routers if present and router.works(vrouter)]
     names = {vrouter.bridge for vrouter in routers}
     leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
     if exclusive and present:
-        leaving.update(
-            {bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names if not _is_others(work, bridge)}
-        )
+        strangers = [bridge for bridge in router.owners(work.root.values()) - names if not _is_others(work, bridge)]
+        leaving.update((bridge, f"{namespaces.PREFIX}{bridge}") for bridge in strangers)
     if wanted:
         _forward(work, wanted)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[tuple[str | None, str]]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     _check_addresses(work, wanted)
     for vrouter in wanted:
-        _check_interfaces(work, vrouter)
+        for each in vrouter.floating:
+            if each.interface not in work.links:
+                raise NotFoundError(
+                    f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface "
+                    f"{each.interface} on this host; name the one that leads outside in the floating pool"
+                )
         if vrouter.namespace is not None:
             inner[vrouter.bridge] = _transit(work, vrouter)
     for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in wanted)]:
@@ -124,7 +127,7 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
     staying = {each.floating for vrouter in wanted for each in vrouter.floating}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
-    work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
+    work.write(work.root, router.merged(work.root, chains, (names | set(leaving)).__contains__), None)
     for vrouter in wanted:
         for each in vrouter.floating:
             _offer(work, vrouter, each, inner.get(vrouter.bridge))
@@ -136,12 +139,8 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
     return [*gone, *((vrouter.namespace, each.floating) for vrouter, each in arrived)]
 
 
-def _is_in(names: t.Container[str], bridge: str) -> bool:
-    return bridge in names
-
-
 def _is_others(work: _Run, bridge: str) -> bool:
-    """Whether the bridge serves another ledger: it carries that one's mark, or that one has added something to it."""
+    """Tell whether the bridge serves another ledger: it carries that one's mark, or has additions of that one."""
     link = work.links.get(bridge)
     owner = work.mark.owner(link.alias if link else None)
     adding = additions.owners(bridge)
@@ -153,29 +152,20 @@ def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) ->
     for bridge in bridges:
         user = additions.user_of(bridge, work.mark)
         if additions.claim(user, wanted):
-            work.undo.callback(_release_quietly, user)
+            work.undo.callback(_quietly, additions.release, user)
 
 
 def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
-    name = {"ipv4/ip_forward": "1"}
-    wrong = sysctl.wrong(name)
+    setting = {"ipv4/ip_forward": "1"}
+    wrong = sysctl.wrong(setting)
     if not work.check_mode:
-        _claim(work, [vrouter.bridge for vrouter in wanted], name)
+        _claim(work, [vrouter.bridge for vrouter in wanted], setting)
     if wrong:
-        work.before["net"], work.after["net"] = dict(wrong), dict(name)
+        work.before["net"], work.after["net"] = wrong, setting
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
             isolated = [device for device in work.links if namespaces.port_name(device) in work.links]
             sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in isolated})
-
-
-def _check_interfaces(work: _Run, vrouter: Router) -> None:
-    for each in vrouter.floating:
-        if each.interface not in work.links:
-            raise NotFoundError(
-                f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface {each.interface} "
-                "on this host; name the one that leads outside in the floating pool"
-            )
 
 
 def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
@@ -239,17 +229,16 @@ def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str,
     holders = [link.name for link in work.links.values() if f"{each.floating}/32" in link.addresses]
     if inner is None:
         if each.interface not in holders:
-            argv = ["ip", "addr", "add", f"{each.floating}/32", "dev", each.interface]
             if not work.check_mode:
                 added = additions.Additions(addresses=(f"{each.floating}/32",))
                 additions.write(_ADDED, work.mark, additions.read(_ADDED, work.mark) | added)
-            work.command(argv, ["ip", "addr", "del", *argv[3:]])
+            work.swap("addr", "add", "del", f"{each.floating}/32 dev {each.interface}")
         return
     for name in holders:
         work.command(["ip", "addr", "del", f"{each.floating}/32", "dev", name])
     if not _routes(None, f"{each.floating}/32", inner[1]):
-        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(vrouter.bridge)]
-        work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
+        way = f"{each.floating}/32 via {inner[1]} dev {transit_name(vrouter.bridge)}"
+        work.swap("route", "replace", "del", way)
     # The kernel would let who asks for it wait for up to 0.8 s.
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
     for key, value in sysctl.wrong(delay).items():
@@ -258,8 +247,7 @@ def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str,
         _claim(work, [vrouter.bridge], delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
-        argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
-        work.command(argv, ["ip", "neigh", "del", *argv[3:]])
+        work.swap("neigh", "add", "del", f"proxy {each.floating} dev {each.interface}")
 
 
 def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
@@ -267,16 +255,13 @@ def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
     for address in sorted(addresses):
         for link in work.links.values():
             if f"{address}/32" in link.addresses:
-                argv = ["ip", "addr", "del", f"{address}/32", "dev", link.name]
-                work.command(argv, ["ip", "addr", "add", *argv[3:]])
+                work.swap("addr", "del", "add", f"{address}/32 dev {link.name}")
         for row in _rows(["ip", "-j", "route", "show", f"{address}/32"]):
             if row.get("dev", "").startswith(transit_name("")):
-                argv = ["ip", "route", "del", f"{address}/32", "via", row["gateway"], "dev", row["dev"]]
-                work.command(argv, ["ip", "route", "replace", *argv[3:]])
+                work.swap("route", "del", "replace", f"{address}/32 via {row['gateway']} dev {row['dev']}")
     for address, device in sorted(_proxied() if addresses else ()):
         if address in addresses:
-            argv = ["ip", "neigh", "del", "proxy", address, "dev", device]
-            work.command(argv, ["ip", "neigh", "add", *argv[3:]])
+            work.swap("neigh", "del", "add", f"proxy {address} dev {device}")
     added = additions.read(_ADDED, work.mark)
     staying = tuple(text for text in added.addresses if text.partition("/")[0] not in addresses)
     if staying != added.addresses and not work.check_mode:
@@ -310,19 +295,13 @@ def _restore(text: str, namespace: str | None) -> None:
         run(["iptables-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
 
-def _restore_quietly(table: str, old: rules.Table, namespace: str | None) -> None:
-    with contextlib.suppress(NovaliteError):
-        _restore(rules.delta(table, _read(namespace).get(table, {}), old), namespace)
+def _put_back(table: str, old: rules.Table, namespace: str | None) -> None:
+    _restore(rules.delta(table, _read(namespace).get(table, {}), old), namespace)
 
 
-def _quietly(argv: list[str]) -> None:
-    with contextlib.suppress(CommandError):
-        run(argv)
-
-
-def _release_quietly(user: str) -> None:
+def _quietly(work: t.Callable[..., object], *words: object) -> None:
     with contextlib.suppress(NovaliteError, OSError):
-        additions.release(user)
+        work(*words)
 
 
 def _rows(argv: list[str]) -> list[JsonObject]:

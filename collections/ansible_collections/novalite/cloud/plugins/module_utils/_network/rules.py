@@ -92,22 +92,17 @@ def difference(table: str, current: Table, wanted: Table) -> tuple[dict[str, lis
     have = owned(table, current)
     before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
     for name, built_in in CHAINS[table].items():
-        hooked = built_in is not None and bool(
-            _hook(table, built_in, name, current.get(built_in, ()), bool(wanted.get(name)))
-        )
-        if list(have.get(name, ())) != list(wanted.get(name, ())) or hooked:
-            before[name], after[name] = list(have.get(name, ())), list(wanted.get(name, ()))
-            if hooked:
-                before[name] = [
-                    *(rule for rule in current.get(t.cast(str, built_in), ()) if rule == f"-j {name}"),
-                    *before[name],
-                ]
-                after[name] = [f"-j {name}", *after[name]] if after[name] else []
+        was, shall = have.get(name, []), list(wanted.get(name, ()))
+        calling = current.get(built_in, ()) if built_in is not None else ()
+        hooked = built_in is not None and bool(_hook(table, built_in, name, calling, bool(shall)))
+        if was != shall or hooked:
+            before[name] = [*(rule for rule in calling if hooked and rule == f"-j {name}"), *was]
+            after[name] = [f"-j {name}", *shall] if hooked and shall else shall
     return before, after
 
 
 def _hook(table: str, built_in: str, name: str, rules: t.Sequence[str], wanted: bool) -> list[str]:
-    """What makes the jump from a built-in chain be there once: in the filter table in front, where no other program's
+    """Lines that put the jump into a built-in chain once: in the filter table in front, where no other program's
     ACCEPT comes before it, but behind the security groups."""
     jump = f"-j {name}"
     places = [place for place, rule in enumerate(rules) if rule == jump]

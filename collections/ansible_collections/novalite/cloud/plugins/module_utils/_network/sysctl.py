@@ -10,16 +10,15 @@ import os
 import typing as t
 
 from .._errors import NovaliteError
+from .._host import read_text
 from .namespaces import entered
 
 ROOT = "/proc/sys/net"
 
 
 def wrong(wanted: t.Mapping[str, str], namespace: str | None = None) -> dict[str, str]:
-    """Those of the `wanted` settings (path below net/ -> value) that are something else, with what they are.
-
-    What the kernel does not have at all (IPv6 turned off, a device not made yet) is not wrong.
-    """
+    """Those of the `wanted` settings (path below net/ -> value) that are something else, with what they are. One that
+    the kernel does not have (IPv6 turned off, a device not made yet) is not wrong."""
     with entered(namespace):
         values = {name: _read(name) for name in wanted}
     return {name: value for name, value in values.items() if value is not None and value != wanted[name]}
@@ -38,8 +37,7 @@ def put(values: t.Mapping[str, str], namespace: str | None = None) -> None:
 
 
 def keep_router_advertisements() -> dict[str, str]:
-    """What must be set before this host forwards IPv6, so that it keeps the routes that it has from advertisements:
-    a forwarding host ignores them where accept_ra is 1."""
+    """Settings by which a host that forwards IPv6 keeps its routes from advertisements (not with accept_ra 1)."""
     settings = {}
     with contextlib.suppress(OSError):
         for device in os.listdir(os.path.join(ROOT, "ipv6/conf")):
@@ -62,8 +60,5 @@ def forwarding(name: str) -> list[tuple[str, str]]:
 
 
 def _read(name: str) -> str | None:
-    try:
-        with open(os.path.join(ROOT, name), encoding="ascii") as handle:
-            return handle.read().strip()
-    except OSError:
-        return None
+    text = read_text(os.path.join(ROOT, name))
+    return None if text is None else text.strip()

@@ -9,7 +9,6 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
-import dataclasses
 import typing as t
 
 import netaddr
@@ -47,83 +46,57 @@ def plan_by_host(
     for instance in instances:
         by_host.setdefault(str(instance["host"]), []).append(instance)
     return {
-        host: host_plan(members, facts.get(host, {}), render, tunnels or {}).rendered()
+        host: host_plan(members, facts.get(host, {}), render, tunnels or {})
         for host, members in sorted(by_host.items())
     }
 
 
-@dataclasses.dataclass(frozen=True)
-class HostPlan:
-    """The plan of one host: each list is what the host module of that name takes."""
-
-    names: list[str]
-    uuids: list[str]
-    bridges: list[Plan]
-    dhcp_networks: list[Plan]
-    routers: list[Plan]
-    metadata_networks: list[Plan]
-    images: list[Plan]
-    disks: list[Plan]
-    injections: list[Plan]
-    config_drives: list[Plan]
-    filters: list[Plan]
-    firewall_instances: list[Plan]
-    firewall_zones: list[Plan]
-    firewall_serving: list[str]
-    security_groups: list[Plan]
-    domains: list[Plan]
-    guests: list[Plan]
-    secret: bool  # whether something in it may be known to the guests only
-    # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
-    volumes: list[Plan] = dataclasses.field(default_factory=list)
-    volumes_gone: list[Plan] = dataclasses.field(default_factory=list)
-
-    def rendered(self) -> Plan:
-        """As playbooks have it."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-
 def host_plan(
     instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, tunnels: networks.TunnelMap
-) -> HostPlan:
-    """The plan of one host.
+) -> Plan:
+    """The plan of one host: each list is what the host module of that name takes.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
     One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
     """
     own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
-    return HostPlan(
-        names=[instance["name"] for instance in instances],
-        uuids=[instance["uuid"] for instance in instances],
-        bridges=networks.bridges(instances, tunnels),
-        dhcp_networks=networks.dhcp_networks(instances),
-        routers=networks.routers(instances),
-        metadata_networks=networks.metadata_networks(instances),
-        images=_images(instances),
-        disks=[_disk(instance) for instance in instances],
+    firewall = firewall_plan(instances, facts)
+    return {
+        "names": [instance["name"] for instance in instances],
+        "uuids": [instance["uuid"] for instance in instances],
+        "bridges": networks.bridges(instances, tunnels),
+        "dhcp_networks": networks.dhcp_networks(instances),
+        "routers": networks.routers(instances),
+        "metadata_networks": networks.metadata_networks(instances),
+        "images": _images(instances),
+        "disks": [_disk(instance) for instance in instances],
         # what goes, or runs already, is told nothing
-        injections=[
+        "injections": [
             _injection(instance, instance["guest"])
             for instance in instances
             if instance.get("guest") is not None and _to_be_injected(instance)
         ],
-        config_drives=[
+        "config_drives": [
             {**config_drive(instance, instance["guest"]), **({"rescue": True} if instance.get("rescue") else {})}
             for instance in instances
             if instance.get("guest") is not None and _to_have_config_drive(instance)
         ],
-        filters=[] if own_chains else [_filter(instance) for instance in instances],
-        firewall_instances=[_firewall_instance(instance, own_chains) for instance in instances],
-        firewall_zones=_firewall_zones(instances),
-        firewall_serving=_firewall_serving(instances),
-        security_groups=_security_groups(instances),
-        domains=[
+        "filters": [] if own_chains else [_filter(instance) for instance in instances],
+        "firewall_instances": firewall["instances"],
+        "firewall_zones": firewall["zones"],
+        "firewall_serving": firewall["serving"],
+        "security_groups": firewall["security_groups"],
+        "domains": [
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
             for instance in instances
         ],
-        guests=networks.guests(instances),
-        secret=any(any((instance.get("guest") or {}).values()) for instance in instances),
-    )
+        "guests": networks.guests(instances),
+        # something in it may be known to the guests only
+        "secret": any(any((instance.get("guest") or {}).values()) for instance in instances),
+        # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
+        "volumes": [],
+        "volumes_gone": [],
+    }
 
 
 def firewall_plan(instances: t.Sequence[Instance], facts: JsonMapping) -> Plan:
@@ -154,15 +127,8 @@ def _images(instances: t.Iterable[Instance]) -> list[Plan]:
 
 def image_files(image: JsonMapping, root_gb: int = 0) -> list[Plan]:
     """The files of an image record, as image_cache takes them; for a root disk of `root_gb` GiB (0: of any size)."""
-    disk = {
-        "checksum": image["checksum"],
-        "source": image["source"],
-        "size": image["size"],
-        "kind": "disk",
-        "disk_format": image["disk_format"],
-        "virtual_size": image["virtual_size"],
-        "max_virtual_size": root_gb * GIB,
-    }
+    keys = ("checksum", "source", "size", "disk_format", "virtual_size")
+    disk = {**{key: image[key] for key in keys}, "kind": "disk", "max_virtual_size": root_gb * GIB}
     boot = [
         {**{key: image[kind][key] for key in ("checksum", "source", "size")}, "kind": kind}
         for kind in ("kernel", "ramdisk")
@@ -200,7 +166,7 @@ def boot_volume(instance: Instance) -> AttachedVolume | None:
 
 
 def _to_be_injected(instance: Instance) -> bool:
-    """Whether the host writes into the root disk, for which its kernel mounts it.
+    """Tell whether the host writes into the root disk, for which its kernel mounts it.
 
     Only where the operator says so of the image, and only into a fresh copy of that: a guest may have written anything
     to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/records.py).
@@ -212,10 +178,8 @@ def _to_be_injected(instance: Instance) -> bool:
 
 
 def _to_have_config_drive(instance: Instance) -> bool:
-    """Whether a config drive is written now.
-
-    Of those that are being rescued, only where hosts may not mount the rescue's image: else their own ones stay.
-    """
+    """Tell whether a config drive is written now. In a rescue, only where hosts may not mount its image: else the
+    instance's own one stays."""
     if instance.get("rescue"):
         return not image_properties.host_mount(instance["image"])
     return bool(instance["config_drive"])
@@ -239,10 +203,8 @@ def _injection(instance: Instance, guest: GuestRecord) -> Plan:
 
 
 def _guest_network(instance: Instance) -> Plan | None:
-    """What the guest must be told of its network: nothing, where DHCP tells it all.
-
-    Otherwise all of its interfaces, for what is written replaces the guest's own configuration.
-    """
+    """The interfaces that the guest must be told of: none where DHCP tells it all, otherwise all of them, for what is
+    written replaces the guest's own configuration."""
     if all(nic["network"]["dhcp"] for nic in instance["nics"]):
         return None
     return {"nics": interfaces_of(instance)}
@@ -257,7 +219,7 @@ def _filter(instance: Instance) -> Plan:
 
 
 def _pairs(nic: Nic) -> list[Plan]:
-    """What a guest may send besides its own addresses, and be judged for by its groups: never what everybody on the
+    """Pairs that a guest may send from beside its own addresses, judged by its groups: never what everybody on the
     network talks to, which would be judged by this instance's groups then."""
     return [
         {"mac": pair.get("mac_address") or nic["mac"], "cidr": cidr}
@@ -267,7 +229,7 @@ def _pairs(nic: Nic) -> list[Plan]:
 
 
 def _port(nic: Nic) -> Plan:
-    """What a guest may send through one interface; IPv6 only where it has an address of that kind, as for filters."""
+    """Addresses a guest may use on an interface; IPv6 only where it has an address of that kind, as for filters."""
     own = [nic["ip"]] if nic["ip"] else []
     if nic["ipv6"]:
         own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]

@@ -18,6 +18,8 @@ from .._network.namespaces import namespace_of
 from . import reach
 
 Plan = JsonObject
+# what a DHCP server is told of its network as it stands in the ledger
+_TOLD = ("name", "bridge", "cidr", "dns", "ntp", "domain", "mtu", "lease_seconds", "cidr_v6", "ipv6_mode")
 TunnelMap = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
 
@@ -44,11 +46,11 @@ def dhcp_servers(nic: Nic) -> list[str]:
 
 def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap) -> list[Plan]:
     """Each bridge of these instances of one host."""
-    found: dict[str, Plan] = {}
-    for instance, nic in nics(instances):
-        network = nic["network"]
-        found[network["bridge"]] = bridge(network, str(instance["host"]), nic["dhcp_server"], tunnels)
-    return [found[name] for name in sorted(found)]
+    plans = {
+        nic["network"]["bridge"]: bridge(nic["network"], str(instance["host"]), nic["dhcp_server"], tunnels)
+        for instance, nic in nics(instances)
+    }
+    return [plans[name] for name in sorted(plans)]
 
 
 def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap) -> Plan:
@@ -79,33 +81,23 @@ def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap)
 
 def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     """The DHCP servers of one host, with these instances as their hosts."""
-    found: dict[str, Plan] = {}
+    servers: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
         if network["dhcp"]:
-            entry = found.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
-            entry["hosts"].append(
-                {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
-            )
-    return [found[name] for name in sorted(found)]
+            server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
+            guest = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            server["hosts"].append(guest)
+    return [servers[name] for name in sorted(servers)]
 
 
 def dhcp(network: Network, address: str | None) -> Plan:
     """The DHCP server of a network on a host that has `address` in it, without hosts."""
     return {
-        "name": network["name"],
-        "bridge": network["bridge"],
+        **{key: value for key, value in network.items() if key in _TOLD},
         "namespace": namespace_of(network),
         "listen": address,
-        "cidr": network["cidr"],
         "gateway": network["gateway"] or address,
-        "dns": network["dns"],
-        "ntp": network["ntp"],
-        "domain": network["domain"],
-        "mtu": network["mtu"],
-        "lease_seconds": network["lease_seconds"],
-        "cidr_v6": network["cidr_v6"],
-        "ipv6_mode": network["ipv6_mode"],
         "listen_v6": host_ipv6(network["cidr_v6"], address) if network["cidr_v6"] and address else None,
         # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
         "router_v6": not network["isolated"] and network["gateway_v6"] is None,
@@ -115,7 +107,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
 
 
 def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:
-    """What the module `router` is told of a network on a host with `address` in it."""
+    """The arguments of the module `router` for a network on a host with `address` in it."""
     return {
         "network": network["name"],
         "bridge": network["bridge"],
@@ -146,7 +138,7 @@ def routers(instances: t.Iterable[Instance]) -> list[Plan]:
 
 
 def routed(network: Network, floating: t.Collection[Plan]) -> bool:
-    """Whether a host has anything to route for the network: otherwise it costs its launches nothing."""
+    """Tell whether a host has anything to route for the network: otherwise it costs its launches nothing."""
     return bool(network["isolated"] or network["snat"] or floating)
 
 

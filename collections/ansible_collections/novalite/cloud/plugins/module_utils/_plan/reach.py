@@ -13,12 +13,10 @@ import typing as t
 
 import netaddr
 
-from .._firewall.rules import Rule, parse_rule
+from .._firewall.rules import NAMES, WITH_PORTS, Rule, parse_rule
 from .._json import JsonMapping, JsonObject
 
-_PORTS = (6, 17, 132)
 _ICMP = (1, 58)
-_NAMES = {6: "tcp", 17: "udp", 132: "sctp", 1: "icmp", 58: "icmpv6", 47: "gre", 50: "esp", 51: "ah"}
 
 Groups = t.Sequence[JsonMapping]  # {"id", "name", "rules"}, as in the record of an instance
 
@@ -38,7 +36,7 @@ class Address:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """Who talks. `groups` is None for what is no instance: nobody judges what it sends and receives."""
+    """One who talks. `groups` is None for what is no instance: nobody judges what it sends and receives."""
 
     name: str
     addresses: tuple[Address, ...]
@@ -47,7 +45,7 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class Talk:
-    """What about: a protocol as a rule names it, and a port, or for ICMP a type and code."""
+    """The subject of a talk: a protocol as a rule names it, and a port, or for ICMP a type and code."""
 
     protocol: str
     port: int | None = None
@@ -60,7 +58,7 @@ class Talk:
 
     def text(self, family: str) -> str:
         number = self.number(family)
-        name = "any" if number < 0 else _NAMES.get(number, str(number))
+        name = "any" if number < 0 else NAMES.get(number, str(number))
         kind = " type" if number in _ICMP else ""
         return name if self.port is None else f"{name}{kind} {self.port}"
 
@@ -76,16 +74,13 @@ Remotes = t.Mapping[int, Remote]
 
 
 def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list[JsonObject]:
-    """One answer for each pair of addresses of one family, in words and as data.
-
-    Raises NovaliteError for a protocol that is none.
-    """
-    found = []
-    for here in source.addresses:
-        for there in destination.addresses:
-            if here.family == there.family:
-                found.append(_answer(source, here, destination, there, talk, remotes))
-    return found
+    """One answer for each pair of addresses of one family. Raises NovaliteError for a protocol that is none."""
+    return [
+        _answer(source, here, destination, there, talk, remotes)
+        for here in source.addresses
+        for there in destination.addresses
+        if here.family == there.family
+    ]
 
 
 def ingress_refusal(name: str, groups: Groups, source: Address, talk: Talk) -> str | None:
@@ -105,8 +100,8 @@ def describe(rule: Rule, remotes: Remotes) -> str:
 
 
 def subject(rule: Rule) -> str:
-    """What a rule is about: `tcp 8000-8080`, `icmp type 8`, `any`."""
-    name = "anything" if rule.protocol is None else _NAMES.get(rule.protocol, f"protocol {rule.protocol}")
+    """The subject of a rule: `tcp 8000-8080`, `icmp type 8`, `any`."""
+    name = "anything" if rule.protocol is None else NAMES.get(rule.protocol, f"protocol {rule.protocol}")
     low, high = rule.port_min, rule.port_max
     if low is None:
         return name
@@ -174,7 +169,7 @@ def _about(rule: Rule, talk: Talk, family: str) -> bool:
         return False
     if number in _ICMP:
         return rule.port_min in (None, talk.port) and rule.port_max in (None, talk.code)
-    if number not in _PORTS or rule.port_min is None or rule.port_max is None:
+    if number not in WITH_PORTS or rule.port_min is None or rule.port_max is None:
         return True
     return talk.port is not None and rule.port_min <= talk.port <= rule.port_max
 

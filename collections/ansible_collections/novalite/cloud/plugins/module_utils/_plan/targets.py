@@ -1,36 +1,38 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hosts of each play that carries a plan out, so that no playbook has to work them out: name -> inventory names."""
+"""What the plays that carry a plan out need to know, so that no playbook has to work it out: the hosts of each of them
+(name -> inventory names), and what follows from a host's moves."""
 
 from __future__ import annotations
 
 import typing as t
 
-from .._json import JsonMapping
+from .._json import JsonMapping, JsonObject
 
 Targets = dict[str, list[str]]
 
 CONTROLLER = "localhost"  # as the playbooks name it
 PARTS = ("build", "keep", "remove", "vacate", "peers", "groups", "network")  # of a host's plan by server_plan
 
-SOURCES = ("leaving", "staying")
+ARRIVING, LEAVING, STAYING = "arriving", "leaving", "staying"
+SOURCES = (LEAVING, STAYING)
 # step of the role `move` -> the parts of a host's plan, one of which the host must have to take it
 STEPS: dict[str, tuple[str, ...]] = {
     "stop": SOURCES,
-    "dest_open_channel": ("arriving",),
+    "dest_open_channel": (ARRIVING,),
     "send": SOURCES,
-    "receive": ("arriving",),
+    "receive": (ARRIVING,),
     "build": ("build",),
-    "rebuild": ("arriving",),
-    "source_cleanup": ("leaving",),
-    "dest_close_channel": ("arriving",),
-    "source_open_channel": ("leaving",),
-    "dest_allow_source": ("arriving",),
-    "send_beside": ("leaving",),
-    "prepare": ("arriving",),
-    "migrate": ("leaving",),
-    "source_cleanup_live": ("leaving",),
+    "rebuild": (ARRIVING,),
+    "source_cleanup": (LEAVING,),
+    "dest_close_channel": (ARRIVING,),
+    "source_open_channel": (LEAVING,),
+    "dest_allow_source": (ARRIVING,),
+    "send_beside": (LEAVING,),
+    "prepare": (ARRIVING,),
+    "migrate": (LEAVING,),
+    "source_cleanup_live": (LEAVING,),
 }
 # the step that undoes another one, on the same hosts, as soon as an instance is lost
 UNDOING = {"dest_rollback": "dest_open_channel", "restore": "stop"}
@@ -68,3 +70,23 @@ def of_lost(targets: t.Mapping[str, list[str]], lost: t.Collection[object]) -> T
 
 def _with(hosts: t.Mapping[str, JsonMapping], parts: t.Iterable[str]) -> list[str]:
     return list(dict.fromkeys(host for part in parts for host, plan in hosts.items() if part in plan))
+
+
+def summary(plan: JsonMapping) -> JsonObject:
+    """The consequences of the `arriving`, `leaving` and `staying` moves of a host's `plan`.
+
+    `sources` and `destinations` are the names of the hosts at the other ends; `starts` has, for each of the three, the
+    UUIDs of the guests that run before and afterwards, and `rests` those of the guests that are here in the end, off.
+    """
+    moves = {kind: plan.get(kind, ()) for kind in (ARRIVING, LEAVING, STAYING)}
+    return {
+        "sources": list(dict.fromkeys(move["from_host"] for move in moves[ARRIVING])),
+        "destinations": list(dict.fromkeys(move["to_host"] for move in moves[LEAVING])),
+        "starts": {kind: [move["uuid"] for move in of_kind if move["starts"]] for kind, of_kind in moves.items()},
+        "rests": [move["uuid"] for kind in (ARRIVING, STAYING) for move in moves[kind] if not move["starts"]],
+    }
+
+
+def domains_there(plan: JsonMapping, plans: t.Mapping[str, JsonMapping]) -> list[JsonObject]:
+    """The domains of the guests that leave the host of `plan`, as the `plans` of their new hosts have them."""
+    return [domain for host in plan["destinations"] for domain in plans[host].get("build", {}).get("domains", ())]

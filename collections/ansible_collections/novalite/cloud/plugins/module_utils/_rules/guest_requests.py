@@ -91,7 +91,7 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
 
 
 def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: bool = False) -> bool:
-    """Whether the server gets a config drive: it asks for one, its image insists, or no host may write into its disk.
+    """Tell whether a server gets a config drive: it asks, its image insists, or no host may write into its disk.
     One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
     written into it (nor does Nova)."""
     asked = from_volume if guest.config_drive is None else guest.config_drive
@@ -99,27 +99,22 @@ def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: boo
 
 
 def needs_config_drive(image: JsonMapping) -> bool:
-    """Whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
+    """Tell whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
     return config_drive_is_mandatory(image) or not host_mount(image)
 
 
 def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
-    """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
+    """Tell whether the request asks for a config drive, or `row` has one in any case; None: it says nothing."""
     if guest.config_drive is None:
         return None
     return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
 def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
-    """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
-    return any(
-        value is not None and value != stored
-        for value, stored in (
-            (guest.user_data, row.user_data),
-            (asked_config_drive(guest, row), row.config_drive),
-            (guest.file_records, row.files),
-        )
-    )
+    """Tell whether a request, where it says anything, tells the guest something else than the instance `row` does."""
+    asked = (guest.user_data, asked_config_drive(guest, row), guest.file_records)
+    stored = (row.user_data, row.config_drive, row.files)
+    return any(value is not None and value != old for value, old in zip(asked, stored))
 
 
 def _user_data(name: str, value: Json) -> str | None:
@@ -151,8 +146,7 @@ def _files(name: str, value: Json) -> tuple[tuple[str, str], ...] | None:
 
 
 def _file(name: str, item: Json) -> tuple[str, str]:
-    path = item.get("path") if isinstance(item, dict) else None
-    content = item.get("content") if isinstance(item, dict) else None
+    path, content = (item.get(key) if isinstance(item, dict) else None for key in ("path", "content"))
     if not isinstance(path, str) or not isinstance(content, str):
         raise NovaliteError(f"files of '{name}': give each a path and a content")
     # CVE-2012-3360; the host resolves the path inside of the guest once more
@@ -169,10 +163,8 @@ def _file(name: str, item: Json) -> tuple[str, str]:
 
 
 def hashed(name: str, password: Json, generated: bool = False) -> str:
-    """The crypt(5) hash of the administrator's password of the server `name`.
-
-    A password that was generated is random enough to need no more rounds than the least. Raises NovaliteError.
-    """
+    """The crypt(5) hash of the administrator's password of the server `name`; one that was `generated` is random enough
+    to need no more rounds than the least. Raises NovaliteError."""
     if not isinstance(password, str) or not password or not password.isprintable():
         raise NovaliteError(f"admin_password of '{name}': give a text without control characters")
     if len(password.encode()) > MAX_PASSWORD:
@@ -188,8 +180,7 @@ def hashed(name: str, password: Json, generated: bool = False) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _libcrypt() -> ctypes.CDLL | None:
-    """The C library's crypt, which every login uses; None where it is not to be had. A process each would take longer
-    than all the rest of a request."""
+    """The C library's crypt, or None. A process for each password would take longer than all of a request."""
     try:
         library = ctypes.CDLL("libcrypt.so.1")
     except OSError:

@@ -16,17 +16,15 @@ METHOD = "scrypt:32768:8:1"  # 32 MiB and some 60 ms for each guess (OWASP's adv
 
 
 def hash_password(password: str) -> str:
-    """What to keep of `password`. Raises NovaliteError for one that is empty or too long."""
+    """The text to keep of `password`. Raises NovaliteError for one that is empty or too long."""
     if not 1 <= len(password) <= LENGTH:
         raise NovaliteError(f"a password has between 1 and {LENGTH} characters")
     return generate_password_hash(password, METHOD)
 
 
 def is_password(hashed: str | None, password: str) -> bool:
-    """Whether `password` is the one that was hashed. Without a hash the answer is no, after the same work.
-
-    Who does not exist must not be told from who does by the time that the answer takes.
-    """
+    """Tell whether `password` is the one that was hashed. Without a hash, the answer takes as long: who does not exist
+    must not be told from who does."""
     fits = check_password_hash(hashed or _of_nobody(), password[:LENGTH])
     return fits and hashed is not None and len(password) <= LENGTH
 

@@ -42,10 +42,8 @@ def parse_cidr(what: str, text: str) -> netaddr.IPNetwork:
     """An IPv4 range fit for a pool. Raises NovaliteError."""
     network = _network(f"{what}: cidr", text, 4)
     if not LARGEST_POOL <= network.prefixlen <= SMALLEST_POOL:
-        raise NovaliteError(
-            f"{what}: cidr {text} has {network.size} addresses: "
-            f"a pool must lie between /{LARGEST_POOL} and /{SMALLEST_POOL}"
-        )
+        bounds_of = f"a pool must lie between /{LARGEST_POOL} and /{SMALLEST_POOL}"
+        raise NovaliteError(f"{what}: cidr {text} has {network.size} addresses: {bounds_of}")
     return network
 
 
@@ -103,20 +101,18 @@ def parse_ranges(what: str, items: t.Iterable[str], network: netaddr.IPNetwork) 
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two ranges of the same family have an address in common."""
+    """Tell whether two ranges of the same family have an address in common."""
     ours, theirs = netaddr.IPNetwork(one), netaddr.IPNetwork(other)
     return ours in theirs or theirs in ours
 
 
 def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:
     """`addresses` as the shortest list of (first, last), in order."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for address in sorted(addresses):
-        if found and found[-1][1] == address - 1:
-            found[-1] = (found[-1][0], address)
-        else:
-            found.append((address, address))
-    return found
+        first = runs.pop()[0] if runs and runs[-1][1] == address - 1 else address
+        runs.append((first, address))
+    return runs
 
 
 def ranges(addresses: t.Iterable[int]) -> list[str]:
@@ -125,13 +121,9 @@ def ranges(addresses: t.Iterable[int]) -> list[str]:
 
 
 def roles(network: netaddr.IPNetwork, gateway: str | None, user: t.Iterable[int]) -> dict[int, str]:
-    """Which addresses of `network` are kept out of the pool, and as what: the value of fixed_ip.reserved."""
-    kept = dict.fromkeys(user, "user")
-    if gateway is not None:
-        kept[int(netaddr.IPAddress(gateway, 4))] = "gateway"
-    kept[network.first] = "network"
-    kept[network.last] = "broadcast"
-    return kept
+    """The addresses of `network` that are kept out of the pool, and as what: the value of fixed_ip.reserved."""
+    gateways = {} if gateway is None else {int(netaddr.IPAddress(gateway, 4)): "gateway"}
+    return {**dict.fromkeys(user, "user"), **gateways, network.first: "network", network.last: "broadcast"}
 
 
 def check_bridge(what: str, name: str) -> str:
@@ -154,7 +146,7 @@ def manager_of(item: JsonMapping, before: JsonMapping | None) -> str:
 
 
 def manager_defaults(manager: str, item: JsonMapping, before: JsonMapping | None) -> JsonObject:
-    """What follows from the manager, and from a gateway of the network's own, for what the user said nothing about."""
+    """Settings that follow from the manager, and from a gateway of the network's own, where the user gave none."""
     found: JsonObject = {"manager": manager}
     if before is None or before["manager"] != manager:
         found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
@@ -210,11 +202,10 @@ def _check_manager(what: str, record: JsonMapping) -> None:
         check_range(f"{what}: {kind}", record[kind], 1, last)
         if manager != numbered:
             raise NovaliteError(f"{what}: {kind} {record[kind]} goes with the manager {numbered}, and it has {manager}")
-    if manager in ("flat", "flat_dhcp") and record["dhcp"] is not (manager == "flat_dhcp"):
-        raise NovaliteError(
-            f"{what}: the manager {manager} has {'' if manager == 'flat_dhcp' else 'no '}DHCP: "
-            f"leave dhcp out, or take {'flat' if manager == 'flat_dhcp' else 'flat_dhcp'}"
-        )
+    if (manager, record["dhcp"]) == ("flat_dhcp", False):
+        raise NovaliteError(f"{what}: the manager flat_dhcp has DHCP: leave dhcp out, or take flat")
+    if (manager, record["dhcp"]) == ("flat", True):
+        raise NovaliteError(f"{what}: the manager flat has no DHCP: leave dhcp out, or take flat_dhcp")
     if manager == "vlan" and record["bridge_interface"] is None:
         raise NovaliteError(f"{what}: vlan {record['vlan']} needs the bridge_interface that carries it")
     if manager == "vxlan" and record["bridge_interface"] is not None:

@@ -95,21 +95,15 @@ def _check_ed25519(kind: str, fields: t.Sequence[bytes]) -> None:
 
 
 def _check_ecdsa(kind: str, fields: t.Sequence[bytes]) -> None:
-    curve = kind.partition("@")[0].rpartition("-")[2]
-    if (
-        len(fields) != (3 if kind.startswith("sk-") else 2)
-        or fields[0] != curve.encode()
-        or len(fields[1]) != POINT_BYTES[curve]
-    ):
+    curve, count = kind.partition("@")[0].rpartition("-")[2], 3 if kind.startswith("sk-") else 2
+    if len(fields) != count or fields[0] != curve.encode() or len(fields[1]) != POINT_BYTES[curve]:
         raise _refused(f"it is no complete {kind} key")
 
 
 CHECKS: t.Mapping[str, t.Callable[[str, t.Sequence[bytes]], None]] = {
     "ssh-ed25519": _check_ed25519,
     "ssh-rsa": _check_rsa,
-    "ecdsa-sha2-nistp256": _check_ecdsa,
-    "ecdsa-sha2-nistp384": _check_ecdsa,
-    "ecdsa-sha2-nistp521": _check_ecdsa,
+    **{f"ecdsa-sha2-{curve}": _check_ecdsa for curve in POINT_BYTES},
     "sk-ssh-ed25519@openssh.com": _check_ed25519,
     "sk-ecdsa-sha2-nistp256@openssh.com": _check_ecdsa,
 }

@@ -17,7 +17,7 @@ LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
 
 @dataclasses.dataclass
 class Changes:
-    """What a call changed, by name; a side that lacks a name says that the record did not, or does not, exist."""
+    """The changes of a call, by name; a side that lacks a name says that the record did not, or does not, exist."""
 
     before: JsonObject = dataclasses.field(default_factory=dict)
     after: JsonObject = dataclasses.field(default_factory=dict)
@@ -44,10 +44,8 @@ class Changes:
 def checked_names(
     kind: str, items: t.Sequence[JsonMapping], length: int = NAME_LENGTH, spaces: bool = False
 ) -> list[str]:
-    """The names of `items`, in order. Raises NovaliteError for a name that cannot be stored or comes twice.
-
-    With `spaces` a name may begin and end with some, as OpenStack's clients give them.
-    """
+    """The names of `items`, in order; with `spaces` they may begin and end with some, as OpenStack's clients give them.
+    Raises NovaliteError for a name that cannot be stored or comes twice."""
     names = []
     for item in items:
         name = check_text(f"{kind} name", item["name"], length)
@@ -70,10 +68,8 @@ def check_text(what: str, text: str, length: int = NAME_LENGTH) -> str:
 
 
 def scalar_text(what: str, value: Json, length: int = NAME_LENGTH) -> str:
-    """`value` as the text that Nova and Glance keep of it: YAML turns an unquoted 2 or true into something else.
-
-    Raises NovaliteError for what is no text, number or truth value.
-    """
+    """`value` as the text that Nova and Glance keep of it: YAML turns an unquoted 2 or true into something else. Raises
+    NovaliteError for what is no text, number or truth value."""
     if not isinstance(value, (str, int, float)):
         raise NovaliteError(f"{what} is {value!r}: give it a string")
     return check_text(what, str(value).lower() if isinstance(value, bool) else str(value), length)
@@ -87,5 +83,5 @@ def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
 
 
 def given(item: JsonMapping, keys: t.Iterable[str]) -> JsonObject:
-    """What the user said about `keys`: an option that was left out is None, and changes nothing."""
+    """The values that the user gave for `keys`: an option that was left out is None, and changes nothing."""
     return {key: item[key] for key in keys if item.get(key) is not None}

@@ -9,6 +9,7 @@ import typing as t
 
 from .._addressing.texts import parse_network
 from .._errors import NovaliteError
+from .._firewall.rules import NAMES, NUMBERS
 from .._json import JsonMapping
 from .records import check_range
 
@@ -25,28 +26,10 @@ class Rule(t.TypedDict):
     remote_group: str | None  # the name of a group
 
 
-# How people write protocols, and iana.org's protocol-numbers, to the name that the firewall renders
+# How people write protocols, and their numbers, to the name that the firewall renders
 PROTOCOLS = {
-    "any": "any",
-    "-1": "any",
-    "all": "any",
-    "icmp": "icmp",
-    "1": "icmp",
-    "tcp": "tcp",
-    "6": "tcp",
-    "udp": "udp",
-    "17": "udp",
-    "icmpv6": "icmpv6",
-    "ipv6-icmp": "icmpv6",
-    "58": "icmpv6",
-    "sctp": "sctp",
-    "132": "sctp",
-    "gre": "gre",
-    "47": "gre",
-    "esp": "esp",
-    "50": "esp",
-    "ah": "ah",
-    "51": "ah",
+    **dict.fromkeys(("any", "-1", "all"), "any"),
+    **{word: NAMES[number] for name, number in NUMBERS.items() for word in (name, str(number))},
 }
 EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 COLUMNS = ("direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
@@ -82,7 +65,7 @@ def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
 
 
 def identity(rule: JsonMapping) -> tuple[str, ...]:
-    """What makes two rules the same. One that was recorded without an address range is for everyone."""
+    """The values that make two rules the same. One that was recorded without an address range is for everyone."""
     values = {column: rule[column] for column in COLUMNS}
     if rule["remote_group"] is None:
         values["cidr"] = range_of(rule)
@@ -108,14 +91,12 @@ def _protocol(text: str) -> str:
 
 
 def _source(rule: JsonMapping, protocol: str) -> tuple[str | None, str]:
-    text, ethertype = rule.get("cidr"), rule.get("ethertype")
-    if rule.get("remote_group") is not None:
-        if text is not None:
-            raise NovaliteError(f"rule: cidr {text!r} and remote_group {rule['remote_group']!r}: give one of them")
-        return None, ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
+    text, ethertype, group = rule.get("cidr"), rule.get("ethertype"), rule.get("remote_group")
+    if group is not None and text is not None:
+        raise NovaliteError(f"rule: cidr {text!r} and remote_group {group!r}: give one of them")
     if text is None:
         ethertype = ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
-        return EVERYONE[ethertype], ethertype
+        return None if group is not None else EVERYONE[ethertype], ethertype
     try:
         network = parse_network(text, strict=False)
     except ValueError:
@@ -147,12 +128,10 @@ def _ports(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:
 
 
 def _icmp(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:
-    kind, code = rule.get("icmp_type"), rule.get("icmp_code")
+    # Nova's clients write -1 for any
+    kind, code = (None if rule.get(key) == -1 else rule.get(key) for key in ("icmp_type", "icmp_code"))
     if rule.get("port_min") is not None or rule.get("port_max") is not None:
         raise NovaliteError(f"rule: {protocol} has no ports: write icmp_type and icmp_code")
-    # Nova's clients write -1 for any
-    kind = None if kind == -1 else kind
-    code = None if code == -1 else code
     if kind is None and code is not None:
         raise NovaliteError(f"rule: icmp_code {code} needs an icmp_type")
     if kind is not None:

@@ -7,36 +7,20 @@ from __future__ import annotations
 
 import typing as t
 
+_RESIZING = dict.fromkeys(("resize_prep", "resize_migrating", "resize_migrated", "resize_finish"), "RESIZE")
 # vm_state -> {task_state: status}; "default" for any other task
 _STATUS: dict[str, dict[str, str]] = {
     "active": {
         "default": "ACTIVE",
-        "rebooting": "REBOOT",
-        "reboot_pending": "REBOOT",
-        "reboot_started": "REBOOT",
-        "rebooting_hard": "HARD_REBOOT",
-        "reboot_pending_hard": "HARD_REBOOT",
-        "reboot_started_hard": "HARD_REBOOT",
+        **dict.fromkeys(("rebooting", "reboot_pending", "reboot_started"), "REBOOT"),
+        **dict.fromkeys(("rebooting_hard", "reboot_pending_hard", "reboot_started_hard"), "HARD_REBOOT"),
         "updating_password": "PASSWORD",
-        "rebuilding": "REBUILD",
-        "rebuild_block_device_mapping": "REBUILD",
-        "rebuild_spawning": "REBUILD",
+        **dict.fromkeys(("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning"), "REBUILD"),
         "migrating": "MIGRATING",
-        "resize_prep": "RESIZE",
-        "resize_migrating": "RESIZE",
-        "resize_migrated": "RESIZE",
-        "resize_finish": "RESIZE",
+        **_RESIZING,
     },
     "building": {"default": "BUILD"},
-    "stopped": {
-        "default": "SHUTOFF",
-        "resize_prep": "RESIZE",
-        "resize_migrating": "RESIZE",
-        "resize_migrated": "RESIZE",
-        "resize_finish": "RESIZE",
-        "rebooting_hard": "HARD_REBOOT",
-        "rebuilding": "REBUILD",
-    },
+    "stopped": {"default": "SHUTOFF", **_RESIZING, "rebooting_hard": "HARD_REBOOT", "rebuilding": "REBUILD"},
     "resized": {"default": "VERIFY_RESIZE", "resize_reverting": "REVERT_RESIZE"},
     "paused": {"default": "PAUSED", "rebooting_hard": "HARD_REBOOT", "migrating": "MIGRATING"},
     "suspended": {"default": "SUSPENDED", "rebooting_hard": "HARD_REBOOT"},
@@ -50,9 +34,7 @@ _STATUS: dict[str, dict[str, str]] = {
 
 
 def status_of(vm_state: str, task_state: str | None) -> str:
-    states = _STATUS.get(vm_state)
-    if states is None:
-        return "UNKNOWN"
+    states = _STATUS.get(vm_state, {"default": "UNKNOWN"})
     return states.get(task_state or "default", states["default"])
 
 
@@ -69,12 +51,10 @@ def states_of(statuses: t.Iterable[str]) -> States:
     states: list[tuple[str, tuple[str | None, ...] | None]] = []
     others: dict[str, tuple[str, ...]] = {}
     for vm_state, of_vm in _STATUS.items():
-        tasks = tuple(task for task, status in of_vm.items() if task != "default" and status in wanted)
-        if of_vm["default"] in wanted:
+        tasks = tuple(task for task, status in of_vm.items() if status in wanted)
+        if "default" in tasks:
             states.append((vm_state, None))
-            others[vm_state] = tuple(
-                task for task, status in of_vm.items() if task != "default" and status not in wanted
-            )
+            others[vm_state] = tuple(task for task, status in of_vm.items() if status not in wanted)
         elif tasks:
             states.append((vm_state, tasks))
     return States(states, others)

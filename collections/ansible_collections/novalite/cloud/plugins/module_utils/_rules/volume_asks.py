@@ -33,7 +33,7 @@ class VolumeRequest:
 
 
 def parse(name: str, value: Json) -> tuple[VolumeRequest, ...]:
-    """What a playbook says: a list of {"volume"} or {"size", "type", "snapshot"}, with "boot" and so on."""
+    """Volumes as a playbook names them: a list of {"volume"} or {"size", "type", "snapshot"}, with "boot" and so on."""
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MAX_VOLUMES or not all(isinstance(item, dict) for item in value):

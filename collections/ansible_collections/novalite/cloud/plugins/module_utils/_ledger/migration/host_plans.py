@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._model.instance import Instance, Move
-from ..._plan import migration_plan
+from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
@@ -26,7 +26,7 @@ def plans(
 
     `{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
     "staying": [...], "state_dir": path}}`: the last three lists are those of `moves` that concern the host.
-    migration_plan.summary() adds what follows from them, and a live migration has `domains_there`.
+    targets.summary() adds what follows from them, and a live migration has `domains_there`.
 
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
@@ -76,9 +76,9 @@ def plans(
                 }
             )
     for host, plan in hosts.items():
-        plan |= {**migration_plan.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
+        plan |= {**targets.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
         if params["action"] == "live-migration":
-            plan["domains_there"] = migration_plan.domains_there(plan, hosts)
+            plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts
 
 
