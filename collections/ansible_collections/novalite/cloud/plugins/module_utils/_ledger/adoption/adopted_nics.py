@@ -16,7 +16,7 @@ from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping
 from ..._model.instance import KeptAddress
 from ..._model.rows import NetworkRow
-from ..compute.server_writes import NetworkRef
+from ..compute.create import NetworkRef
 from ..db.tables import fixed_ip, network, vif
 from ..network.pool_claims import claim_one
 from ..queries import lookups

@@ -18,7 +18,7 @@ from ..network.pool_claims import claim_one
 from ..network.preexisting_ports import interfaces_to_release
 from ..placement.claims import release_claims
 from ..queries import actions
-from .server_writes import NetworkRef
+from .create import NetworkRef
 
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
@@ -44,16 +44,16 @@ class ServerRequest:
     """One server asked for, after `count` was expanded. `networks` None means: the project's only one."""
 
     name: str
-    hostname: str
     flavor: str | None
     image: str | None
-    key: str | None
-    networks: tuple[NetworkRequest, ...] | None
-    security_groups: tuple[str, ...]
-    availability_zone: str | None
-    metadata: dict[str, str]
-    hints: JsonObject  # for the scheduler, with requirements and rank
-    guest: GuestRequest
+    hostname: str = ""
+    key: str | None = None
+    networks: tuple[NetworkRequest, ...] | None = None
+    security_groups: tuple[str, ...] = ()
+    availability_zone: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    hints: JsonObject = field(default_factory=dict)  # for the scheduler, with requirements and rank
+    guest: GuestRequest = field(default_factory=GuestRequest)
     volumes: tuple[VolumeRequest, ...] = ()
 
 
@@ -191,12 +191,9 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
         yield ServerRequest(
             name=check_label(server_name, "server name"),
             hostname=server_hostname.lower(),
-            flavor=texts["flavor"],
-            image=texts["image"],
-            key=texts["key"],
+            **texts,
             networks=networks,
             security_groups=group_names,
-            availability_zone=texts["availability_zone"],
             metadata=metadata,
             hints=for_scheduler,
             guest=guest,

@@ -25,10 +25,9 @@ from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created, server_requests
 from ..compute.builds import BUILD_TIMEOUT, begin_again
-from ..compute.create import amounts, check_image, record_servers
+from ..compute.create import NetworkRef, NewInstance, amounts, check_image, record_servers
 from ..compute.server_requests import NetworkRequest, ServerRequest
 from ..compute.server_states import record_deleted
-from ..compute.server_writes import NetworkRef, NewInstance
 from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
