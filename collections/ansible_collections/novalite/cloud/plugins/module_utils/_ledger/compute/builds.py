@@ -18,6 +18,7 @@ from ..network.pool_claims import claim_one
 from ..network.preexisting_ports import interfaces_to_release
 from ..placement.claims import release_claims
 from ..queries import actions
+from ..queries.instance_rows import swap
 from .create import NetworkRef
 
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
@@ -34,27 +35,19 @@ def begin_again(
     release_claims(connection, failed)
     release_addresses(connection, interfaces_to_release(connection, failed), now)
     for row in rows:
-        changed = connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.id == row.id,
-                instance.c.deleted == 0,
-                instance.c.vm_state == row.vm_state,
-                instance.c.task_state.is_not_distinct_from(row.task_state),
-            )
-            .values(
-                vm_state="building",
-                task_state="scheduling",
-                power_state=0,
-                # A run that died may have left a guest that runs: only on that same host will it be found and kept.
-                host=row.host if row.vm_state == "building" else None,
-                fault=None,
-                attempts=[],
-                password_hash=passwords.get(row.name, row.password_hash),
-                updated_at=now,
-            )
-        ).rowcount
-        if changed != 1:
+        values = {
+            "vm_state": "building",
+            "task_state": "scheduling",
+            "power_state": 0,
+            # A run that died may have left a guest that runs: only on that same host will it be found and kept.
+            "host": row.host if row.vm_state == "building" else None,
+            "fault": None,
+            "attempts": [],
+            "password_hash": passwords.get(row.name, row.password_hash),
+            "updated_at": now,
+        }
+        same_task = instance.c.task_state.is_not_distinct_from(row.task_state)
+        if not swap(connection, row.uuid, values, instance.c.vm_state == row.vm_state, same_task):
             raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
     uuids = [row.uuid for row in rows]
     actions.abandon(connection, uuids, "ended without a result; begun again", now)

@@ -25,7 +25,7 @@ from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
 from . import migrations, rebuilds, rescues
 
@@ -228,12 +228,7 @@ def finish(
             values |= effect(connection, row, begun_with.get(row.uuid, {}), message, told)
         if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
             values["rescue_image"] = None
-        swapped = connection.execute(
-            sa.update(instance)
-            .where(instance.c.id == row.id, instance.c.deleted == 0, instance.c.task_state == row.task_state)
-            .values(**values)
-        ).rowcount
-        if swapped:
+        if swap(connection, row.uuid, values, instance.c.task_state == row.task_state):
             changed.append(row.uuid)
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)

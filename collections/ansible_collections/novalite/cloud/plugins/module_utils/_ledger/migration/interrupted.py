@@ -12,10 +12,9 @@ from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import migrations
-from ..db.tables import instance
-from ..queries.instance_rows import instance_row
+from ..compute.named_servers import error_of
+from ..queries.instance_rows import instance_row, swap
 from ..queries.views import instances_by
-from .outcomes import error_of
 
 _ALIVE = ("running", "paused", "suspended", "shutting down")
 _GONE = "missing"
@@ -68,9 +67,5 @@ def _settle(connection: sa.Connection, one: Instance, move: MoveRow, arrived: bo
     if not arrived:
         migrations.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return
-    connection.execute(
-        sa.update(instance)
-        .where(instance.c.uuid == one["uuid"], instance.c.deleted == 0)
-        .values(host=move.dest_host, updated_at=migrations.now_())
-    )
+    swap(connection, one["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
     migrations.finish(connection, move, row)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
 from ..._model.move import Error, Move
 from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
 from ..compute import migrations, power_states, server_actions
+from ..compute.named_servers import error_of
 from ..db.tables import instance
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
 
 
@@ -81,19 +81,19 @@ def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> J
         if action == "confirmResize":
             migrations.settle_confirm(connection, opened)
             runs = power_states.runs_while_waiting(row.power_state, opened.old_vm_state)
-            _write(connection, uuid, {"vm_state": "active" if runs else "stopped"})
+            swap(connection, uuid, {"vm_state": "active" if runs else "stopped"})
         elif action == "revertResize":
             migrations.settle_revert(connection, opened)
-            _write(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
+            swap(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
         else:
             if action == "live-migration" and row.host == opened.source_host:
-                _write(connection, uuid, {"host": opened.dest_host})
+                swap(connection, uuid, {"host": opened.dest_host})
             migrations.finish(connection, opened, row)
             if action == "evacuate":
                 state = "active" if move["starts"] else "stopped"
-                _write(connection, uuid, {"vm_state": state, "power_state": _power(move), "fault": None})
+                swap(connection, uuid, {"vm_state": state, "power_state": _power(move), "fault": None})
             elif action != "live-migration":
-                _write(connection, uuid, {"power_state": _power(move)})
+                swap(connection, uuid, {"power_state": _power(move)})
     return _result(connection, going, done, errors)
 
 
@@ -110,10 +110,6 @@ def _failed(connection: sa.Connection, action: str, move: MoveRow, row: Instance
 
 def _power(one: Move) -> int:
     return server_actions.RUNNING if one["starts"] else server_actions.SHUTDOWN
-
-
-def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
-    connection.execute(sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0).values(**values))
 
 
 def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
@@ -173,9 +169,3 @@ def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
         "failures": [*(before.get("failures") or ()), *result["errors"]],
         "targets": targets.of_lost(before.get("targets") or {}, lost),
     }
-
-
-def error_of(one: Instance | Move, message: str) -> Error:
-    """The error of an instance, or of its move, with its name in the message."""
-    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
-    return {"uuid": one["uuid"], "name": one["name"], "message": named}

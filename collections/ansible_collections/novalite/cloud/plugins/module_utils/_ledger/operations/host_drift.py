@@ -27,7 +27,7 @@ from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.resize_disk_backups import resize_disk_backups
 from ..queries import actions
-from ..queries.instance_rows import whereabouts
+from ..queries.instance_rows import swap, whereabouts
 from ..queries.views import instances_by
 from ..volumes import volume_heal
 from .orphans import orphans
@@ -186,22 +186,14 @@ class _Guests:
     def _fail(self, one: Instance, message: str) -> bool:
         now = int(time.time())
         fault = {"code": 500, "message": message, "created": now}
-        swapped = self._connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.id == one["id"],
-                instance.c.deleted == 0,
-                instance.c.task_state.is_(None),
-                instance.c.vm_state == one["vm_state"],
-            )
-            .values(vm_state="error", fault=fault, updated_at=now)
-        ).rowcount
+        values = {"vm_state": "error", "fault": fault, "updated_at": now}
+        swapped = swap(self._connection, one["uuid"], values, *power_states.at_rest(one))
         if swapped:
             request, uuid = actions.new_request_id(), one["uuid"]
             actions.start(self._connection, "reconcile", {uuid: {}}, request, now, project_id=one["project"]["id"])
             actions.finish(self._connection, "reconcile", [(uuid, one["host"], message)], now=now)
             self.changed = True
-        return bool(swapped)
+        return swapped
 
     def _not_made_yet(self, one: Instance) -> set[str]:
         """What a new size has, the old one had not, and a run that was cut off has perhaps not made."""

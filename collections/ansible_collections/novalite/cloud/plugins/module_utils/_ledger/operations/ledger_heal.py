@@ -62,7 +62,7 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         *_abandoned_actions(connection, timeout, now),
         *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, timeout, now)),
         *_ownerless_claims(connection),
-        *_wrong_sums(connection),
+        *wrong_sums(connection),
         *_ownerless_addresses(connection, now),
         *_ownerless_interfaces(connection),
     ]
@@ -216,7 +216,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def _wrong_sums(connection: sa.Connection) -> list[Correction]:
+def wrong_sums(connection: sa.Connection) -> list[Correction]:
     """Set what hosts say is used to the sum of their claims."""
     claimed = (
         sa.select(

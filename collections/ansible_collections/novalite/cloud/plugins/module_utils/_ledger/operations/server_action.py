@@ -21,7 +21,7 @@ from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..catalog import image_snapshots
 from ..compute import power_states, reimage, server_actions, server_requests
-from ..compute.named_servers import servers_named, states_of, take_over, with_names
+from ..compute.named_servers import error_of, servers_named, states_of, take_over, told_by_hosts, with_names
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.adopted import not_adopted
@@ -187,29 +187,19 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if name not in server_actions.NAMES:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    said: dict[str, tuple[str, str | None, int | None]] = {}  # UUID -> host, error, power state
-    told: dict[str, JsonMapping] = {}  # UUID -> all that its host says of it
-    for outcome in params["outcomes"]:
-        host = outcome["host"]
-        for row in outcome["results"] or []:
-            told[row["uuid"]] = row
-            said[row["uuid"]] = (host, row.get("error"), _POWER_STATES.get(row.get("state") or ""))
-        for uuid in plans.get(host, {}).get("uuids", []):
-            said.setdefault(uuid, (host, outcome["error"] or "its host did not say what became of it", None))
-    for host, plan in plans.items():
-        for uuid in plan["uuids"]:
-            said.setdefault(uuid, (host, f"host {host} did not answer", None))
+    told = told_by_hosts(plans, params["outcomes"])
+    said = {uuid: row for uuid, (_host, row) in told.items()}
     before = instances_by(connection, uuids=said)
     changed: set[str] = set()
-    groups: dict[tuple[str, str | None, int | None], list[str]] = {}
-    for uuid, how in said.items():
-        groups.setdefault(how, []).append(uuid)
+    groups: dict[tuple[str, str | None, int | None], list[str]] = {}  # by host, error and power state
+    for uuid, (host, row) in told.items():
+        groups.setdefault((host, row.get("error"), _POWER_STATES.get(row.get("state") or "")), []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(
-            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=told)
+            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=said)
         )
     after = instances_by(connection, uuids=said)
-    names = {server["uuid"]: server["name"] for server in after}
+    now = [server for server in after if server["uuid"] in changed]
     result: JsonObject = {
         "changed": bool(changed),
         "instances": after,
@@ -221,16 +211,16 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         ],
         "hosts": {},
         "errors": [
-            {"uuid": uuid, "name": names.get(uuid, uuid), "message": f"'{names.get(uuid, uuid)}': {said[uuid][1]}"}
-            for uuid in said
-            if uuid in changed and said[uuid][1] is not None
+            error_of(server, said[server["uuid"]]["error"])
+            for server in now
+            if said[server["uuid"]].get("error") is not None
         ],
         # the instance, or the image, was deleted meanwhile: nobody is going to know them
-        "orphans": image_snapshots.unused(connection, (row["source"] for row in told.values() if row.get("source"))),
+        "orphans": image_snapshots.unused(connection, (row["source"] for row in said.values() if row.get("source"))),
     }
     if changed:
         result["diff"] = {
             "before": states_of(server for server in before if server["uuid"] in changed),
-            "after": states_of(server for server in after if server["uuid"] in changed),
+            "after": states_of(now),
         }
     return result

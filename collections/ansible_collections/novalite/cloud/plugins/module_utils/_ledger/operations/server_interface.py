@@ -16,7 +16,7 @@ from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, InterfaceRequest
-from ..compute.named_servers import servers_named
+from ..compute.named_servers import error_of, servers_named, told_by_hosts
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.views import instances_by
@@ -203,23 +203,14 @@ def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
 def _record(connection: sa.Connection, status: str, params: JsonMapping) -> JsonObject:
     """How it went on each host. What was given to a host that did not even say so failed, too."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    said: dict[str, dict[str, str | None]] = {host: {} for host in plans}
-    for outcome in params["outcomes"]:
-        for row in outcome["results"] or []:
-            said[outcome["host"]][row["uuid"]] = row.get("error")
-        for uuid in plans[outcome["host"]]["uuids"]:
-            reason = outcome.get("error") or "its host did not say what became of it"
-            said[outcome["host"]].setdefault(uuid, reason)
-    for host, plan in plans.items():
-        for uuid in plan["uuids"]:
-            said[host].setdefault(uuid, f"host {host} did not answer")
+    told = told_by_hosts(plans, params["outcomes"])
     changed: list[str] = []
-    for host, results in said.items():
+    for host in plans:
+        results = {uuid: row.get("error") for uuid, (of_host, row) in told.items() if of_host == host}
         changed += interfaces.finish(connection, status, results, host)
     found = instances_by(connection, uuids=changed)
     groups = {group["id"] for server in found for group in server["security_groups"]}
-    errors = {uuid: error for results in said.values() for uuid, error in results.items() if error is not None}
-    names = {server["uuid"]: server["name"] for server in found}
+    errors = {uuid: row["error"] for uuid, (_host, row) in told.items() if row.get("error") is not None}
     firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),
@@ -228,9 +219,5 @@ def _record(connection: sa.Connection, status: str, params: JsonMapping) -> Json
         "peers": {},
         "firewall": firewall,
         "targets": {"firewall": list(firewall), "controller": targets.controller(errors)},
-        "errors": [
-            {"uuid": uuid, "name": names[uuid], "message": f"'{names[uuid]}': {errors[uuid]}"}
-            for uuid in changed
-            if uuid in errors
-        ],
+        "errors": [error_of(server, errors[server["uuid"]]) for server in found if server["uuid"] in errors],
     }
