@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""New servers, whoever asks for them: what each may be, how many a project may have, and all rows that record them.
+"""New servers, whoever asks for them: what each may be, how many a project may have, all rows that record them,
+and builds that are begun again.
 
 The playbooks' door (operations/server.py) looks up what is called by names, and a server's name is its handle; the
 APIs' (new_servers.py) looks up ids, and a name is only shown. Both end here.
@@ -21,19 +22,24 @@ from ..._errors import ConflictError
 from ..._guest import image_properties
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
+from ..._model.rows import InstanceRow
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
-from ..db.tables import instance, instance_security_group
+from ..db.tables import instance, instance_action, instance_security_group, network, vif
+from ..network.addresses import release_addresses
 from ..network.pool_claims import claim_one
-from ..network.preexisting_ports import give
+from ..network.preexisting_ports import give, interfaces_to_release
 from ..network.vifs import insert_vifs
+from ..placement.claims import release_claims
 from ..placement.server_groups import join
 from ..queries import actions
+from ..queries.instance_rows import swap
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
 from .server_requests import ServerRequest, check_fits, check_own_quota, check_quota
 
+BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 
@@ -165,20 +171,20 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
     asked: list[tuple[str, str, NetworkRef, str]] = []  # server, interface, and the address that it is to have
     for plan in plans:
         ports = plan.ports or (None,) * len(plan.nics)
-        for position, ((network, address), port) in enumerate(zip(plan.nics, ports)):
+        for position, ((of_network, address), port) in enumerate(zip(plan.nics, ports)):
             number = port or str(uuid.uuid4())
             if port is None:
-                own = {"instance_uuid": plan.uuid, "network_id": network.id, "position": position}
+                own = {"instance_uuid": plan.uuid, "network_id": of_network.id, "position": position}
                 new.append({"id": number, **own})
             else:
                 give(connection, port, plan.uuid, position)
             if address is not None:
-                asked.append((plan.uuid, number, network, address))
+                asked.append((plan.uuid, number, of_network, address))
     insert_vifs(connection, new, mac_prefix)
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
-    for server, number, network, address in asked:
+    for server, number, of_network, address in asked:
         # taken now, not when the server has a host: who comes second hears of it before anything is built
-        claim_one(connection, network, f"vif:{number}", pools.to_int(address))
+        claim_one(connection, of_network, f"vif:{number}", pools.to_int(address))
         fixed[server][number] = address
     return fixed
 
@@ -209,3 +215,50 @@ def _row(plan: NewInstance, project_id: str, now: int) -> JsonObject:
         **plan.labels._asdict(),
         "tags": sorted(plan.labels.tags),
     }
+
+
+def begin_again(
+    connection: sa.Connection, rows: t.Sequence[InstanceRow], passwords: t.Mapping[str, str], request_id: str, now: int
+) -> None:
+    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with. Of
+    a password there is no telling whether it is another one: the hash that is given now (by name) counts."""
+    failed = [row.uuid for row in rows if row.vm_state == "error"]
+    release_claims(connection, failed)
+    release_addresses(connection, interfaces_to_release(connection, failed), now)
+    for row in rows:
+        values = {
+            "vm_state": "building",
+            "task_state": "scheduling",
+            "power_state": 0,
+            # A run that died may have left a guest that runs: only on that same host will it be found and kept.
+            "host": row.host if row.vm_state == "building" else None,
+            "fault": None,
+            "attempts": [],
+            "password_hash": passwords.get(row.name, row.password_hash),
+            "updated_at": now,
+        }
+        same_task = instance.c.task_state.is_not_distinct_from(row.task_state)
+        if not swap(connection, row.uuid, values, instance.c.vm_state == row.vm_state, same_task):
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    uuids = [row.uuid for row in rows]
+    actions.abandon(connection, uuids, "ended without a result; begun again", now)
+    wanted = _wanted_addresses(connection, failed)
+    actions.start(connection, "create", {uuid: {} for uuid in uuids}, request_id, now)
+    for vif_id, where, address in wanted:
+        claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
+
+
+def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
+    """(interface, network, address) for each address that these servers were asked for with."""
+    asked = connection.execute(
+        sa.select(instance_action.c.details["fixed_ips"]).where(
+            instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
+        )
+    ).scalars()
+    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    rows = connection.execute(
+        sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(vif.c.id.in_(sorted(wanted)))
+    )
+    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]

@@ -136,7 +136,7 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
         elif move.status == POST:
             finish(connection, move, row, error=error)
         elif move.status == REVERTING and row.host == move.source_host and row.vm_state != "resized":
-            settle_revert(connection, move)
+            settle(connection, move, REVERTED)
         elif move.status in (CONFIRMING, REVERTING):
             set_status(connection, [move.id], FINISHED, error)
 
@@ -187,17 +187,10 @@ def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: st
         _leave_networks(connection, move, move.source_host, now)
 
 
-def settle_confirm(connection: sa.Connection, move: MoveRow) -> None:
-    """The source has nothing of it any more."""
-    _settle(connection, move, CONFIRMED, move.source_host, move.new_flavor)
-
-
-def settle_revert(connection: sa.Connection, move: MoveRow) -> None:
-    """The instance is what it was before, where it was before."""
-    _settle(connection, move, REVERTED, move.dest_host, move.old_flavor)
-
-
-def _settle(connection: sa.Connection, move: MoveRow, status: str, left: str | None, flavor: Flavor) -> None:
+def settle(connection: sa.Connection, move: MoveRow, status: str) -> None:
+    """End the move: CONFIRMED, and its source has nothing of it any more; REVERTED, and all is as it was before."""
+    ends = {CONFIRMED: (move.source_host, move.new_flavor), REVERTED: (move.dest_host, move.old_flavor)}
+    left, flavor = ends[status]
     set_status(connection, [move.id], status)
     if move.source_host == move.dest_host:
         change_claim(connection, move.instance_uuid, move.source_host, flavor)

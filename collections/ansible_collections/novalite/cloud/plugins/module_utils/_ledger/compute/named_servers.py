@@ -18,7 +18,7 @@ from ..._plan.host_plan import Plan
 from ..queries import lookups
 from ..queries.views import instances_by
 from . import server_actions
-from .builds import BUILD_TIMEOUT
+from .create import BUILD_TIMEOUT
 
 
 def servers_named(connection: sa.Connection, project: str | None, names: t.Sequence[str]) -> list[Instance]:
@@ -30,6 +30,26 @@ def servers_named(connection: sa.Connection, project: str | None, names: t.Seque
         if name not in known:
             raise lookups.unknown_server(connection, owner, name)
     return servers
+
+
+def under_way(
+    connection: sa.Connection, action: str, uuids: t.Collection[str]
+) -> tuple[list[Instance], list[dict[str, str]]]:
+    """Those of these instances on which the API began `action`; `uuid` and `reason` of each of the others."""
+    going, skipped = [], []
+    found = {server["uuid"]: server for server in instances_by(connection, uuids=uuids)}
+    states = server_actions.task_states(action)
+    for uuid in dict.fromkeys(uuids):
+        one = found.get(uuid)
+        if one is None:
+            skipped.append({"uuid": uuid, "reason": "there is no such instance any more"})
+        elif one["task_state"] in states:
+            going.append(one)
+        else:
+            task = f" and task_state {one['task_state']}" if one["task_state"] else ""
+            reason = f"'{action}' is not under way: it is in vm_state {one['vm_state']}{task}"
+            skipped.append({"uuid": uuid, "reason": reason})
+    return going, skipped
 
 
 def take_over(

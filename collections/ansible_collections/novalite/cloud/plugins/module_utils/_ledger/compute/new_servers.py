@@ -157,11 +157,9 @@ def label(name: str) -> str:
 def handles(
     connection: sa.Connection, project_id: str, names: t.Sequence[str], made: t.Sequence[str], hostname: str = ""
 ) -> list[tuple[str, str]]:
-    """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either.
-
-    A handle is in lower case, and so the host name too: DHCP and DNS know one owner of a name. `hostname` is what the
-    user wants it to be instead; with several servers it is numbered.
-    """
+    """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either,
+    and both are in lower case: DHCP and DNS know one owner of a name. `hostname` is what the user wants it to be
+    instead; with several servers it is numbered."""
     wanted = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
     taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(wanted))}).scalars())
     found = []
@@ -212,10 +210,8 @@ def _networks(
 def _groups_with_ports(
     connection: sa.Connection, project_id: str, wanted: CreateRequest, given: t.Sequence[str]
 ) -> tuple[int | None, ...]:
-    """Groups are a server's: those that were asked for, and those of the ports that it is given.
-
-    With ports alone and no group named, the default group is not added, as in Nova.
-    """
+    """Groups are a server's: those that were asked for, and those of the ports that it is given. With ports alone and
+    no group named, the default group is not added, as in Nova."""
     if not given:
         return _groups(connection, project_id, wanted.security_groups)
     of_ports: list[int | None] = list(ports.group_ids_of(connection, given))

@@ -50,9 +50,7 @@ def to_look_at(instances: t.Iterable[Instance]) -> dict[str, JsonObject]:
 
 def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Record what was `observed` of each host: `domains` (uuid, state), and the `updated_at` of the look (uuid: epoch).
-
-    Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed.
-    """
+    Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed."""
     seen = {
         domain["uuid"]: (domain["state"], look["updated_at"].get(domain["uuid"]))
         for look in observed

@@ -45,9 +45,7 @@ def change_metadata(
     remove: t.Collection[str] = (),
 ) -> dict[str, str]:
     """Add `items` to the instance's metadata, or put them in its place, take `remove` out; returns what it is then.
-
-    Raises QuotaError for more than the project's quota allows.
-    """
+    Raises QuotaError for more than the project's quota allows."""
     before = _held(connection, row, instance.c.metadata)
     after = {**({} if replace else before), **items}
     after = {key: value for key, value in after.items() if key not in remove}

@@ -21,6 +21,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
+from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -68,11 +69,8 @@ class _Report:
 def record_outcomes(
     connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
 ) -> JsonObject:
-    """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`.
-
-    Returns what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an
-    error.
-    """
+    """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`. Returns
+    what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an error."""
     now = int(time.time())
     report = _Report()
     before = instances_by(connection, uuids=outcomes, deleted=True)
@@ -101,12 +99,11 @@ def record_outcomes(
         "errors": report.errors,
         "failures": list(dict.fromkeys(error["message"] for error in report.errors)),
     }
-    if report.changed:
-        result["diff"] = {
-            side: {server["name"]: _summary(server) for server in servers if server["uuid"] in report.changed}
-            for side, servers in (("before", before), ("after", after))
-        }
-    return result
+    sides = (
+        {server["name"]: _summary(server) for server in servers if server["uuid"] in report.changed}
+        for servers in (before, after)
+    )
+    return with_diff(result, *sides)
 
 
 def _active(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
@@ -327,11 +324,8 @@ def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
 
 
 def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> None:
-    """Take the rows of these hosts, in the order of the ids, as every writer of them does.
-
-    At once, before the first of them is written: two calls that each wrote some and waited for others would stop each
-    other (PostgreSQL; on SQLite transactions exclude each other anyway).
-    """
+    """Take the rows of these hosts in the order of their ids, as every writer does, and at once: two calls that each
+    wrote some and waited for others would stop each other (PostgreSQL; SQLite's transactions exclude each other)."""
     c = compute_host.c
     wanted = sorted({name for name in names if name})
     connection.execute(sa.select(c.id).where(c.name.in_(wanted)).order_by(c.id).with_for_update(key_share=True)).all()

@@ -54,9 +54,7 @@ class Found:
 
 def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.scan), `records`, `host_record`.
-
-    `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
-    """
+    `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named."""
     slices: list[Slice] = []
     unreadable: list[str] = []
     for host in hosts:

@@ -20,6 +20,7 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.look import Kept
+from ..._rules.records import with_diff
 from ..compute.slices import POOL, Row
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
@@ -40,10 +41,8 @@ LOST = (
 
 
 def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned.
-
-    Raises ConflictError when the ledger here has other things of the same names, or other addresses for them.
-    """
+    """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned. Raises
+    ConflictError when the ledger here has other things of the same names, or other addresses for them."""
     found = judge(params["hosts"], params.get("ledger"))
     writer = _Writer(connection)
     if found.ledger is not None and found.ledger != ledger_id(connection):
@@ -71,9 +70,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "servers": servers,
         "lost": lost,
     }
-    if writer.added:
-        result["diff"] = {"before": {"servers": before}, "after": {"servers": [*before, *servers]}}
-    return result
+    return with_diff(result, {"servers": before}, {"servers": [*before, *servers]})
 
 
 def _merged(found: Found) -> dict[str, list[Row]]:

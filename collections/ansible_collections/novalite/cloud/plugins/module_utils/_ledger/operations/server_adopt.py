@@ -58,9 +58,6 @@ def server_adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     return _release(connection, params) if params["state"] == "released" else _adopt(connection, params)
 
 
-# --- in ---------------------------------------------------------------------------------------------------------------
-
-
 def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     guest, host = Guest(**params["domain"]), params["host"]
     owner = lookups.project_by_name(connection, params["project"], lock=True)
@@ -190,9 +187,6 @@ def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
     ]
 
 
-# --- out --------------------------------------------------------------------------------------------------------------
-
-
 def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     owner = lookups.project_by_name(connection, params["project"])
     found = instances_by(connection, names=[params["name"]], project_id=owner["id"])
@@ -231,9 +225,6 @@ def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "request_id": request_id,
         "diff": {"before": {one["name"]: _summary(one)}, "after": {}},
     }
-
-
-# --- what is told -----------------------------------------------------------------------------------------------------
 
 
 def _result(connection: sa.Connection, one: Instance, changed: bool) -> JsonObject:
