@@ -14,7 +14,7 @@ from flask import Blueprint, Response, g
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 
 from ..web import policy
 from ..web.context import Caller, current, request_id
@@ -109,10 +109,10 @@ def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[]
     parameters: dict[str, str] = g.ec2_parameters
     same = {name: value for name, value in parameters.items() if name not in ENVELOPE and name != "ClientToken"}
     with as_codes({ConflictError: "IdempotentParameterMismatch"}):
-        made = ec2_requests.repeated(connection, project, parameters["Action"], token, same)
+        made = ec2_records.repeated(connection, project, parameters["Action"], token, same)
     if made is None:
         made = make()
-        ec2_requests.remember(connection, project, parameters["Action"], token, made)
+        ec2_records.remember(connection, project, parameters["Action"], token, made)
     return made
 
 

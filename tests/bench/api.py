@@ -23,7 +23,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import create, new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
@@ -216,7 +216,13 @@ def _fill(engine: sa.Engine) -> None:
         project = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == "demo")).scalar_one()
         connection.execute(sa.update(tables.instance).values(deleted=tables.instance.c.id))
         wanted = new_servers.CreateRequest(
-            "listed", "2", seeds.IMAGE_ID, LISTED, LISTED, metadata={"a": "b"}, tags=("x",)
+            "listed",
+            "2",
+            seeds.IMAGE_ID,
+            min_count=LISTED,
+            max_count=LISTED,
+            metadata={"a": "b"},
+            labels=create.Labels(tags=("x",)),
         )
         made = new_servers.create(connection, project, wanted, request_id="req-bench")
         connection.execute(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._stack.profiles import ProfileError, merged, resolved, said
+from ansible_collections.novalite.cloud.plugins.module_utils._stack.document import ProfileError, merged, resolved, said
 
 leaves = st.none() | st.integers() | st.sampled_from(["", "x"]) | st.lists(st.integers(), max_size=2)
 keys = st.sampled_from(["a", "b", "c"])

@@ -12,6 +12,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.create import Labels
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import CreateRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hints
@@ -71,13 +72,16 @@ def parse(body: Record) -> Asked:
         networks=_networks(server.get("networks")),
         security_groups=tuple(group_names),
         availability_zone=zone,
-        hostname=server.get("hostname"),
+        hostname=server.get("hostname") or "",
         metadata=server.get("metadata") or {},
         hints=for_scheduler,
         guest=_guest(name, server, password, generated),
-        description=text(server.get("description"), "description"),
-        tags=tuple(dict.fromkeys(server.get("tags") or ())),
-        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),
+        labels=Labels(
+            description=text(server.get("description"), "description"),
+            tags=tuple(dict.fromkeys(server.get("tags") or ())),
+            **access_addresses(server),
+            disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
+        ),
     )
     return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 

@@ -16,7 +16,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
@@ -113,7 +113,7 @@ def _rebuild(
     if value.get("preserve_ephemeral") in TRUE:
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
-        details = rebuilds.ask(connection, row.uuid, _rebuild_request(connection, row, value))
+        details = rebuilds.ask_rebuild(connection, row.uuid, _rebuild_request(connection, row, value))
     begin(connection, "rebuild", row, caller, details)
     server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
@@ -122,7 +122,7 @@ def _rebuild(
 
 
 def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) -> Record:
-    """The body in the words of rebuilds.ask()."""
+    """The body in the words of rebuilds.ask_rebuild()."""
     asked: Record = {
         **server_requests.said(value),
         "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
@@ -144,7 +144,7 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
 
 def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
     with refusals_as_bad_requests():
-        details = rescues.ask(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
+        details = rebuilds.ask_rescue(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
     begin(connection, "rescue", row, caller, details)
     return {"adminPass": value["adminPass"]}, 200
 

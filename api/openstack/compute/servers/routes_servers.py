@@ -79,7 +79,7 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
         )
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
-    disk_config = asked.wanted.shown[2]
+    disk_config = asked.wanted.labels.disk_config
     context = render_context()
     server = views_servers.created(made.uuids[0], asked.group_names, asked.password, context, disk_config)
     return server, 202, {"Location": context.href("servers", made.uuids[0])}

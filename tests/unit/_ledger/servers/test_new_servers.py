@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import create, new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import issue_token
@@ -68,7 +68,8 @@ def made(cloud: t.Any) -> list[str]:
         ids = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
         image = connection.execute(sa.select(tables.image.c.id).where(tables.image.c.name == "ami-tiny")).scalar_one()
         for project in ("demo", "other"):
-            wanted = new_servers.CreateRequest("web", "1", image, 1, 5 if project == "demo" else 1, tags=("a",))
+            most, labels = 5 if project == "demo" else 1, create.Labels(tags=("a",))
+            wanted = new_servers.CreateRequest("web", "1", image, max_count=most, labels=labels)
             created = new_servers.create(connection, ids[project], wanted, request_id="req-1")
             if project == "demo":
                 uuids = created.uuids

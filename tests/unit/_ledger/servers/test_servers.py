@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_writes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import create
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
@@ -348,10 +348,9 @@ def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> No
 
 def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second count sees what another transaction commits between count and insert."""
-    written = server_writes.write
+    counted = create.usage
 
-    def write_and_more(connection: sa.Connection, project_id: str, plans: list[t.Any], *rest: t.Any) -> None:
-        written(connection, project_id, plans, *rest)
+    def many_more_and_count(connection: sa.Connection, *rest: t.Any) -> t.Any:
         row = connection.execute(sa.select(tables.instance)).mappings().one()
         other = {key: row[key] for key in row if key != "id"}
         connection.execute(
@@ -359,9 +358,9 @@ def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: 
             [{**other, "uuid": f"{n:036}", "name": f"late-{n}", "hostname": f"late-{n}"} for n in range(10)],
         )
 
-    monkeypatch.setattr(
-        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.create.write", write_and_more
-    )
+        return counted(connection, *rest)
+
+    monkeypatch.setattr(create, "usage", many_more_and_count)
     with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
         cloud.server(ask())
     assert cloud.info() == []

@@ -34,11 +34,13 @@ class Changes:
 
     def result(self, kind: str, records: t.Iterable[JsonMapping]) -> JsonObject:
         """The operation's result: `changed`, the records under `kind`, and `diff` when something changed."""
-        changed = bool(self.before or self.after)
-        result: JsonObject = {"changed": changed, kind: [dict(record) for record in records]}
-        if changed:
-            result["diff"] = {"before": {kind: self.before}, "after": {kind: self.after}}
-        return result
+        result = {"changed": bool(self.before or self.after), kind: [dict(record) for record in records]}
+        return with_diff(result, {kind: self.before}, {kind: self.after})
+
+
+def with_diff(result: JsonObject, before: Json, after: Json) -> JsonObject:
+    """The `result` of an operation with its `diff`, if it has `changed` anything."""
+    return {**result, "diff": {"before": before, "after": after}} if result["changed"] else result
 
 
 def checked_names(

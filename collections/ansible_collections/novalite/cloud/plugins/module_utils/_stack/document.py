@@ -1,7 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A stack's document, held against its JSON Schema, and what it asks for as plain data."""
+"""A stack's document, held against its JSON Schema, and what it asks for as plain data.
+
+Profiles say once what servers have in common; a server's own words win.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ import jsonschema
 
 from .._errors import NovaliteError
 from . import source
-from .profiles import ProfileError, resolved
 from .source import Where
 
 SCHEMA = pathlib.Path(__file__).with_name("schema.json")  # editors read it, too
@@ -36,6 +38,7 @@ SHARED = ("image", "network")  # kinds that are a project's own or public
 META = ("name", "state", "public")  # what is said about a record, and is no field of it
 
 Item = dict[str, t.Any]
+Values = t.Mapping[str, t.Any]
 
 
 class Record(t.NamedTuple):
@@ -111,9 +114,6 @@ def fields_of(kind: str) -> list[str]:
     return [name for name in properties if name not in META]
 
 
-# --- the schema -----------------------------------------------------------------------------------------------------
-
-
 def _check(data: t.Any, path: str | None) -> None:
     errors = list(validator().iter_errors(data))
     if not errors:
@@ -167,9 +167,6 @@ def _described(where: Where, data: t.Any) -> str:
         else:
             words.append(str(step))
     return ": ".join(words) or "the document"
-
-
-# --- what it asks for -----------------------------------------------------------------------------------------------
 
 
 def _records(data: Item) -> list[Record]:
@@ -227,3 +224,47 @@ def _refuse_twice(stack: Stack) -> None:
             line = source.place(stack.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"
             raise stack.error(f"{section}: {entry.name!r} is named twice (first at {line})", entry.where)
         seen[identity] = entry.where
+
+
+class ProfileError(Exception):
+    """A profile that does not exist, or that leads to itself; `str()` says which."""
+
+
+def merged(below: Values, above: Values) -> dict[str, t.Any]:
+    """`below` with `above` laid over it: mappings merge at every depth, everything else is replaced. Lists are
+    replaced, not joined: whoever names security groups means these. A null takes away what lay below."""
+    result = dict(below)
+    for key, value in above.items():
+        if isinstance(value, t.Mapping) and isinstance(result.get(key), t.Mapping):
+            result[key] = merged(result[key], value)
+        elif isinstance(value, t.Mapping):
+            result[key] = merged({}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def said(value: t.Any) -> t.Any:
+    """`value` without the keys whose value is null: they say nothing."""
+    if isinstance(value, t.Mapping):
+        return {key: said(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def resolved(item: Values, profiles: t.Mapping[str, Values]) -> dict[str, t.Any]:
+    """`item` over its profiles (`profile`: one name, or several of which later ones win), and theirs. Raises
+    ProfileError."""
+    return t.cast("dict[str, t.Any]", said(_flat(item, profiles, ())))
+
+
+def _flat(item: Values, profiles: t.Mapping[str, Values], path: tuple[str, ...]) -> dict[str, t.Any]:
+    named = item.get("profile")
+    result: dict[str, t.Any] = {}
+    for name in [named] if isinstance(named, str) else named or []:
+        if name not in profiles:
+            known = ", ".join(sorted(profiles)) or "none"
+            raise ProfileError(f"there is no profile {name!r}: the document has {known}")
+        if name in path:
+            raise ProfileError(f"the profile {name!r} leads to itself: {' -> '.join([*path, name])}")
+        result = merged(result, _flat(profiles[name] or {}, profiles, (*path, name)))
+    return merged(result, {key: value for key, value in item.items() if key != "profile"})

@@ -39,20 +39,12 @@ class Item:
     note: str | None = None
 
     def as_data(self) -> dict[str, t.Any]:
-        return {
-            "action": self.action,
-            "kind": self.kind,
-            "name": self.name,
-            "changes": [change._asdict() for change in self.changes],
-            "note": self.note,
-        }
+        return {**dataclasses.asdict(self), "changes": [change._asdict() for change in self.changes]}
 
 
 def record_item(kind: str, name: str, said: Values, before: Values | None, after: Values | None) -> Item | None:
-    """The item of a record that was (or would be) `before` and `after`; None where nothing changes.
-
-    A new record shows what the document says of it, another one what changes.
-    """
+    """The item of a record that was (or would be) `before` and `after`; None where nothing changes. A new record shows
+    what the document says of it, another one what changes."""
     if before == after:
         return None
     if after is None:
@@ -63,10 +55,8 @@ def record_item(kind: str, name: str, said: Values, before: Values | None, after
 
 
 def server_item(name: str, wanted: Values, live: Live | None) -> Item | None:
-    """The item of a server that shall be as `wanted`, or None if it is so.
-
-    Of `live`, only what `wanted` speaks of is looked at. One whose build failed, or was cut off, is built again.
-    """
+    """The item of a server that shall be as `wanted`, or None if it is so. Of `live`, only what `wanted` speaks of is
+    looked at. One whose build failed, or was cut off, is built again."""
     if live is None:
         return Item(ADD, "server", name, tuple(_new(wanted)))
     changes = tuple(server_changes(wanted, live))
@@ -129,9 +119,6 @@ def _changes(before: Values, after: Values, prefix: str = "") -> t.Iterator[Chan
             yield from _changes(old, new, f"{prefix}{key}.")
         else:
             yield Change(f"{prefix}{key}", old, new)
-
-
-# --- for people -----------------------------------------------------------------------------------------------------
 
 
 def summary(items: t.Iterable[Item]) -> dict[str, int]:

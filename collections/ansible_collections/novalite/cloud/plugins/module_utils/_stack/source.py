@@ -54,10 +54,8 @@ def unwrapped(data: t.Any) -> t.Any:
 
 
 def place(path: str | None, where: Where, key: bool = False) -> str:
-    """`file:line:column: ` of `where` in the document, or of the nearest thing around it; empty if nobody knows.
-
-    `key` asks for the place of a mapping's key, not of its value.
-    """
+    """`file:line:column: ` of `where` in the document, or of the nearest thing around it; empty if nobody knows. `key`
+    asks for the place of a mapping's key, not of its value."""
     if path is None:
         return ""
     shown = _short(path)

@@ -16,7 +16,7 @@ from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping
 from ..._model.instance import KeptAddress
 from ..._model.rows import NetworkRow
-from ..compute.server_writes import NetworkRef
+from ..compute.create import NetworkRef
 from ..db.tables import fixed_ip, network, vif
 from ..network.pool_claims import claim_one
 from ..queries import lookups
@@ -110,10 +110,8 @@ def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNi
 
 
 def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterable[KeptAddress], now: int) -> None:
-    """Release the addresses of the instance's interfaces; those in `reserved` are kept out of the pool again.
-
-    The guest goes on using them, which nobody here can forbid: reserve what it keeps (docs/adopt.md).
-    """
+    """Release the addresses of the instance's interfaces; those in `reserved` are kept out of the pool again. The guest
+    goes on using them, which nobody here can forbid: reserve what it keeps (docs/adopt.md)."""
     owners = sa.select(sa.literal("vif:").concat(vif.c.id)).where(vif.c.instance_uuid == instance_uuid)
     connection.execute(
         sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners)).values(owner=None, last_owner=None, released_at=now)

@@ -27,11 +27,9 @@ class Task(t.TypedDict):
 
 
 def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
-    """Of these servers, whatever their projects: `to_build`, those that are BUILD, and `existing`, those that run.
-
-    What was deleted meanwhile, is being deleted or ended as ERROR is in neither. A build that a dead run had begun goes
-    on where it was: on its host, if it has one.
-    """
+    """`to_build`, those of these servers that are BUILD, and `existing`, those that run, whatever their projects; not
+    what is being deleted or is ERROR. A build that a dead run had begun goes on where it was: on its host, if it has
+    one."""
     found = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
     pending = [server["uuid"] for server in found if server["vm_state"] == "building"]
     if pending:
@@ -70,10 +68,8 @@ def mark(
     user_id: str | None = None,
     project_id: str | None = None,
 ) -> str:
-    """Mark these instances as being deleted and record the action; returns the id of the request.
-
-    One that another run was deleting is deleted again: it may have died, and every step can be repeated.
-    """
+    """Mark these instances as being deleted and record the action; returns the id of the request. One that another run
+    was deleting is deleted again: it may have died, and every step can be repeated."""
     to_delete = list(to_delete)
     adopted.refuse(connection, [server["uuid"] for server in to_delete], "delete")
     now, request_id = int(time.time()), request_id or actions.new_request_id()

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""New servers, whoever asks for them: what each may be, how many a project may have, and their records.
+"""New servers, whoever asks for them: what each may be, how many a project may have, all rows that record them,
+and builds that are begun again.
 
 The playbooks' door (operations/server.py) looks up what is called by names, and a server's name is its handle; the
 APIs' (new_servers.py) looks up ids, and a name is only shown. Both end here.
@@ -10,16 +11,76 @@ APIs' (new_servers.py) looks up ids, and a name is only shown. Both end here.
 from __future__ import annotations
 
 import typing as t
+import uuid
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
+from ..._errors import ConflictError
 from ..._guest import image_properties
+from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
+from ..._model.rows import InstanceRow
+from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
+from ..db.tables import instance, instance_action, instance_security_group, network, vif
+from ..network.addresses import release_addresses
+from ..network.pool_claims import claim_one
+from ..network.preexisting_ports import give, interfaces_to_release
+from ..network.vifs import insert_vifs
+from ..placement.claims import release_claims
+from ..placement.server_groups import join
+from ..queries import actions
+from ..queries.instance_rows import swap
 from ..queries.usage import usage
-from .server_requests import check_fits, check_own_quota, check_quota
-from .server_writes import NewInstance, write
+from ..security.security_groups import ensure_default_group
+from ..volumes import server_volumes
+from .server_requests import ServerRequest, check_fits, check_own_quota, check_quota
+
+BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
+_INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
+
+
+class NetworkRef(t.NamedTuple):
+    """What it takes to find a network's addresses, and to speak of it."""
+
+    id: int
+    name: str
+    cidr: str
+
+
+class Labels(t.NamedTuple):
+    """What the APIs show of an instance, and playbooks do not ask for."""
+
+    display_name: str | None = None
+    description: str | None = None
+    user_id: str | None = None
+    reservation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str = "MANUAL"
+
+
+NO_LABELS = Labels()
+
+
+@dataclass(frozen=True)
+class NewInstance:
+    """One instance to be written: its request with everything that it names looked up."""
+
+    uuid: str
+    request: ServerRequest
+    flavor: Flavor
+    image: Image
+    public_key: str | None
+    nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
+    group_ids: tuple[int | None, ...]  # None: the project's default group
+    labels: Labels = NO_LABELS
+    volumes: tuple[VolumeRequest, ...] = ()  # with ids in them
+    ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
 def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[VolumeRequest]) -> None:
@@ -42,7 +103,7 @@ def amounts(flavors: t.Sequence[Flavor], nics: int) -> dict[str, int]:
 def record_servers(
     connection: sa.Connection,
     project_id: str,
-    new_instances: list[NewInstance],
+    plans: list[NewInstance],
     limits: t.Mapping[str, int],
     request_id: str,
     now: int,
@@ -50,15 +111,154 @@ def record_servers(
     mac_prefix: str = MAC_PREFIX,
     user_id: str | None = None,
 ) -> None:
-    """Record new servers: see write(), which this adds the quotas to. Raises QuotaError.
+    """Insert what `plans` say, in a handful of statements whatever their number.
 
-    The project's are looked at when the servers are written: what was counted before may have grown since, where the
-    database lets two transactions read at once.
+    Raises ConflictError when a name, or an address that was asked for, is taken, NovaliteError for an address that the
+    network does not have, and QuotaError. The project's quotas are looked at after the writes: what was counted before
+    may have grown since, where the database lets two transactions read at once.
     """
-    for new_instance in new_instances:
-        check_own_quota(new_instance.request, limits)
-    write(connection, project_id, new_instances, request_id, now, mac_prefix, user_id)
-    asked = amounts([plan.flavor for plan in new_instances], sum(len(plan.nics) for plan in new_instances))
+    if not plans:
+        return
+    for plan in plans:
+        check_own_quota(plan.request, limits)
+    _insert_rows(connection, project_id, plans, now)
+    fixed = _give_interfaces(connection, plans, mac_prefix)
+    for plan in plans:
+        if plan.volumes:
+            server_volumes.give(
+                connection,
+                project_id,
+                plan.uuid,
+                plan.volumes,
+                image=plan.image,
+                user_id=user_id,
+                zone=plan.request.availability_zone,
+                host=plan.request.hints.get("host"),
+            )
+    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
+    whose = None if user_id is None else project_id
+    actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
+    asked = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))
     limited = [what for what in asked if asked[what] and limits.get(what, -1) >= 0]
     used = usage(connection, project_id, limited)
     check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
+
+
+def _insert_rows(connection: sa.Connection, project_id: str, plans: list[NewInstance], now: int) -> None:
+    """Insert the instances, and their memberships in security groups and in server groups."""
+    try:
+        made = connection.execute(_INSERT, [_row(plan, project_id, now) for plan in plans]).all()
+    except sa.exc.IntegrityError as error:
+        raise ConflictError("another run made a server of one of these names just now: run again") from error
+    ids: dict[str, int] = {row.uuid: row.id for row in made}
+    default = None
+    if any(None in plan.group_ids for plan in plans):
+        default = ensure_default_group(connection, project_id)
+    links = [
+        {"instance_id": ids[plan.uuid], "group_id": default if group is None else group}
+        for plan in plans
+        for group in plan.group_ids
+    ]
+    if links:
+        connection.execute(sa.insert(instance_security_group), links)
+    groups = {plan.uuid: plan.request.hints["group"] for plan in plans if "group" in plan.request.hints}
+    join(connection, project_id, groups)
+
+
+def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_prefix: str) -> dict[str, dict[str, str]]:
+    """Make or take the interfaces; returns of each server those with the addresses that were asked for."""
+    new: list[JsonObject] = []
+    asked: list[tuple[str, str, NetworkRef, str]] = []  # server, interface, and the address that it is to have
+    for plan in plans:
+        ports = plan.ports or (None,) * len(plan.nics)
+        for position, ((of_network, address), port) in enumerate(zip(plan.nics, ports)):
+            number = port or str(uuid.uuid4())
+            if port is None:
+                own = {"instance_uuid": plan.uuid, "network_id": of_network.id, "position": position}
+                new.append({"id": number, **own})
+            else:
+                give(connection, port, plan.uuid, position)
+            if address is not None:
+                asked.append((plan.uuid, number, of_network, address))
+    insert_vifs(connection, new, mac_prefix)
+    fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
+    for server, number, of_network, address in asked:
+        # taken now, not when the server has a host: who comes second hears of it before anything is built
+        claim_one(connection, of_network, f"vif:{number}", pools.to_int(address))
+        fixed[server][number] = address
+    return fixed
+
+
+def _row(plan: NewInstance, project_id: str, now: int) -> JsonObject:
+    request = plan.request
+    return {
+        "uuid": plan.uuid,
+        "project_id": project_id,
+        "name": request.name,
+        "hostname": request.hostname,
+        "flavor": plan.flavor,
+        "image": plan.image,
+        "key_name": request.key,
+        "public_key": plan.public_key,
+        "availability_zone": request.availability_zone,
+        "metadata": request.metadata,
+        "vm_state": "building",
+        "task_state": "scheduling",
+        "attempts": [],
+        "created_at": now,
+        "updated_at": now,
+        "user_data": request.guest.user_data,
+        "config_drive": wants_config_drive(request.guest, plan.image, root_of(plan.volumes) is not None),
+        "files": request.guest.file_records,
+        "password_hash": request.guest.password_hash,
+        "password_optional": request.guest.password_optional,
+        **plan.labels._asdict(),
+        "tags": sorted(plan.labels.tags),
+    }
+
+
+def begin_again(
+    connection: sa.Connection, rows: t.Sequence[InstanceRow], passwords: t.Mapping[str, str], request_id: str, now: int
+) -> None:
+    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with. Of
+    a password there is no telling whether it is another one: the hash that is given now (by name) counts."""
+    failed = [row.uuid for row in rows if row.vm_state == "error"]
+    release_claims(connection, failed)
+    release_addresses(connection, interfaces_to_release(connection, failed), now)
+    for row in rows:
+        values = {
+            "vm_state": "building",
+            "task_state": "scheduling",
+            "power_state": 0,
+            # A run that died may have left a guest that runs: only on that same host will it be found and kept.
+            "host": row.host if row.vm_state == "building" else None,
+            "fault": None,
+            "attempts": [],
+            "password_hash": passwords.get(row.name, row.password_hash),
+            "updated_at": now,
+        }
+        same_task = instance.c.task_state.is_not_distinct_from(row.task_state)
+        if not swap(connection, row.uuid, values, instance.c.vm_state == row.vm_state, same_task):
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    uuids = [row.uuid for row in rows]
+    actions.abandon(connection, uuids, "ended without a result; begun again", now)
+    wanted = _wanted_addresses(connection, failed)
+    actions.start(connection, "create", {uuid: {} for uuid in uuids}, request_id, now)
+    for vif_id, where, address in wanted:
+        claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
+
+
+def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
+    """(interface, network, address) for each address that these servers were asked for with."""
+    asked = connection.execute(
+        sa.select(instance_action.c.details["fixed_ips"]).where(
+            instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
+        )
+    ).scalars()
+    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    rows = connection.execute(
+        sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(vif.c.id.in_(sorted(wanted)))
+    )
+    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]

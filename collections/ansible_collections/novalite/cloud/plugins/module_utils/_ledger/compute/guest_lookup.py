@@ -18,10 +18,8 @@ _VIF = "vif:"
 
 
 def instance_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> Instance | None:
-    """The instance on compute host `host` whose interface on the network has `address` (IPv4 or IPv6), or None.
-
-    Its availability zone is that of its host, when it was asked for in none.
-    """
+    """The instance on compute host `host` whose interface on the network has `address` (IPv4 or IPv6), or None. Its
+    availability zone is that of its host, when it was asked for in none."""
     uuid = uuid_at(connection, network_uuid, address, host)
     found = instances_by(connection, uuids=[uuid]) if uuid else []
     if not found:

@@ -134,11 +134,9 @@ def under_way(connection: sa.Connection, status: str, uuids_: t.Collection[str])
 def finish(
     connection: sa.Connection, status: str, results: t.Mapping[str, str | None], host: str | None = None
 ) -> list[str]:
-    """Record how the change that is `status` ended on each instance (UUID -> error, or None), as seen by `host`.
-
-    What could not be plugged in, and what was pulled out, gives back its address; a port that was made by itself is
-    then free again. Returns the instances that this changed: what was said before, or is being deleted, is left alone.
-    """
+    """Record how the change that is `status` ended on each instance (UUID -> error, or None), as seen by `host`;
+    returns those that this changed: what was said before, or is being deleted, is left alone. What could not be plugged
+    in, and what was pulled out, gives back its address; a port that was made by itself is free again."""
     found = under_way(connection, status, results)
     rows = {server["uuid"]: server for server in instances_by(connection, uuids=found)}
     changed, now = [], int(time.time())

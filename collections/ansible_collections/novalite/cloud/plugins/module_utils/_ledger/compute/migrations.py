@@ -25,7 +25,7 @@ from ..network.addresses import release_host_address
 from ..placement.claims import release_claims
 from ..placement.migration_claims import change_claim
 from ..queries import actions
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_rows, swap
 
 # action -> the type of its record
 TYPES = {"resize": "resize", "migrate": "migration", "live-migration": "live-migration", "evacuate": "evacuation"}
@@ -136,7 +136,7 @@ def ended(connection: sa.Connection, action: str, uuids: t.Collection[str], erro
         elif move.status == POST:
             finish(connection, move, row, error=error)
         elif move.status == REVERTING and row.host == move.source_host and row.vm_state != "resized":
-            settle_revert(connection, move)
+            settle(connection, move, REVERTED)
         elif move.status in (CONFIRMING, REVERTING):
             set_status(connection, [move.id], FINISHED, error)
 
@@ -170,10 +170,8 @@ def take_back(connection: sa.Connection, move: MoveRow, task_state: str | None) 
 def _swap(
     connection: sa.Connection, move: MoveRow, task_state: str | None, host: str | None, after: JsonObject
 ) -> bool:
-    columns = instance.c
-    same = sa.and_(columns.task_state.is_not_distinct_from(task_state), columns.host == host)
-    mine = sa.and_(columns.uuid == move.instance_uuid, columns.deleted == 0)
-    return bool(connection.execute(sa.update(instance).where(mine, same).values(**after, updated_at=now_())).rowcount)
+    same = (instance.c.task_state.is_not_distinct_from(task_state), instance.c.host == host)
+    return swap(connection, move.instance_uuid, {**after, "updated_at": now_()}, *same)
 
 
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
@@ -184,23 +182,15 @@ def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: st
         give_up(connection, move, move.source_host, now)
         return
     set_status(connection, [move.id], FINISHED, error)
-    values: JsonObject = {"vm_state": "resized", "updated_at": now}
-    connection.execute(sa.update(instance).where(instance.c.id == row.id, instance.c.deleted == 0).values(**values))
+    swap(connection, row.uuid, {"vm_state": "resized", "updated_at": now})
     if move.source_host != move.dest_host:  # which keeps disks, and a claim
         _leave_networks(connection, move, move.source_host, now)
 
 
-def settle_confirm(connection: sa.Connection, move: MoveRow) -> None:
-    """The source has nothing of it any more."""
-    _settle(connection, move, CONFIRMED, move.source_host, move.new_flavor)
-
-
-def settle_revert(connection: sa.Connection, move: MoveRow) -> None:
-    """The instance is what it was before, where it was before."""
-    _settle(connection, move, REVERTED, move.dest_host, move.old_flavor)
-
-
-def _settle(connection: sa.Connection, move: MoveRow, status: str, left: str | None, flavor: Flavor) -> None:
+def settle(connection: sa.Connection, move: MoveRow, status: str) -> None:
+    """End the move: CONFIRMED, and its source has nothing of it any more; REVERTED, and all is as it was before."""
+    ends = {CONFIRMED: (move.source_host, move.new_flavor), REVERTED: (move.dest_host, move.old_flavor)}
+    left, flavor = ends[status]
     set_status(connection, [move.id], status)
     if move.source_host == move.dest_host:
         change_claim(connection, move.instance_uuid, move.source_host, flavor)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Servers that a person names: found by their names, and taken over from runs that died."""
+"""Servers that a person names: found by their names, taken over from runs that died, and told of by their names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
-from ..._json import JsonObject
+from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
+from ..._model.move import Error, Move
+from ..._plan.host_plan import Plan
 from ..queries import lookups
 from ..queries.views import instances_by
 from . import server_actions
-from .builds import BUILD_TIMEOUT
+from .create import BUILD_TIMEOUT
 
 
 def servers_named(connection: sa.Connection, project: str | None, names: t.Sequence[str]) -> list[Instance]:
@@ -28,6 +30,26 @@ def servers_named(connection: sa.Connection, project: str | None, names: t.Seque
         if name not in known:
             raise lookups.unknown_server(connection, owner, name)
     return servers
+
+
+def under_way(
+    connection: sa.Connection, action: str, uuids: t.Collection[str]
+) -> tuple[list[Instance], list[dict[str, str]]]:
+    """Those of these instances on which the API began `action`; `uuid` and `reason` of each of the others."""
+    going, skipped = [], []
+    found = {server["uuid"]: server for server in instances_by(connection, uuids=uuids)}
+    states = server_actions.task_states(action)
+    for uuid in dict.fromkeys(uuids):
+        one = found.get(uuid)
+        if one is None:
+            skipped.append({"uuid": uuid, "reason": "there is no such instance any more"})
+        elif one["task_state"] in states:
+            going.append(one)
+        else:
+            task = f" and task_state {one['task_state']}" if one["task_state"] else ""
+            reason = f"'{action}' is not under way: it is in vm_state {one['vm_state']}{task}"
+            skipped.append({"uuid": uuid, "reason": reason})
+    return going, skipped
 
 
 def take_over(
@@ -56,6 +78,26 @@ def with_names(message: str, servers: t.Iterable[Instance]) -> str:
     for server in servers:
         message = message.replace(server["uuid"], f"{server['uuid']} ('{server['name']}')")
     return message
+
+
+def error_of(one: Instance | Move, message: str) -> Error:
+    """The error of an instance, or of its move, with its name in the message."""
+    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
+    return {"uuid": one["uuid"], "name": one["name"], "message": named}
+
+
+def told_by_hosts(plans: t.Mapping[str, Plan], outcomes: t.Iterable[JsonMapping]) -> dict[str, tuple[str, JsonMapping]]:
+    """UUID -> its host, and the row of that host's `results` about it; of what was given to a host that did not even
+    say so, a row with an `error`."""
+    told: dict[str, tuple[str, JsonMapping]] = {}
+    for outcome in outcomes:
+        host = outcome["host"]
+        told |= {row["uuid"]: (host, row) for row in outcome["results"] or []}
+        silent = {"error": outcome.get("error") or "its host did not say what became of it"}
+        told |= {uuid: (host, silent) for uuid in plans.get(host, {}).get("uuids", ()) if uuid not in told}
+    for host, plan in plans.items():
+        told |= {uuid: (host, {"error": f"host {host} did not answer"}) for uuid in plan["uuids"] if uuid not in told}
+    return told
 
 
 def states_of(servers: t.Iterable[Instance]) -> dict[str, JsonObject]:

@@ -14,14 +14,13 @@ import time
 import typing as t
 import unicodedata
 import uuid as uuids
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
-from ..._rules.guest_requests import GuestRequest
 from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
@@ -33,9 +32,8 @@ from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of
 from ..volumes import server_volumes
 from . import server_requests
-from .create import amounts, check_image, record_servers
+from .create import NO_LABELS, Labels, NetworkRef, NewInstance, amounts, check_image, record_servers
 from .server_requests import NetworkRequest, ServerRequest
-from .server_writes import Labels, NetworkRef, NewInstance
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -64,27 +62,16 @@ _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c
 
 
 @dataclass(frozen=True)
-class CreateRequest:
-    """What one request asks for: `min_count` to `max_count` servers that differ in their names only."""
+class CreateRequest(ServerRequest):
+    """One request: `min_count` to `max_count` servers that differ in their names only.
 
-    name: str  # as it is to be shown
-    flavor: str  # the id that clients know
-    image: str | None  # None: it starts from one of its volumes
+    `name` is the one to be shown. The flavor and the image (None: it starts from one of its volumes) are named by the
+    ids that clients know, networks by UUID, security groups by name or UUID (none: the project's default group).
+    """
+
     min_count: int = 1
     max_count: int = 1
-    key: str | None = None
-    networks: tuple[NetworkRequest, ...] | None = None  # by UUID; None: the only one there is
-    security_groups: tuple[str, ...] = ()  # names or UUIDs; none: the project's default group
-    availability_zone: str | None = None
-    hostname: str | None = None
-    metadata: dict[str, str] = field(default_factory=dict)
-    hints: JsonObject = field(default_factory=dict)
-    guest: GuestRequest = field(default_factory=GuestRequest)
-    description: str | None = None
-    tags: tuple[str, ...] = ()
-    # what the APIs are told to show: two addresses, and whether a disk's file system is to grow with it
-    shown: tuple[str | None, str | None, str] = (None, None, "MANUAL")
-    volumes: tuple[VolumeRequest, ...] = ()
+    labels: Labels = NO_LABELS
 
 
 class Created(t.NamedTuple):
@@ -111,7 +98,7 @@ def create(
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
-    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private, project_id))
+    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor or "", private, project_id))
     volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
     image = _image(connection, project_id, wanted, root_of(volumes))
     check_image(wanted.name, flavor, image, volumes)
@@ -134,18 +121,8 @@ def create(
     plans = [
         NewInstance(
             uuid=uuid,
-            request=ServerRequest(
-                name=handle,
-                hostname=hostname,
-                flavor=flavor["name"],
-                image=image["id"],
-                key=wanted.key,
-                networks=wanted.networks,
-                security_groups=wanted.security_groups,
-                availability_zone=wanted.availability_zone,
-                metadata=wanted.metadata,
-                hints=hinted,
-                guest=wanted.guest,
+            request=replace(
+                wanted, name=handle, hostname=hostname, flavor=flavor["name"], image=image["id"], hints=hinted
             ),
             flavor=flavor,
             image=image,
@@ -153,7 +130,7 @@ def create(
             nics=nics,
             group_ids=group_ids,
             ports=given if nics else (),
-            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags, *wanted.shown),
+            labels=wanted.labels._replace(display_name=name, user_id=user_id, reservation_id=reservation_id),
             volumes=volumes,
         )
         for uuid, name, (handle, hostname) in zip(
@@ -178,17 +155,11 @@ def label(name: str) -> str:
 
 
 def handles(
-    connection: sa.Connection,
-    project_id: str,
-    names: t.Sequence[str],
-    made: t.Sequence[str],
-    hostname: str | None = None,
+    connection: sa.Connection, project_id: str, names: t.Sequence[str], made: t.Sequence[str], hostname: str = ""
 ) -> list[tuple[str, str]]:
-    """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either.
-
-    A handle is in lower case, and so the host name too: DHCP and DNS know one owner of a name. `hostname` is what the
-    user wants it to be instead; with several servers it is numbered.
-    """
+    """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either,
+    and both are in lower case: DHCP and DNS know one owner of a name. `hostname` is what the user wants it to be
+    instead; with several servers it is numbered."""
     wanted = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
     taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(wanted))}).scalars())
     found = []
@@ -197,7 +168,7 @@ def handles(
             handle = f"{handle[: MAX_LABEL - 9].rstrip('-')}-{uuid[:8]}"
         taken.add(handle)
         own = handle
-        if hostname is not None:
+        if hostname:
             own = hostname.lower() if len(names) == 1 else f"{hostname.lower()[: MAX_LABEL - 5]}-{number}"
         found.append((handle, own))
     return found
@@ -239,10 +210,8 @@ def _networks(
 def _groups_with_ports(
     connection: sa.Connection, project_id: str, wanted: CreateRequest, given: t.Sequence[str]
 ) -> tuple[int | None, ...]:
-    """Groups are a server's: those that were asked for, and those of the ports that it is given.
-
-    With ports alone and no group named, the default group is not added, as in Nova.
-    """
+    """Groups are a server's: those that were asked for, and those of the ports that it is given. With ports alone and
+    no group named, the default group is not added, as in Nova."""
     if not given:
         return _groups(connection, project_id, wanted.security_groups)
     of_ports: list[int | None] = list(ports.group_ids_of(connection, given))

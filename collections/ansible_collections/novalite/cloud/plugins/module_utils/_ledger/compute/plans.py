@@ -56,9 +56,8 @@ def plan_hosts(
     not know, as the caller says). `compute_hosts` are facts that the ledger may not have yet. Those that leave because
     they are `moving` keep what they have on the other host.
 
-    Raises NovaliteError for a VXLAN network with a host that has no tunnel address.
-
-    What only the guests may know is read here, for those to be built, and is in no other result.
+    What only the guests may know is read here, for those to be built, and is in no other result. Raises NovaliteError
+    for a VXLAN network with a host that has no tunnel address.
     """
     told = _guest_records(connection, [server["uuid"] for server in instances])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts))
@@ -122,10 +121,8 @@ def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str
 
 
 def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
-    """What those that leave for good still have on the other host of a move: disks, kept for a revert.
-
-    Their networks there are none of it: the host was taken out of them when the move was done.
-    """
+    """What those that leave for good still have on the other host of a move: disks, kept for a revert. Their networks
+    there are none of it: the host was taken out of them when the move was done."""
     placed = {server["uuid"]: server for server in leaving if server["host"]}
     others: list[Instance] = []
     for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
@@ -146,10 +143,8 @@ def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[
 
 
 def _is_secret(record: GuestRecord) -> bool:
-    """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure.
-
-    The hash of a password that was drawn at random tells nobody anything.
-    """
+    """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure. The hash of a
+    password that was drawn at random tells nobody anything."""
     chosen = record["password_hash"] is not None and not record["password_optional"]
     return bool(record["user_data"] or record["files"] or chosen)
 
@@ -224,11 +219,9 @@ _STAYING = instance.c.task_state.is_distinct_from("deleting")
 
 
 def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection[str]) -> set[int]:
-    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs).
-
-    Who is being deleted keeps nothing: of two deletions at the same time, each would leave the bridge to the other one.
-    A bridge that a guest is still on stays until that guest's own deletion.
-    """
+    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs). One that is being
+    deleted keeps nothing: of two deletions at once, each would leave the bridge to the other one. A bridge that a guest
+    is still on stays until that guest's own deletion."""
     gone = set(leaving)
     found = host_networks.members(connection, _STAYING, [host])
     return {key for key, hosts in found.items() if hosts[host] - gone}

@@ -18,13 +18,20 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..db.tables import instance
 from ..queries import actions
+from ..queries.instance_rows import swap
 from ..queries.views import instances_by
 from . import server_actions
 
-# of a domain, in libvirt's words, in Nova's numbers; `missing` and `unknown` say nothing of a guest
-POWER_STATES = {"running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 6}
-# what an instance is by its domain: a guest that was rescued, or failed, is not called something else for that
-_VM_STATES = {"running": "active", "paused": "paused", "shutoff": "stopped", "saved": "suspended", "crashed": "stopped"}
+# libvirt's word for a domain's state -> vm_state, Nova's power state; `missing` and `unknown` say nothing of a guest
+GUEST_STATES = {
+    "running": ("active", 1),
+    "paused": ("paused", 3),
+    "shutoff": ("stopped", 4),
+    "saved": ("suspended", 4),
+    "crashed": ("stopped", 6),
+}
+POWER_STATES = {state: number for state, (_vm_state, number) in GUEST_STATES.items()}
+# a guest that was rescued, or failed, is not called something else for what its domain is
 _FOLLOWED = ("active", "stopped", "paused", "suspended")
 _WAITING = "resized"  # whatever its guest does, it goes on waiting for its owner's word
 
@@ -43,9 +50,7 @@ def to_look_at(instances: t.Iterable[Instance]) -> dict[str, JsonObject]:
 
 def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list[JsonObject]:
     """Record what was `observed` of each host: `domains` (uuid, state), and the `updated_at` of the look (uuid: epoch).
-
-    Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed.
-    """
+    Whatever was begun in between wins. Returns `uuid`, `name`, `before` and `after` of those that this changed."""
     seen = {
         domain["uuid"]: (domain["state"], look["updated_at"].get(domain["uuid"]))
         for look in observed
@@ -55,27 +60,19 @@ def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list
     now, found = int(time.time()), []
     for server in instances_by(connection, uuids=seen):
         state, updated_at = seen[server["uuid"]]
-        vm_state, number = _VM_STATES[state], POWER_STATES[state]
+        vm_state, number = GUEST_STATES[state]
         if server["vm_state"] == _WAITING:
             vm_state = _WAITING
             if server["power_state"] in (number, server_actions.NO_STATE):
                 continue
         elif server["vm_state"] not in _FOLLOWED or server["vm_state"] == vm_state:
             continue
-        swapped = connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.id == server["id"],
-                instance.c.deleted == 0,
-                instance.c.task_state.is_(None),
-                instance.c.vm_state == server["vm_state"],
-                instance.c.updated_at == updated_at,
-            )
-            .values(vm_state=vm_state, power_state=number, updated_at=now)
-        ).rowcount
-        if not swapped:
+        after = {"vm_state": vm_state, "power_state": number}
+        seen_then = instance.c.updated_at == updated_at
+        if not swap(connection, server["uuid"], {**after, "updated_at": now}, *at_rest(server), seen_then):
             continue
-        sides = {"before": _state(server), "after": {"vm_state": vm_state, "power_state": number}}
+        before = {"vm_state": server["vm_state"], "power_state": server["power_state"]}
+        sides = {"before": before, "after": after}
         found.append({"uuid": server["uuid"], "name": server["name"], **sides})
         request = actions.new_request_id()
         actions.start(
@@ -87,13 +84,16 @@ def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list
 
 def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
     """Record that the guest is in `state` if nobody knew what it does, and that is what it should do."""
-    as_it_should = _VM_STATES.get(state) == one["vm_state"] or (one["vm_state"] == _WAITING and state in POWER_STATES)
+    vm_state, number = GUEST_STATES.get(state, ("", server_actions.NO_STATE))
+    as_it_should = vm_state == one["vm_state"] or (one["vm_state"] == _WAITING and vm_state)
     if one["power_state"] != server_actions.NO_STATE or not as_it_should:
         return False
-    known = sa.update(instance).where(
-        instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
-    )
-    return bool(connection.execute(known.values(power_state=POWER_STATES[state])).rowcount)
+    return swap(connection, one["uuid"], {"power_state": number}, *at_rest(one))
+
+
+def at_rest(one: Instance) -> tuple[sa.ColumnElement[bool], ...]:
+    """What a row must meet whose instance is still as it was read, with nothing being done to it."""
+    return instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
 
 
 def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
@@ -102,7 +102,3 @@ def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
     if power_state == server_actions.NO_STATE:
         return old_vm_state != "stopped"
     return power_state != server_actions.SHUTDOWN
-
-
-def _state(one: Instance) -> JsonObject:
-    return {field: one[field] for field in ("vm_state", "power_state")}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Rebuilding: a server keeps its place, its address and its claim, and gets its disks anew, from the same image or
-another one."""
+another one. Rescue: it runs from another disk for a while, with its own one beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
+from ..._model.instance import Image
 from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..db.tables import instance
@@ -23,9 +24,10 @@ from ..queries.views import image_of
 from . import server_changes, server_requests
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
+HASH = "password_hash"  # beside the image in the row, as long as a rescue lasts
 
 
-def ask(connection: sa.Connection, uuid: str, request: JsonMapping) -> JsonObject:
+def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> JsonObject:
     """Write to the instance what of `request` only concerns what it is told, and return the details for begin().
 
     `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
@@ -60,7 +62,7 @@ def ask(connection: sa.Connection, uuid: str, request: JsonMapping) -> JsonObjec
     return {} if request.get("image") is None else {"image": image["id"]}
 
 
-def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
+def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
     if details.get("image") is None:
         return {}
@@ -69,7 +71,7 @@ def begun(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> J
     return {"image": image_of(record)}
 
 
-def ended(
+def ended_rebuild(
     connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
 ) -> JsonObject:
     """`said` has `untouched` where the host failed before it came to the guest. Otherwise nobody knows what there is
@@ -93,3 +95,53 @@ def running_after(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]
         sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))), instance.c.vm_state != "stopped")
     )
     return set(rows.scalars())
+
+
+class Rescue(t.NamedTuple):
+    """What an instance is rescued with; `password_hash` is that of the password there."""
+
+    image: Image
+    password_hash: str | None
+
+
+def ask_rescue(connection: sa.Connection, uuid: str, image_id: str | None, password_hash: str | None) -> JsonObject:
+    """Record what the instance is to be rescued with, and return the details for begin(); None: its own image. Raises
+    NotFoundError for an image that its project does not see, NovaliteError for one that cannot be used."""
+    row = instance_row(connection, uuid)
+    details: JsonObject = {} if image_id is None else {"image": image_id}
+    chosen = {**_rescue_image(connection, row, details), HASH: password_hash}
+    connection.execute(sa.update(instance).where(instance.c.id == row.id).values(rescue_image=chosen))
+    return details
+
+
+def begun_rescue(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
+    asked = connection.execute(sa.select(instance.c.rescue_image).where(instance.c.id == row.id)).scalar_one()
+    return {} if asked is not None else {"rescue_image": {**_rescue_image(connection, row, details), HASH: None}}
+
+
+def ended_rescue(
+    connection: sa.Connection, row: InstanceRow, details: JsonObject, error: str | None, said: JsonMapping
+) -> JsonObject:
+    """`said` has `untouched` where the host failed before it came to the guest."""
+    if error is None or said.get("untouched"):
+        return {}
+    return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": int(time.time())}}
+
+
+def rescue_images(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, Rescue]:
+    """UUID -> what the instance is rescued with."""
+    rows = connection.execute(
+        sa.select(instance.c.uuid, instance.c.rescue_image).where(
+            instance.c.uuid.in_(sorted(set(uuids))), instance.c.rescue_image.is_not(None)
+        )
+    )
+    kept = {row.uuid: dict(row.rescue_image) for row in rows}
+    return {uuid: Rescue(password_hash=image.pop(HASH), image=t.cast(Image, image)) for uuid, image in kept.items()}
+
+
+def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> Image:
+    image = row.image
+    if details.get("image") is not None:
+        image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
+    image_properties.check(image)
+    return image

@@ -18,7 +18,7 @@ from ..._rules import guest_requests
 from ..catalog import image_snapshots
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
-from . import rebuilds, rescues, server_actions
+from . import rebuilds, server_actions
 from .plans import plan_hosts
 
 SNAPSHOT = "createImage"
@@ -61,26 +61,23 @@ def begin(
         elif name == "rescue":
             image = request.get("image")
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
-            details = rescues.ask(connection, row.uuid, image_id, request.get("password_hash"))
+            details = rebuilds.ask_rescue(connection, row.uuid, image_id, request.get("password_hash"))
         else:
-            details = rebuilds.ask(connection, row.uuid, _looked_up(connection, row.project_id, request))
+            details = rebuilds.ask_rebuild(connection, row.uuid, _looked_up(connection, row.project_id, request))
         begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
     return begun
 
 
 def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[Instance]) -> dict[str, Plan]:
-    """`{host: plan}` as the role `spawn` takes it.
-
-    Of a rebuild, `running` are the `domains` and `guests` of those that are to run when it is done; of a rescue,
-    `domains` are those of the rescue, with the disk, the image and the injection for it. `results` is what is to be
-    recorded of a success.
-    """
+    """`{host: plan}` as the role `spawn` takes it, with `results`, what is to be recorded of a success. Of a rebuild,
+    `running` has the `domains` and `guests` that are to run when it is done; of a rescue, `domains` are those of the
+    rescue, with its disk, image and injection."""
     name = params["action"]
     kind, existing = "keep", list(instances)
     if name == "rebuild":
         kind, existing = "build", []
     elif name == "rescue":
-        chosen = rescues.images(connection, [server["uuid"] for server in instances])
+        chosen = rebuilds.rescue_images(connection, [server["uuid"] for server in instances])
         existing = [_rescued(server, chosen[server["uuid"]]) for server in instances]
     built = instances if kind == "build" else ()
     made = plan_hosts(connection, params["state_dir"], instances=built, existing=existing).hosts
@@ -123,7 +120,7 @@ def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping)
     return asked
 
 
-def _rescued(one: Instance, chosen: rescues.Rescue) -> Instance:
+def _rescued(one: Instance, chosen: rebuilds.Rescue) -> Instance:
     """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
     into that."""
     drive = one["config_drive"] or not image_properties.host_mount(chosen.image)

@@ -25,9 +25,9 @@ from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
-from . import migrations, rebuilds, rescues
+from . import migrations, rebuilds
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
 SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
@@ -35,10 +35,8 @@ SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded.
-
-    None: what it was before. That of an action in OTHERS is written by the operation that carries the action out.
-    """
+    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded. None: what it
+    was before. That of an action in OTHERS is written by the operation that carries the action out."""
 
     task_state: str
     allowed: frozenset[str]
@@ -91,8 +89,16 @@ _LEFT_IN = {
 _Begun = t.Callable[[sa.Connection, InstanceRow, JsonObject], JsonObject]
 # (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
 _Ended = t.Callable[[sa.Connection, InstanceRow, JsonObject, t.Optional[str], JsonMapping], JsonObject]
-_BEGUN: dict[str, _Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
-_ENDED: dict[str, _Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}
+_BEGUN: dict[str, _Begun] = {
+    "createImage": image_snapshots.begun,
+    "rebuild": rebuilds.begun_rebuild,
+    "rescue": rebuilds.begun_rescue,
+}
+_ENDED: dict[str, _Ended] = {
+    "createImage": image_snapshots.ended,
+    "rebuild": rebuilds.ended_rebuild,
+    "rescue": rebuilds.ended_rescue,
+}
 
 
 def action_of(name: str, details: JsonMapping | None = None) -> Action:
@@ -146,7 +152,7 @@ def begin(
     """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
 
     `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
-    actions in OTHERS are made by image_snapshots, rebuilds and rescues. `ignore_lock` is for administrators, `also_in`,
+    actions in OTHERS are made by image_snapshots and rebuilds. `ignore_lock` is for administrators, `also_in`,
     vm_states in which nobody else may begin it, for repairs. Raises NotFoundError, and ConflictError in Nova's words
     for the first instance that is locked, on no host, in a state that does not allow it, or has another task under way.
     The caller's transaction is to be rolled back then.
@@ -228,12 +234,7 @@ def finish(
             values |= effect(connection, row, begun_with.get(row.uuid, {}), message, told)
         if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
             values["rescue_image"] = None
-        swapped = connection.execute(
-            sa.update(instance)
-            .where(instance.c.id == row.id, instance.c.deleted == 0, instance.c.task_state == row.task_state)
-            .values(**values)
-        ).rowcount
-        if swapped:
+        if swap(connection, row.uuid, values, instance.c.task_state == row.task_state):
             changed.append(row.uuid)
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
@@ -242,11 +243,8 @@ def finish(
 
 
 def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], reason: str) -> list[str]:
-    """Record that nobody goes on with `action`; otherwise as finish().
-
-    Of one that switches the guest off to start it again, nobody knows how far it came. Recorded so, the guest is not
-    taken for one that its owner shut down (host_drift).
-    """
+    """Record that nobody goes on with `action`; otherwise as finish(). Of one that switches a guest off and on again,
+    nobody knows how far it came: the guest is not taken for one that its owner shut down (host_drift)."""
     return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
 
 
@@ -259,10 +257,8 @@ def set_lock(
     request_id: str | None = None,
     user_id: str | None = None,
 ) -> bool:
-    """Lock the instance, so that begin() refuses it, or take the lock off. Returns whether that changed anything.
-
-    The `reason` counts for a lock, and is kept with the instance action.
-    """
+    """Lock the instance, so that begin() refuses it, or take the lock off. Returns whether that changed anything. The
+    `reason` counts for a lock, and is kept with the instance action."""
     (row,) = _rows(connection, [uuid])
     kept = reason if locked else None
     if (row.locked, row.locked_reason) == (locked, kept):

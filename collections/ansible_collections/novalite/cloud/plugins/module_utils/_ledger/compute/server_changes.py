@@ -16,6 +16,7 @@ from ..._model.rows import InstanceRow
 from ..db.tables import instance, instance_security_group, security_group, server_group_member
 from ..db.tables_jobs import job, job_instance
 from ..identity import quotas
+from ..queries.instance_rows import swap
 from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
 Held = t.TypeVar("Held")
@@ -31,12 +32,7 @@ def refuse_locked(row: InstanceRow, is_admin: bool) -> None:
 
 def change(connection: sa.Connection, row: InstanceRow, values: JsonMapping) -> None:
     """Write `values` (columns of `instance`) to the instance. Raises NotFoundError if it was deleted meanwhile."""
-    changed = connection.execute(
-        sa.update(instance)
-        .where(instance.c.id == row.id, instance.c.deleted == 0)
-        .values(**values, updated_at=int(time.time()))
-    )
-    if changed.rowcount != 1:
+    if not swap(connection, row.uuid, {**values, "updated_at": int(time.time())}):
         raise NotFoundError(f"Instance {row.uuid} could not be found.")
 
 
@@ -49,9 +45,7 @@ def change_metadata(
     remove: t.Collection[str] = (),
 ) -> dict[str, str]:
     """Add `items` to the instance's metadata, or put them in its place, take `remove` out; returns what it is then.
-
-    Raises QuotaError for more than the project's quota allows.
-    """
+    Raises QuotaError for more than the project's quota allows."""
     before = _held(connection, row, instance.c.metadata)
     after = {**({} if replace else before), **items}
     after = {key: value for key, value in after.items() if key not in remove}

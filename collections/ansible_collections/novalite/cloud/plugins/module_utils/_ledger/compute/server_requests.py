@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
@@ -44,29 +44,24 @@ class ServerRequest:
     """One server asked for, after `count` was expanded. `networks` None means: the project's only one."""
 
     name: str
-    hostname: str
     flavor: str | None
     image: str | None
-    key: str | None
-    networks: tuple[NetworkRequest, ...] | None
-    security_groups: tuple[str, ...]
-    availability_zone: str | None
-    metadata: dict[str, str]
-    hints: JsonObject  # for the scheduler, with requirements and rank
-    guest: GuestRequest
+    hostname: str = ""
+    key: str | None = None
+    networks: tuple[NetworkRequest, ...] | None = None
+    security_groups: tuple[str, ...] = ()
+    availability_zone: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    hints: JsonObject = field(default_factory=dict)  # for the scheduler, with requirements and rank
+    guest: GuestRequest = field(default_factory=GuestRequest)
     volumes: tuple[VolumeRequest, ...] = ()
 
 
 def expand(entries: t.Sequence[JsonMapping]) -> list[ServerRequest]:
-    """Every server that `entries` ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as Nova does.
-
-    Raises NovaliteError naming the first value that cannot be, before anything was looked up or written.
-    """
+    """Every server that `entries` ask for: `count` 1 keeps the name, n > 1 makes name-1 to name-n, as Nova does. Raises
+    NovaliteError naming the first value that cannot be, before anything was looked up or written."""
     requests: list[ServerRequest] = []
-    for entry in entries:
-        name, count = _name_of(entry), _count_of(entry)
-        if len(requests) + count > MAX_SERVERS:
-            raise NovaliteError(f"{len(requests) + count} servers in one call: ask for at most {MAX_SERVERS}")
+    for name, count, entry in _counted(entries):
         requests.extend(_expand_one(name, count, entry))
     _refuse_twice("server", [request.name for request in requests])
     _refuse_twice("hostname", [request.hostname for request in requests])
@@ -78,13 +73,19 @@ def expand(entries: t.Sequence[JsonMapping]) -> list[ServerRequest]:
 
 def expand_names(entries: t.Sequence[JsonMapping]) -> list[str]:
     """The names that the same `entries` would make with state=present; nothing but name and count is looked at."""
-    names: list[str] = []
-    for entry in entries:
-        count = _count_of(entry)
-        if len(names) + count > MAX_SERVERS:
-            raise NovaliteError(f"{len(names) + count} servers in one call: ask for at most {MAX_SERVERS}")
-        names.extend(_numbered(_name_of(entry), count))
+    names = [name for base, count, _entry in _counted(entries) for name in _numbered(base, count)]
     return list(dict.fromkeys(names))
+
+
+def _counted(entries: t.Iterable[JsonMapping]) -> t.Iterator[tuple[str, int, JsonMapping]]:
+    """Name, count and entry of each. Raises NovaliteError for more than MAX_SERVERS in all."""
+    total = 0
+    for entry in entries:
+        name, count = check_label(entry.get("name"), "server name"), _count_of(entry)
+        total += count
+        if total > MAX_SERVERS:
+            raise NovaliteError(f"{total} servers in one call: ask for at most {MAX_SERVERS}")
+        yield name, count, entry
 
 
 def check_label(value: object, what: str) -> str:
@@ -98,10 +99,8 @@ def check_label(value: object, what: str) -> str:
 
 
 def check_fits(name: str, flavor: Flavor, image: Image) -> None:
-    """Refuse a flavor that is too small for the image (a flavor's root_gb of 0 means: as large as the image).
-
-    The virtual size counts, not the size of the file: CVE-2013-2096, a small qcow2 that unfolds on the host.
-    """
+    """Refuse a flavor that is too small for the image (a flavor's root_gb of 0 means: as large as the image). The
+    virtual size counts, not the size of the file: CVE-2013-2096, a small qcow2 that unfolds on the host."""
     pair = f"flavor '{flavor['name']}' of '{name}' is too small for image '{image['name']}'"
     if flavor["memory_mb"] < image["min_ram_mb"]:
         raise NovaliteError(f"{pair}: it has {flavor['memory_mb']} MiB of RAM, the image needs {image['min_ram_mb']}")
@@ -116,10 +115,8 @@ def check_fits(name: str, flavor: Flavor, image: Image) -> None:
 
 
 def check_quota(requested: Amounts, used: Amounts, limits: Amounts) -> None:
-    """Refuse what would go over a limit, in Nova's words. -1, or no limit at all, is unlimited.
-
-    Something that asks for nothing is never refused, even when a lowered limit lies below what is used.
-    """
+    """Refuse what would go over a limit, in Nova's words. -1, or no limit at all, is unlimited. Something that asks for
+    nothing is never refused, even when a lowered limit lies below what is used."""
     over = [
         resource
         for resource in QUOTA_RESOURCES
@@ -191,12 +188,9 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
         yield ServerRequest(
             name=check_label(server_name, "server name"),
             hostname=server_hostname.lower(),
-            flavor=texts["flavor"],
-            image=texts["image"],
-            key=texts["key"],
+            **texts,
             networks=networks,
             security_groups=group_names,
-            availability_zone=texts["availability_zone"],
             metadata=metadata,
             hints=for_scheduler,
             guest=guest,
@@ -206,10 +200,6 @@ def _expand_one(name: str, count: int, entry: JsonMapping) -> t.Iterator[ServerR
 
 def _numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
-
-
-def _name_of(entry: JsonMapping) -> str:
-    return check_label(entry.get("name"), "server name")
 
 
 def _count_of(entry: JsonMapping) -> int:
@@ -239,22 +229,21 @@ def _networks_of(name: str, count: int, value: Json) -> tuple[NetworkRequest, ..
 
 
 def _network_of(name: str, item: Json) -> NetworkRequest:
-    if isinstance(item, str) and item:
-        return NetworkRequest(_text(name, "network", item) or "")
-    if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
+    entry = {"name": item} if isinstance(item, str) else item
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise NovaliteError(f"network {_shown(item)} of '{name}': give a name, or a name and a fixed_ip")
-    if unknown := sorted(str(key) for key in item.keys() - {"name", "fixed_ip"}):
+    if unknown := sorted(str(key) for key in entry.keys() - {"name", "fixed_ip"}):
         raise NovaliteError(
-            f"network {_shown(item['name'])} of '{name}' has no option {_shown(unknown[0])}: give name and fixed_ip"
+            f"network {_shown(entry['name'])} of '{name}' has no option {_shown(unknown[0])}: give name and fixed_ip"
         )
-    address = item.get("fixed_ip")
+    network, address = _text(name, "network", entry["name"]) or "", entry.get("fixed_ip")
     if address is None:
-        return NetworkRequest(_text(name, "network", item["name"]) or "")
+        return NetworkRequest(network)
     try:
         parsed = parse_address(address if isinstance(address, str) else "", 4)
     except ValueError:
         raise NovaliteError(f"fixed_ip {_shown(address)} of '{name}' is not an IPv4 address") from None
-    return NetworkRequest(_text(name, "network", item["name"]) or "", str(parsed))
+    return NetworkRequest(network, str(parsed))
 
 
 def _groups_of(name: str, value: Json) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
+from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -28,7 +29,7 @@ from ..network.preexisting_ports import interfaces_to_release, let_go
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
 from . import migrations
@@ -39,6 +40,8 @@ NO_STATE = 0
 STATES = ("active", "error", "retry", "deleted")
 # a server whose deletion was asked for does not come back because its build ends just then
 _BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
+
+End = tuple[str, t.Optional[str], t.Optional[str]]  # UUID, host, error
 
 
 class Outcome(t.TypedDict, total=False):
@@ -66,14 +69,11 @@ class _Report:
 def record_outcomes(
     connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
 ) -> JsonObject:
-    """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`.
-
-    Returns what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an
-    error.
-    """
+    """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`. Returns
+    what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an error."""
     now = int(time.time())
     report = _Report()
-    before = {server["uuid"]: server for server in instances_by(connection, uuids=outcomes, deleted=True)}
+    before = instances_by(connection, uuids=outcomes, deleted=True)
     of_these = instance.c.uuid.in_(sorted(outcomes))
     hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
     _lock_hosts(connection, [*hosts, *(outcome.get("host") for outcome in outcomes.values())])
@@ -99,19 +99,16 @@ def record_outcomes(
         "errors": report.errors,
         "failures": list(dict.fromkeys(error["message"] for error in report.errors)),
     }
-    if report.changed:
-        result["diff"] = {
-            "before": {
-                server["name"]: _summary(server) for server in before.values() if server["uuid"] in report.changed
-            },
-            "after": {server["name"]: _summary(server) for server in after if server["uuid"] in report.changed},
-        }
-    return result
+    sides = (
+        {server["name"]: _summary(server) for server in servers if server["uuid"] in report.changed}
+        for servers in (before, after)
+    )
+    return with_diff(result, *sides)
 
 
 def _active(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """The guest runs. Expected: it is being built, on the host that says so."""
-    done: list[tuple[str, str | None, str | None]] = []
+    done: list[End] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
         power_state = RUNNING if outcome.get("power_state") is None else outcome["power_state"]
@@ -148,8 +145,7 @@ def _retry(
 ) -> list[tuple[InstanceRow, Outcome]]:
     """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
     exhausted: list[tuple[InstanceRow, Outcome]] = []
-    freed: list[str] = []
-    done: list[tuple[str, str | None, str | None]] = []
+    done: list[End] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
         if row.vm_state == "building" and row.host is None and row.task_state == "scheduling":
@@ -182,11 +178,10 @@ def _retry(
         if moved:
             report.changed.add(row.uuid)
             report.retry.append(row.uuid)
-            freed.append(row.uuid)
             done.append((row.uuid, host, message))
         else:
             report.error(row, _too_late(row, "to be tried again", host))
-    release_claims(connection, freed)
+    release_claims(connection, [uuid for uuid, _host, _message in done])
     _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
     _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
     actions.finish(connection, "create", done, ended=False, now=now)
@@ -195,9 +190,9 @@ def _retry(
 
 def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]], report: _Report, now: int) -> None:
     """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
-    built: list[tuple[str, str | None, str | None]] = []
-    blamed: list[tuple[str, str]] = []
-    undeleted: list[tuple[str, str | None, str | None]] = []
+    built: list[End] = []
+    undeleted: list[End] = []
+    blamed: list[str] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
         message = actions.one_line(outcome.get("reason")) or "no reason was given"
@@ -211,7 +206,6 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
         if deleting:
             # The guest may still run there: it keeps host, claim and address until a deletion succeeds.
             guard = instance.c.task_state == "deleting"
-            undeleted.append((row.uuid, host, message))
         else:
             guard = sa.and_(_BUILDING, sa.or_(instance.c.host.is_(None), instance.c.host == host))
             attempts = [*row.attempts, host] if host and host not in row.attempts else row.attempts
@@ -222,18 +216,17 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
                 "host": None,
                 "attempts": attempts,
             }
-            built.append((row.uuid, host, message))
-            if named := outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
-                blamed.append((row.uuid, named))
-        if _swap(connection, row, (guard,), values):
-            report.changed.add(row.uuid)
-            report.error(row, message)
-        else:
+        if not _swap(connection, row, (guard,), values):
             report.error(row, _too_late(row, "failed", host))
-    built = [failure for failure in built if failure[0] in report.changed]
-    undeleted = [failure for failure in undeleted if failure[0] in report.changed]
+            continue
+        report.changed.add(row.uuid)
+        report.error(row, message)
+        (undeleted if deleting else built).append((row.uuid, host, message))
+        named = outcome.get("host")
+        if named and not deleting:  # otherwise it failed on the controller, before its host was asked
+            blamed.append(named)
     _give_back(connection, [uuid for uuid, _host, _message in built], now)
-    _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
+    _count_builds(connection, collections.Counter(blamed))
     _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
     actions.finish(connection, "create", built, now=now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
@@ -331,11 +324,8 @@ def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
 
 
 def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> None:
-    """Take the rows of these hosts, in the order of the ids, as every writer of them does.
-
-    At once, before the first of them is written: two calls that each wrote some and waited for others would stop each
-    other (PostgreSQL; on SQLite transactions exclude each other anyway).
-    """
+    """Take the rows of these hosts in the order of their ids, as every writer does, and at once: two calls that each
+    wrote some and waited for others would stop each other (PostgreSQL; SQLite's transactions exclude each other)."""
     c = compute_host.c
     wanted = sorted({name for name in names if name})
     connection.execute(sa.select(c.id).where(c.name.in_(wanted)).order_by(c.id).with_for_update(key_share=True)).all()
@@ -356,9 +346,7 @@ def _swap(
     connection: sa.Connection, row: InstanceRow, expected: t.Sequence[sa.ColumnElement[bool]], values: JsonMapping
 ) -> bool:
     """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
-    same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
-    swapped = connection.execute(sa.update(instance).where(*same, instance.c.deleted == 0, *expected).values(**values))
-    return swapped.rowcount == 1
+    return swap(connection, row.uuid, values, instance.c.task_state.is_not_distinct_from(row.task_state), *expected)
 
 
 def _fault_of(row: InstanceRow) -> str:

@@ -78,23 +78,14 @@ class Slicer:
 
     def _own(self, uuids: list[str]) -> dict[str, Rows]:
         """UUID -> the rows of that instance, and of what it uses."""
-        i, links = tables.instance, tables.instance_security_group
+        i, links, action = tables.instance, tables.instance_security_group, tables.instance_action
         mine = {row["uuid"]: row for row in self._rows(i, sa.and_(i.c.uuid.in_(uuids), i.c.deleted == 0))}
         by_id = {row["id"]: uuid for uuid, row in mine.items()}
         found: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
-        create = tables.instance_action.c.action == "create"
-        unfinished = migration.c.status.in_(OPEN)
-        for table, only in (
-            (tables.vif, None),
-            (tables.allocation, None),
-            (server_group_member, None),
-            (ec2_instance, None),
-            (volume_attachment, None),
-            (migration, unfinished),
-            (tables.instance_action, create),
-        ):
-            condition = table.c.instance_uuid.in_(sorted(mine))
-            for row in self._rows(table, condition if only is None else sa.and_(condition, only)):
+        only = {migration: migration.c.status.in_(OPEN), action: action.c.action == "create"}
+        for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, volume_attachment, *only):
+            of_these = table.c.instance_uuid.in_(sorted(mine))
+            for row in self._rows(table, sa.and_(of_these, only.get(table, sa.true()))):
                 self._add(found[row["instance_uuid"]], table.name, [row])
         for row in self._rows(links, links.c.instance_id.in_(sorted(by_id))):
             self._add(found[by_id[row["instance_id"]]], links.name, [row])
@@ -252,7 +243,7 @@ class Slicer:
     def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
         told = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
         withheld = [field for field in WITHHELD for row in rows.get("instance", ()) if row[field]]
-        head = {
+        told_of = {
             "version": VERSION,
             "revision": HEAD,
             "ledger": self._ledger,
@@ -260,8 +251,9 @@ class Slicer:
             "uuid": uuid,
             "written_at": self._now,
             "withheld": withheld,
+            "tables": told,
         }
-        return json.dumps({**head, "tables": told}, sort_keys=True) + "\n"
+        return json.dumps(told_of, sort_keys=True) + "\n"
 
 
 def _public(name: str, row: Row) -> Row:

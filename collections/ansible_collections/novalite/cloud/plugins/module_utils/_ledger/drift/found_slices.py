@@ -15,28 +15,15 @@ import typing as t
 
 from ..._errors import ConflictError, NovaliteError
 from ..._model.look import FoundDomain, Kept
+from ..compute.power_states import GUEST_STATES
 from ..compute.slices import VERSION, Rows
 
-# Nova's vm_state of a guest in a domain's state; nothing is started because its ledger was lost
+# nothing is started because its ledger was lost
 _STATES = {
-    "running": "active",
-    "paused": "paused",
-    "saved": "suspended",
-    "shutoff": "stopped",
-    "crashed": "stopped",
-    "missing": "stopped",
-    "shutting down": "active",
-    "suspended": "paused",
-}
-_POWER = {
-    "running": 1,
-    "shutting down": 1,
-    "paused": 3,
-    "suspended": 3,
-    "shutoff": 4,
-    "missing": 4,
-    "crashed": 6,
-    "saved": 4,
+    **GUEST_STATES,
+    "missing": GUEST_STATES["shutoff"],
+    "shutting down": GUEST_STATES["running"],
+    "suspended": GUEST_STATES["paused"],
 }
 _KEPT_STATES = ("rescued", "resized", "error")  # which no domain's state can tell
 _DELETING = "deleting"
@@ -67,9 +54,7 @@ class Found:
 
 def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.scan), `records`, `host_record`.
-
-    `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
-    """
+    `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named."""
     slices: list[Slice] = []
     unreadable: list[str] = []
     for host in hosts:
@@ -145,13 +130,13 @@ def _as_it_is(one: Slice, there: tuple[str, FoundDomain] | None) -> Slice:
     row = dict(one.tables["instance"][0])
     built = row["vm_state"] != "building"
     open_moves = [move for move in one.tables.get("migration", ()) if move["status"] == "finished"]
-    row["power_state"] = _POWER.get(state, 0)
+    vm_state, row["power_state"] = _STATES.get(state, ("stopped", 0))
     if not built and state not in ("running", "paused"):
         row["vm_state"], row["power_state"] = "error", 0
         message = "its build was cut off, and the ledger was lost: delete it"
         row["fault"] = {"code": 500, "message": message, "created": one.written_at}
     elif row["vm_state"] not in _KEPT_STATES or (row["vm_state"] == "resized" and not open_moves):
-        row["vm_state"] = _STATES.get(state, "stopped")
+        row["vm_state"] = vm_state
     if row["task_state"] != _DELETING:
         row["task_state"] = None
     row["host"] = host

@@ -1,18 +1,24 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Instances as EC2's clients see them: with what they alone say about one, and for a while after it is gone."""
+"""Instances as EC2's clients see them: with what they alone say about one, and for a while after it is gone.
+
+Requests that carry a client token, sent again, do nothing again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..db.tables import instance, instance_security_group, keypair, security_group
-from ..db.tables_ec2 import ec2_instance, ec2_keypair
+from ..db.tables_ec2 import ec2_instance, ec2_keypair, ec2_request
 from ..queries import server_listing
 from ..queries.volume_views import Attachment, attachments_by
 
@@ -26,6 +32,8 @@ DEFAULTS: JsonMapping = {
     "disable_api_stop": False,
     "http_tokens": "optional",
 }
+KEPT = 24 * 3600  # seconds that a token is remembered, as long as Amazon's at least
+MAX_TOKEN = 64  # characters
 _BATCH = 500  # of the variables that one statement may have
 
 
@@ -74,11 +82,6 @@ def write_attributes(connection: sa.Connection, uuid: str, values: JsonMapping) 
         connection.execute(sa.insert(ec2_instance).values(**{"instance_uuid": uuid, **DEFAULTS, **values}))
 
 
-def user_data(connection: sa.Connection, uuid: str) -> str | None:
-    """What the instance's guest is told, in base64: for those who said it."""
-    return connection.execute(sa.select(instance.c.user_data).where(instance.c.uuid == uuid)).scalar()
-
-
 def made_fingerprints(connection: sa.Connection, project_id: str) -> dict[str, str]:
     """EC2's fingerprints of the key pairs that were made here, by name."""
     query = sa.select(ec2_keypair.c.name, ec2_keypair.c.fingerprint).where(ec2_keypair.c.project_id == project_id)
@@ -113,3 +116,37 @@ def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, li
     for row in connection.execute(query):
         found.setdefault(row.instance_id, []).append({"uuid": row.uuid, "name": row.name})
     return found
+
+
+def repeated(
+    connection: sa.Connection, project_id: str, action: str, token: str, asked: JsonMapping
+) -> list[str] | None:
+    """What the request `asked` with this token made before; None if it is the first, which remember() is told of:
+    others with the token wait until this transaction ends. Raises ConflictError if it stood for another request."""
+    now = int(time.time())
+    connection.execute(sa.delete(ec2_request).where(ec2_request.c.created_at < now - KEPT))
+    hashed = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    made = connection.execute(
+        sa.text(
+            "INSERT INTO ec2_request (project_id, action, token, request_hash, result, created_at)"
+            " VALUES (:project_id, :action, :token, :hashed, '[]', :now) ON CONFLICT DO NOTHING"
+        ),
+        {"project_id": project_id, "action": action, "token": token, "hashed": hashed, "now": now},
+    )
+    if made.rowcount:
+        return None
+    row = connection.execute(sa.select(ec2_request).where(*_of_token(project_id, action, token))).one()
+    if row.request_hash != hashed:
+        raise ConflictError(
+            "The client token you have provided is associated with a request that is not the same as this one."
+        )
+    return t.cast("list[str]", row.result)
+
+
+def remember(connection: sa.Connection, project_id: str, action: str, token: str, result: list[str]) -> None:
+    """What the first request with this token made, for those that repeat it."""
+    connection.execute(sa.update(ec2_request).where(*_of_token(project_id, action, token)).values(result=result))
+
+
+def _of_token(project_id: str, action: str, token: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return ec2_request.c.project_id == project_id, ec2_request.c.action == action, ec2_request.c.token == token

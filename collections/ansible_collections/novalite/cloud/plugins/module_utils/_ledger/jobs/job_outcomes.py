@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..compute import interfaces, server_actions
-from ..compute.builds import begin_again as build_again
+from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db.tables import instance, instance_action
 from ..queries.volume_views import attachments_by

@@ -16,7 +16,6 @@ from ..._plan.host_plan import Plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
-from . import state_dirs
 
 
 def plans(
@@ -49,7 +48,10 @@ def plans(
         compute_hosts=params.get("compute_hosts") or (),
         moving=True,
     ).hosts
-    endpoints, directories = _endpoints(connection), state_dirs.state_dirs(connection)
+    c = compute_host.c
+    rows = {row.name: row for row in connection.execute(sa.select(c.name, c.facts, c.state_dir))}
+    # where each host is reached from other hosts: what goes over the wire there is encrypted
+    endpoints = {name: row.facts.get("address") or row.facts.get("tunnel_address") for name, row in rows.items()}
     hosts: dict[str, Plan] = {}
     for host, of_host in found.items():
         plan = hosts.setdefault(host, {})
@@ -76,7 +78,10 @@ def plans(
                 }
             )
     for host, plan in hosts.items():
-        plan |= {**targets.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
+        plan |= {
+            **targets.summary(plan),
+            "state_dir": rows[host].state_dir if host in rows else params["state_dir"],
+        }
         if params["action"] == "live-migration":
             plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts
@@ -87,9 +92,3 @@ def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Ins
     if not instances:
         return []
     return give_addresses(connection, instances).instances
-
-
-def _endpoints(connection: sa.Connection) -> dict[str, str | None]:
-    """Where each host is reached from other hosts: what goes over the wire there is encrypted."""
-    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
-    return {row.name: row.facts.get("address") or row.facts.get("tunnel_address") for row in rows}

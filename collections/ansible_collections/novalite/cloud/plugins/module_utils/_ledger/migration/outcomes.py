@@ -1,7 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How moves went: those whose disks have arrived belong to their new hosts, and those that did not come up go back."""
+"""How moves went: those whose disks have arrived belong to their new hosts, and those that did not come up go back.
+
+Of live migrations that were cut off, both hosts are asked to which libvirtd brought the guest.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,15 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Error, Instance, Move
 from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
+from ..._rules.records import with_diff
 from ..compute import migrations, power_states, server_actions
+from ..compute.named_servers import error_of
 from ..db.tables import instance
-from ..queries.instance_rows import instance_rows
+from ..queries.instance_rows import instance_row, instance_rows, swap
 from ..queries.views import instances_by
+
+_ALIVE = ("running", "paused", "suspended", "shutting down")
+_GONE = "missing"
 
 
 def record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -78,21 +86,21 @@ def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> J
         done.append(uuid)
         server_actions.finish(connection, action, [uuid], power_state=power.get(uuid))
         if action == "confirmResize":
-            migrations.settle_confirm(connection, opened)
+            migrations.settle(connection, opened, migrations.CONFIRMED)
             runs = power_states.runs_while_waiting(row.power_state, opened.old_vm_state)
-            _write(connection, uuid, {"vm_state": "active" if runs else "stopped"})
+            swap(connection, uuid, {"vm_state": "active" if runs else "stopped"})
         elif action == "revertResize":
-            migrations.settle_revert(connection, opened)
-            _write(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
+            migrations.settle(connection, opened, migrations.REVERTED)
+            swap(connection, uuid, {"vm_state": opened.old_vm_state, "power_state": _power(move)})
         else:
             if action == "live-migration" and row.host == opened.source_host:
-                _write(connection, uuid, {"host": opened.dest_host})
+                swap(connection, uuid, {"host": opened.dest_host})
             migrations.finish(connection, opened, row)
             if action == "evacuate":
                 state = "active" if move["starts"] else "stopped"
-                _write(connection, uuid, {"vm_state": state, "power_state": _power(move), "fault": None})
+                swap(connection, uuid, {"vm_state": state, "power_state": _power(move), "fault": None})
             elif action != "live-migration":
-                _write(connection, uuid, {"power_state": _power(move)})
+                swap(connection, uuid, {"power_state": _power(move)})
     return _result(connection, going, done, errors)
 
 
@@ -109,10 +117,6 @@ def _failed(connection: sa.Connection, action: str, move: MoveRow, row: Instance
 
 def _power(one: Move) -> int:
     return server_actions.RUNNING if one["starts"] else server_actions.SHUTDOWN
-
-
-def _write(connection: sa.Connection, uuid: str, values: JsonObject) -> None:
-    connection.execute(sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0).values(**values))
 
 
 def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
@@ -174,7 +178,49 @@ def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
     }
 
 
-def error_of(one: Instance | Move, message: str) -> Error:
-    """The error of an instance, or of its move, with its name in the message."""
-    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
-    return {"uuid": one["uuid"], "name": one["name"], "message": named}
+def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:
+    """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
+    said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
+    found = {
+        uuid: move for uuid, move in migrations.open_moves(connection).items() if move.status == migrations.RUNNING
+    }
+    instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
+    result: JsonObject = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
+    if params["state"] == "interrupted":
+        for server in instances:
+            for host in (found[server["uuid"]].source_host, found[server["uuid"]].dest_host):
+                domain = {"uuid": server["uuid"], "name": server["domain_name"]}
+                result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
+        return {**result, "targets": targets.of_hosts(result["hosts"])}
+    said = {
+        (outcome["host"], row["uuid"]): row["state"]
+        for outcome in params.get("outcomes") or []
+        for row in outcome.get("domains") or []
+    }
+    before, after = {}, {}
+    for server in instances:
+        move = found[server["uuid"]]
+        source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
+        if source is None or dest is None:
+            host = move.source_host if source is None else move.dest_host
+            result["errors"].append(error_of(server, f"host {host} did not say whether it runs there"))
+            continue
+        if source in _ALIVE and dest in _ALIVE:
+            both = f"{move.source_host} and on {move.dest_host}"
+            result["errors"].append(error_of(server, f"it runs on {both}: destroy the one that is paused"))
+            continue
+        arrived = dest in _ALIVE or (source == _GONE and dest != _GONE)
+        _settle_interrupted(connection, server, move, arrived)
+        result["done"].append(server["uuid"])
+        before[server["name"]] = {"host": server["host"], "migration": move.status}
+        after[server["name"]] = {"host": move.dest_host if arrived else move.source_host, "migration": "ended"}
+    return with_diff({**result, "changed": bool(result["done"])}, before, after)
+
+
+def _settle_interrupted(connection: sa.Connection, one: Instance, move: MoveRow, arrived: bool) -> None:
+    row = instance_row(connection, one["uuid"])
+    if not arrived:
+        migrations.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
+        return
+    swap(connection, one["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
+    migrations.finish(connection, move, row)

@@ -47,13 +47,9 @@ def _host(state: HostState) -> JsonObject:
         total = (getattr(state, name) - getattr(state, f"reserved_{name}")) * ratio
         return [getattr(state, f"{name}_used"), round(max(total, 0), 1)]
 
+    plain = ("name", "zone", "up", "down_reason", "enabled", "disabled_reason")
     return {
-        "name": state.name,
-        "zone": state.zone,
-        "up": state.up,
-        "down_reason": state.down_reason,
-        "enabled": state.enabled,
-        "disabled_reason": state.disabled_reason,
+        **{field: getattr(state, field) for field in plain},
         "vcpus": fill("vcpus", state.cpu_ratio),
         "memory_mb": fill("memory_mb", state.ram_ratio),
         "disk_gb": fill("disk_gb", state.disk_ratio),

@@ -10,6 +10,7 @@ import time
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._rules.records import with_diff
 from ..db.tables import compute_host as table
 from ..placement.compute_hosts import STATE_COLUMNS, record
 from ..placement.host_removal import remove
@@ -18,30 +19,16 @@ _PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "failed_builds"
 
 
 def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation of the module `compute_host`: record what hosts reported and how they are to be used, or forget one.
-
-    `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
-    no change. A host that is down keeps what is known about it. With `state: absent`, `name` leaves the ledger. Raises
-    NovaliteError for facts that make no sense, HostInUseError for a host that cannot leave.
-    """
+    """Record what hosts reported (facts, with any of the policy's keys beside them), or forget one. To have seen a host
+    again is no change, and one that is down keeps what is known about it. Raises NovaliteError for facts that make no
+    sense, HostInUseError for a host that cannot leave."""
     if params.get("state") == "absent":
-        return _absent(connection, params["name"])
+        gone = remove(connection, params["name"])
+        return with_diff({"changed": gone is not None, "compute_hosts": []}, {params["name"]: gone}, {})
     entries = params["compute_hosts"]
     before, after = record(connection, entries, int(time.time()))
     names = {entry["name"] for entry in entries}
     columns = (table.c[name] for name in _PUBLIC_COLUMNS)
     query = sa.select(*columns).where(table.c.name.in_(names)).order_by(table.c.name)
-    result: JsonObject = {
-        "changed": before != after,
-        "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],
-    }
-    if before != after:
-        result["diff"] = {"before": before, "after": after}
-    return result
-
-
-def _absent(connection: sa.Connection, name: str) -> JsonObject:
-    before = remove(connection, name)
-    if before is None:
-        return {"changed": False, "compute_hosts": []}
-    return {"changed": True, "compute_hosts": [], "diff": {"before": {name: before}, "after": {}}}
+    rows = [dict(row._mapping) for row in connection.execute(query)]
+    return with_diff({"changed": before != after, "compute_hosts": rows}, before, after)

@@ -18,12 +18,9 @@ from ..queries.views import domain_name
 
 
 def drift_report(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """`params`: `corrections` and `deletions` of ledger_heal; `failures`; `hosts`, {name: {"rows", "failed",
-    "steps", "taken"}}, the latter two as host_steps returns its steps. See the module's documentation for what is
-    returned.
-
-    When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
-    """
+    """`params`: `corrections` and `deletions` of ledger_heal; `failures`; `hosts`, {name: {"rows", "failed", "steps",
+    "taken"}}, the latter two as host_steps returns its steps. Records when each host was looked at to the end, and how
+    much differed there."""
     names = _names(connection)
     rows = [report.correction(correction) for correction in params["corrections"]]
     rows += [report.deletion(deletion) for deletion in params["deletions"]]

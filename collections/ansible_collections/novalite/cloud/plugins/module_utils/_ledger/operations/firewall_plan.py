@@ -16,11 +16,8 @@ from ..security.firewalls import Instance, complete, facts_of_hosts
 
 
 def firewall_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """`{"changed": False, "hosts": {host: plan}}`, plan as `firewall` takes it: all that `params["hosts"]`
-    (None: every compute host that has ever reported) shall have, also where that is nothing.
-
-    Raises NotFoundError for an unknown host.
-    """
+    """`hosts`: the plan, as `firewall` takes it, of each of `params["hosts"]` (None: all that have ever reported), also
+    where that is nothing. Raises NotFoundError for an unknown host."""
     names = params.get("hosts")
     facts = facts_of_hosts(connection)
     if names is None:

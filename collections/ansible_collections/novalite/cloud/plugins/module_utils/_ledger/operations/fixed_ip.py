@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._rules.records import with_diff
 from ..network.addresses import give_addresses
 
 
@@ -21,6 +22,4 @@ def fixed_ip(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
     if given.warnings:
         result["warnings"] = given.warnings
-    if given.taken:
-        result["diff"] = {"before": given.changes.before, "after": given.changes.after}
-    return result
+    return with_diff(result, given.changes.before, given.changes.after)

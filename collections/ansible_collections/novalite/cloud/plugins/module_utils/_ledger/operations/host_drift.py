@@ -27,7 +27,7 @@ from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.resize_disk_backups import resize_disk_backups
 from ..queries import actions
-from ..queries.instance_rows import whereabouts
+from ..queries.instance_rows import swap, whereabouts
 from ..queries.views import instances_by
 from ..volumes import volume_heal
 from .orphans import orphans
@@ -41,14 +41,8 @@ DETAILS = {"type": server_actions.HARD}
 
 def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger; `params["since"]` is when the
-    look began, in seconds since the epoch.
-
-    Returns what `orphans` does, and `rows`; `keep`, the plan of what the host's instances stand on; `images` and
-    `disks` that are to be brought back; `restore` and `forget`, whose copies of disks a resize left; `grow`, the disks
-    that may not have their instances' new sizes yet; `stale_devices` to be detached; `define` and `restart`, the
-    domains to be defined and to be started, the latter with their actions begun. Writes the states of guests that
-    nobody can bring back, or that went another way by themselves.
-    """
+    look began, in seconds since the epoch. Returns what `orphans` does, and what the module's documentation lists
+    besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
     found: Look = params["found"]
     host, since = params["host"], params["since"]
     result = orphans(connection, {"host": host, "found": found})
@@ -167,17 +161,14 @@ class _Guests:
         missing = [name for name in wanted if name not in there]
         if not missing:
             return False
+        disks = " and ".join(missing)
         if one["vm_state"] == RESIZED:  # not an error: that could not be reverted, and the disk is whole on its source
-            what = f"{' and '.join(missing)} of {one['name']}"
+            what = f"{disks} of {one['name']}"
             self.rows.append(row(self._host, what, RESIZED, "missing", "none: revert the resize"))
             return True
         state = self._domains[one["uuid"]]["state"] if one["uuid"] in self._domains else "missing"
         runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
-        message = (
-            f"its {' and '.join(missing)} are gone from {self._host}"
-            if len(missing) > 1
-            else (f"its {missing[0]} is gone from {self._host}")
-        )
+        message = f"its {disks} {'are' if len(missing) > 1 else 'is'} gone from {self._host}"
         if self._fail(one, message + runs):
             what = f"disk of {one['name']}"
             self.rows.append(row(self._host, what, one["vm_state"], "missing", "instance to ERROR, it keeps its claim"))
@@ -186,22 +177,14 @@ class _Guests:
     def _fail(self, one: Instance, message: str) -> bool:
         now = int(time.time())
         fault = {"code": 500, "message": message, "created": now}
-        swapped = self._connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.id == one["id"],
-                instance.c.deleted == 0,
-                instance.c.task_state.is_(None),
-                instance.c.vm_state == one["vm_state"],
-            )
-            .values(vm_state="error", fault=fault, updated_at=now)
-        ).rowcount
+        values = {"vm_state": "error", "fault": fault, "updated_at": now}
+        swapped = swap(self._connection, one["uuid"], values, *power_states.at_rest(one))
         if swapped:
             request, uuid = actions.new_request_id(), one["uuid"]
             actions.start(self._connection, "reconcile", {uuid: {}}, request, now, project_id=one["project"]["id"])
             actions.finish(self._connection, "reconcile", [(uuid, one["host"], message)], now=now)
             self.changed = True
-        return bool(swapped)
+        return swapped
 
     def _not_made_yet(self, one: Instance) -> set[str]:
         """What a new size has, the old one had not, and a run that was cut off has perhaps not made."""

@@ -22,7 +22,7 @@ from ..catalog.image_files import File, measure
 from ..catalog.image_records import checked_properties, delete_images
 from ..db import engine, tables
 from ..identity.quotas import check_quota
-from ..queries.lookups import PRIVATE, project_by_name
+from ..queries.lookups import PRIVATE, project_by_name, public_properties
 
 COLUMNS = tuple(field for field in KeptImage.__annotations__ if field not in ("id", "name"))
 STAT = f"{PRIVATE}stat"  # size and time of the local files, so that a large one is not read again each time
@@ -105,8 +105,7 @@ def _shown(record: Image | None) -> Image | None:
     """A record without what novalite keeps in its properties for itself."""
     if record is None:
         return None
-    public = {key: value for key, value in record["properties"].items() if not key.startswith(PRIVATE)}
-    return {**record, "properties": public}
+    return {**record, "properties": public_properties(record["properties"])}
 
 
 def _measured(item: JsonMapping, before: Image | None) -> Files:

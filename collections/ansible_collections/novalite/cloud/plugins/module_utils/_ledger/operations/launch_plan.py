@@ -18,12 +18,9 @@ from .server_state import server_state
 
 
 def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """See the module's documentation for `params` and what is returned.
-
-    Either all of scheduling, claims, addresses and plans is in the ledger, or none of it: then the instances are ERROR
-    with the reason as their fault, and hold nothing. Nova's conductor gives claims back one by one instead. Raises
-    UndoneError for what the database takes back: all of it is to be tried again.
-    """
+    """Either all of scheduling, claims, addresses and plans is in the ledger, or none of it: then the instances are
+    ERROR with the reason as their fault, and hold nothing (Nova's conductor gives claims back one by one). Raises
+    UndoneError for what the database takes back: all of it is to be tried again."""
     launch: JsonObject = params.get("launch") or {"built": [], "failures": [], "silent": []}  # of launch_record
     if not params["instances"]:
         return {**_plan(connection, params, []), "instances": [], "launch": launch}

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
+from ..._rules.records import with_diff
 from ..db import copies
 from ..db.engine import (
     DEFERRED,
@@ -32,10 +33,8 @@ from ..db.engine import (
 
 
 def ledger(params: JsonMapping, check_mode: bool) -> JsonObject:
-    """Operation of the module `ledger`: see its documentation for `params` and what is returned.
-
-    Raises NovaliteError; the ledger is as before then.
-    """
+    """Operation of the module `ledger`: see its documentation for `params` and what is returned. Raises NovaliteError;
+    the ledger is as before then."""
     place = place_of(params.get("home"), params.get("ledger_url"))
     with clear_errors(place.shown):
         replaced = params["operation"] == "restore"
@@ -93,9 +92,7 @@ def _migrate(engine: sa.Engine, place: Place, params: JsonMapping, check_mode: b
         result["copy"] = copies.keep_copy(engine, place.home, f"before-{to}")
         with transaction(engine) as connection:
             move_to_revision(connection, to)
-    if before != to:
-        result["diff"] = {"before": {"revision": before}, "after": {"revision": to}}
-    return result
+    return with_diff(result, {"revision": before}, {"revision": to})
 
 
 def _revision(engine: sa.Engine) -> str:

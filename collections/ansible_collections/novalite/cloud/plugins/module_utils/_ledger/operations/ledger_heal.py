@@ -19,10 +19,11 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._json import JsonMapping, JsonObject
+from ..._model.rows import InstanceRow
+from ..._rules.records import with_diff
 from ..compute import server_actions
-from ..compute.builds import BUILD_TIMEOUT
+from ..compute.create import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
-from ..db.tables_jobs import job, job_instance
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
@@ -46,12 +47,9 @@ class Correction:
 
 
 def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation of the module `ledger_heal`. `build_timeout`: seconds after which a silent build was abandoned.
-
-    Returns `changed`, `corrections` (kind, name, reason, before, after), `msg`. Waits for the runs that are claiming
-    hosts, and holds them off until it is done. A run that is alive loses nothing but builds that it was silent about
-    for that long, and is told so when it reports them.
-    """
+    """Correct the ledger; `build_timeout`: seconds after which a silent build was abandoned. Waits for the runs that
+    are claiming hosts, and holds them off until it is done. A run that is alive loses nothing but builds that it was
+    silent about for that long, and is told so when it reports them."""
     now = int(time.time())
     timeout = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
     # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
@@ -62,11 +60,12 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         *_abandoned_actions(connection, timeout, now),
         *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, timeout, now)),
         *_ownerless_claims(connection),
-        *_wrong_sums(connection),
+        *wrong_sums(connection),
         *_ownerless_addresses(connection, now),
         *_ownerless_interfaces(connection),
     ]
-    deletions = _abandoned_deletions(connection, timeout, now)
+    # only their hosts can end these, so nothing is written here
+    deletions = _silent(connection, now - timeout, instance.c.task_state == "deleting")
     result: JsonObject = {
         "changed": bool(found),
         "corrections": [dataclasses.asdict(finding) for finding in found],
@@ -75,52 +74,26 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         ],
         "msg": _message(found),
     }
-    if found:
-        result["diff"] = {
-            "before": {f"{finding.kind} {finding.name}": dict(finding.before) for finding in found},
-            "after": {
-                f"{finding.kind} {finding.name}": dict(finding.after) for finding in found if finding.after is not None
-            },
-        }
-    return result
+    sides = {f"{finding.kind} {finding.name}": (finding.before, finding.after) for finding in found}
+    before = {name: dict(side) for name, (side, _after) in sides.items()}
+    return with_diff(result, before, {name: dict(side) for name, (_before, side) in sides.items() if side is not None})
 
 
-def _in_a_job() -> sa.ColumnElement[bool]:
-    """The queue looks after its own: a job that waits or runs is never forgotten."""
-    return (
-        sa.select(sa.literal(1))
-        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
-        .where(job_instance.c.instance_uuid == instance.c.uuid, job.c.state.in_(["queued", "running"]))
-        .exists()
-    )
-
-
-def _abandoned_deletions(connection: sa.Connection, timeout: int, now: int) -> t.Sequence[t.Any]:
-    """Deletions that nobody goes on with. Only their hosts can end them, so nothing is written here."""
+def _silent(connection: sa.Connection, since: int, *conditions: sa.ColumnElement[bool]) -> list[InstanceRow]:
+    """Instances of which nobody has said anything `since` then. The queue looks after its own: a job that waits or
+    runs is never forgotten. Whoever holds one of the rows is at work on it."""
     c = instance.c
-    return connection.execute(
-        sa.select(c.uuid, c.name, c.host, c.updated_at)
-        .where(c.deleted == 0, c.task_state == "deleting", c.updated_at <= now - timeout, ~_in_a_job())
-        .order_by(c.id)
-    ).all()
+    query = sa.select(instance).where(c.deleted == 0, c.updated_at <= since, *conditions).order_by(c.id)
+    rows = t.cast("list[InstanceRow]", connection.execute(query.with_for_update(skip_locked=True)).all())
+    waiting = server_actions.with_open_job(connection, [row.uuid for row in rows])
+    return [row for row in rows if row.uuid not in waiting]
 
 
 def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold."""
     c = instance.c
-    stale = connection.execute(
-        sa.select(c.uuid, c.name, c.host, c.vm_state, c.task_state, c.updated_at)
-        .where(
-            c.deleted == 0,
-            c.vm_state == "building",
-            c.task_state.is_distinct_from("deleting"),
-            c.updated_at <= now - timeout,
-            ~_in_a_job(),
-        )
-        .order_by(c.id)
-        # whoever holds one of these rows is at work on it
-        .with_for_update(skip_locked=True)
-    ).all()
+    building = (c.vm_state == "building", c.task_state.is_distinct_from("deleting"))
+    stale = _silent(connection, now - timeout, *building)
     reasons = {
         row.uuid: f"its build was abandoned: no sign of life for {now - row.updated_at} s"
         + (f" ({row.task_state}{f' on {row.host}' if row.host else ''})" if row.task_state else "")
@@ -147,20 +120,10 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
 
 def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
-    c = instance.c
     of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
-    stale = connection.execute(
-        sa.select(c.uuid, c.name, c.task_state, c.updated_at)
-        .where(c.deleted == 0, c.task_state.in_(of_actions), c.updated_at <= now - timeout)
-        .order_by(c.id)
-        .with_for_update(skip_locked=True)
-    ).all()
-    waiting = server_actions.with_open_job(connection, [row.uuid for row in stale])
     found = []
-    for row in stale:
-        action = server_actions.action_in(row.task_state)
-        if action is None or row.uuid in waiting:
-            continue
+    for row in _silent(connection, now - timeout, instance.c.task_state.in_(of_actions)):
+        action = server_actions.action_in(row.task_state) or ""
         reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
         server_actions.interrupt(connection, action, [row.uuid], reason)
         before, after = {"task_state": row.task_state}, {"task_state": None}
@@ -202,7 +165,8 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
     owners = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(uuids))}
-    hosts = _host_names(connection)
+    c = compute_host.c
+    hosts = {row.id: row.name for row in connection.execute(sa.select(c.id, c.name))}
     return [
         Correction(
             "allocation",
@@ -216,7 +180,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def _wrong_sums(connection: sa.Connection) -> list[Correction]:
+def wrong_sums(connection: sa.Connection) -> list[Correction]:
     """Set what hosts say is used to the sum of their claims."""
     claimed = (
         sa.select(
@@ -303,10 +267,6 @@ def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
         Correction("vif", row.id, f"instance {row.instance_uuid} is deleted", {"mac": row.mac}, None)
         for row in sorted(gone, key=lambda row: row.id)
     ]
-
-
-def _host_names(connection: sa.Connection) -> dict[int, str]:
-    return {row.id: row.name for row in connection.execute(sa.select(compute_host.c.id, compute_host.c.name))}
 
 
 def _message(found: t.Sequence[Correction]) -> str:

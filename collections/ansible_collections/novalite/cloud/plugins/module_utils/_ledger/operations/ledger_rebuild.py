@@ -20,12 +20,13 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.look import Kept
+from ..._rules.records import with_diff
 from ..compute.slices import POOL, Row
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
 from ..drift.found_slices import Found, Slice, judge
-from ..placement.migration_claims import SUMS
+from .ledger_heal import wrong_sums
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
@@ -40,10 +41,8 @@ LOST = (
 
 
 def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned.
-
-    Raises ConflictError when the ledger here has other things of the same names, or other addresses for them.
-    """
+    """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned. Raises
+    ConflictError when the ledger here has other things of the same names, or other addresses for them."""
     found = judge(params["hosts"], params.get("ledger"))
     writer = _Writer(connection)
     if found.ledger is not None and found.ledger != ledger_id(connection):
@@ -51,7 +50,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         writer.added["ledger_identity"] += 1
     before = _servers(connection)
     writer.add(_merged(found))
-    writer.correct_sums()
+    wrong_sums(connection)
     for table, highest in _highest(params["hosts"]).items():
         raise_number(connection, table, highest)
     servers = [server for server in _servers(connection) if server not in before]
@@ -71,9 +70,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
         "servers": servers,
         "lost": lost,
     }
-    if writer.added:
-        result["diff"] = {"before": {"servers": before}, "after": {"servers": [*before, *servers]}}
-    return result
+    return with_diff(result, {"servers": before}, {"servers": [*before, *servers]})
 
 
 def _merged(found: Found) -> dict[str, list[Row]]:
@@ -117,9 +114,14 @@ class _Writer:
         }
         for table in tables.metadata.sorted_tables:
             if table.name == "floating_ip":
-                self._fill_floating(rows, there["floating_pool"])
+                known = {row["address"] for row in rows.get(table.name, ())}
+                addresses = _pool_addresses(rows, "floating_pool", there["floating_pool"])
+                new = [(name, ip) for name, ip, _role in addresses if ip not in known]
+                self._insert(table, [{"id": str(uuids.uuid4()), "pool": name, "address": ip} for name, ip in new])
             if table.name == "fixed_ip":
-                self._fill_pools(rows, there["network"])
+                pooled = _pool_addresses(rows, "network_id", there["network"])
+                self._insert(table, [{"network_id": key, "ip": ip, "reserved": role} for key, ip, role in pooled])
+                self.added += collections.Counter(fixed_ip=len(pooled))
                 self._take_addresses(rows.get(table.name, ()))
             elif table.name in rows:
                 self._add_to(table, rows[table.name])
@@ -152,11 +154,8 @@ class _Writer:
                 self._same(table, keys, row, same)
                 continue
             new.append(row)
-        # all rows of an INSERT are to have the same columns
-        columns = {name for row in new for name in row}
-        for row in new:
-            values = {name: row[name] for name in columns if name in row}
-            self._connection.execute(sa.insert(table).values(**values))
+        for row in new:  # one by one: all rows of an INSERT are to have the same columns
+            self._insert(table, [row])
         if new:
             self.added[table.name] += len(new)
 
@@ -187,35 +186,9 @@ class _Writer:
             row[name] = None
         return row
 
-    def _fill_pools(self, rows: t.Mapping[str, list[Row]], there: set[Json]) -> None:
-        """Make the addresses of the networks that were not here."""
-        for pool in rows.get(POOL, ()):
-            network = pool.get("network_id")
-            if network is None or network in there:
-                continue
-            addresses = [
-                {"network_id": network, "ip": ip, "reserved": role}
-                for first, last, role in pool["ranges"]
-                for ip in range(first, last + 1)
-            ]
-            if addresses:
-                self._connection.execute(sa.insert(tables.fixed_ip), addresses)
-                self.added["fixed_ip"] += len(addresses)
-
-    def _fill_floating(self, rows: t.Mapping[str, list[Row]], there: set[Json]) -> None:
-        known = {row["address"]: row["id"] for row in rows.get("floating_ip", ())}
-        for pool in rows.get(POOL, ()):
-            name = pool.get("floating_pool")
-            if name is None or name in there:
-                continue
-            addresses = [
-                {"id": str(uuids.uuid4()), "pool": name, "address": ip}
-                for first, last, _role in pool["ranges"]
-                for ip in range(first, last + 1)
-                if ip not in known
-            ]
-            if addresses:
-                self._connection.execute(sa.insert(tables.floating_ip), addresses)
+    def _insert(self, table: sa.Table, rows: list[Row]) -> None:
+        if rows:
+            self._connection.execute(sa.insert(table), rows)
 
     def _take_addresses(self, rows: t.Iterable[Row]) -> None:
         """Give addresses to those that have them. Raises ConflictError for one that this ledger gave to another."""
@@ -237,15 +210,16 @@ class _Writer:
                 )
             self.added["addresses"] += 1
 
-    def correct_sums(self) -> None:
-        """Make what is used on each host the sum of its claims."""
-        host, claim = tables.compute_host, tables.allocation
-        for name in SUMS:
-            total = sa.select(sa.func.coalesce(sa.func.sum(claim.c[name]), 0)).where(
-                claim.c.compute_host_id == host.c.id
-            )
-            column, used = host.c[f"{name}_used"], total.scalar_subquery()
-            self._connection.execute(sa.update(host).where(column != used).values({column: used}))
+
+def _pool_addresses(rows: t.Mapping[str, list[Row]], key: str, there: set[Json]) -> list[tuple[Json, int, Json]]:
+    """(network or pool, address, role) of the networks or pools that were not here; `key` is the column with them."""
+    return [
+        (pool[key], ip, role)
+        for pool in rows.get(POOL, ())
+        if pool.get(key) is not None and pool[key] not in there
+        for first, last, role in pool["ranges"]
+        for ip in range(first, last + 1)
+    ]
 
 
 def _unique(table: sa.Table) -> list[tuple[str, ...]]:

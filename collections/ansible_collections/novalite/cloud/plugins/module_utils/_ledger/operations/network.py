@@ -142,25 +142,16 @@ def _wanted(connection: sa.Connection, item: JsonMapping, before: Record | None)
 def _user(connection: sa.Connection, network_id: int) -> str | None:
     """Some instance (or address) that uses the network; a host's own DHCP address is no use of it."""
     vif, instance, pool = tables.vif, tables.instance, tables.fixed_ip
-    named = (
-        connection.execute(
-            sa.select(instance.c.name)
-            .join(vif, vif.c.instance_uuid == instance.c.uuid)
-            .where(vif.c.network_id == network_id, instance.c.deleted == 0)
-            .order_by(instance.c.id)
-        )
-        .scalars()
-        .first()
-    )
+    named = connection.execute(
+        sa.select(instance.c.name)
+        .join(vif, vif.c.instance_uuid == instance.c.uuid)
+        .where(vif.c.network_id == network_id, instance.c.deleted == 0)
+        .order_by(instance.c.id)
+    ).scalar()
     if named is not None:
         return f"the instance {named!r}"
-    taken = (
-        connection.execute(
-            sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
-        )
-        .scalars()
-        .first()
-    )
+    held = sa.and_(pool.c.network_id == network_id, pool.c.owner.like("vif:%"))
+    taken = connection.execute(sa.select(pool.c.ip).where(held).order_by(pool.c.ip)).scalar()
     return None if taken is None else f"the address {to_text(taken)}, which was handed out"
 
 

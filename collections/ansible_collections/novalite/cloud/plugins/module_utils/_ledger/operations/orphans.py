@@ -19,6 +19,7 @@ from ..._model.look import FoundDomain, Look
 from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
 from ..._plan.networks import bridge, routed, router
+from ..._rules.records import with_diff
 from ..compute import migrations
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -98,9 +99,7 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "left": any(value for key, value in plan.items() if key != "ledger"),
         "unknown": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in unknown],
     }
-    if released:
-        result["diff"] = {"before": {"host_addresses": released}, "after": {"host_addresses": []}}
-    return result
+    return with_diff(result, {"host_addresses": released}, {"host_addresses": []})
 
 
 def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
@@ -139,10 +138,8 @@ def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.Col
 def _unused_bridges(
     connection: sa.Connection, found: Look, served: set[int], mark: Mark, others: bool
 ) -> list[Network]:
-    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
-
-    A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
-    """
+    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are. A bridge of
+    somebody else's that one of them is to use stays, unless this ledger has added something to it."""
     if others:
         return []
     names = found["bridges"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
+from ..._rules.records import with_diff
 from ..compute.power_states import follow, to_look_at
 from ..queries.views import instances_by
 
@@ -18,7 +19,5 @@ def power_sync(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         at_rest = [instance for instance in instances_by(connection) if instance["host"] is not None]
         return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
     followed = follow(connection, params["observed"])
-    result: JsonObject = {"changed": bool(followed), "hosts": {}, "followed": followed}
-    if followed:
-        result["diff"] = {side: {domain["name"]: domain[side] for domain in followed} for side in ("before", "after")}
-    return result
+    before, after = ({domain["name"]: domain[side] for domain in followed} for side in ("before", "after"))
+    return with_diff({"changed": bool(followed), "hosts": {}, "followed": followed}, before, after)

@@ -18,9 +18,7 @@ from ..queries.views import instances_by
 
 def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """May `source` talk to `destination` (names of instances, or addresses)? Every pair of addresses is answered.
-
-    Raises NotFoundError for a name that is no instance's.
-    """
+    Raises NotFoundError for a name that is no instance's."""
     owner = lookups.project_by_name(connection, params["project"])["id"]
     ends = [_end(connection, owner, params[which]) for which in ("source", "destination")]
     named = {rule["remote_group_id"] for end in ends for group in end.groups or () for rule in group["rules"]} - {None}

@@ -26,12 +26,9 @@ from ..queries.groups import groups_of, lock_groups, violated
 
 
 def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation of the module `scheduler`: a host and a claim for each instance, with the reasons.
-
-    An instance that has a claim keeps it. Returns `instances` (those with a host, in the order given), `unplaced`
-    (instance and message), `explanations`, `msg`, `changed`. To find no host is a result, not an error: it has to be
-    recorded. Raises ConflictError when other runs changed the hosts under ten choices in a row.
-    """
+    """Choose a host and claim it for each instance; one that has a claim keeps it. To find no host is a result
+    (`unplaced`), not an error: it has to be recorded. Raises ConflictError when other runs changed the hosts under ten
+    choices in a row."""
     instances: list[Instance] = params["instances"]
     now = int(time.time())
     options = Options.of(params.get("options"))
@@ -127,11 +124,8 @@ def _decide(
     together: t.Mapping[str, str],
     choose: t.Callable[[list[Request]], list[Decision]],
 ) -> list[Decision]:
-    """Decisions for those that are to be launched; the others are in `outcome.unplaced`.
-
-    What is given up, because another of its request found no host, must not take the room of those that come after:
-    for them it is chosen again, without it.
-    """
+    """Decisions for those that are to be launched; the others are in `outcome.unplaced`. What is given up, because
+    another of its request found no host, must not take the room of others: for them it is chosen again, without it."""
     lost = {together[uuid] for uuid in outcome.recorded}
     while True:
         decisions = {decision.request.uuid: decision for decision in choose(requests)}

@@ -24,12 +24,9 @@ Group = JsonObject  # {"description", "rules": [...]}
 
 
 def security_group(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Make, change or remove `params["security_groups"]` of the project named `params["project"]`.
-
-    `rules`, when given, replaces all rules of a group; their order does not matter, and a rule that stays keeps its
-    id. Raises NovaliteError for a rule that makes no sense, NotFoundError for an unknown remote_group, ConflictError
-    for the removal of a group that an instance or a rule of another group uses, QuotaError.
-    """
+    """Make, change or remove the groups of a project. `rules`, when given, replaces all rules of a group in any order;
+    one that stays keeps its id. Raises NovaliteError for a rule that makes no sense, NotFoundError for an unknown
+    remote_group, ConflictError for a group that an instance or another group's rule uses, QuotaError."""
     owner = project_by_name(connection, params["project"], lock=True)["id"]
     items = params["security_groups"]
     names = checked_names("security group", items, spaces=True)

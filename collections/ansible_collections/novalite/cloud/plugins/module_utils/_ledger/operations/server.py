@@ -24,11 +24,9 @@ from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created, server_requests
-from ..compute.builds import BUILD_TIMEOUT, begin_again
-from ..compute.create import amounts, check_image, record_servers
+from ..compute.create import BUILD_TIMEOUT, NetworkRef, NewInstance, amounts, begin_again, check_image, record_servers
 from ..compute.server_requests import NetworkRequest, ServerRequest
 from ..compute.server_states import record_deleted
-from ..compute.server_writes import NetworkRef, NewInstance
 from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
@@ -47,22 +45,17 @@ def prepare_server(_engine: sa.Engine, params: JsonMapping) -> JsonObject:
 
 
 def server(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation `server`: see the module's documentation for `params` and what is returned.
-
-    Raises NovaliteError for the first thing that is wrong with any server; nothing was written then.
-    """
+    """Operation `server`: see the module's documentation for `params` and what is returned. Raises NovaliteError for
+    the first thing that is wrong with any server; nothing was written then."""
     absent = (params.get("state") or "present") == "absent"
     if params.get("uuids") is not None:
         carry_on = api_created.leaving if absent else api_created.wanted
         result = carry_on(connection, params["uuids"])
-        return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
-    # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
-    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)
-    result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
+    else:
+        # One writer for each project at a time: else two runs could both count before either commits (PostgreSQL).
+        owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)
+        result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
     return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
-
-
-# --- present --------------------------------------------------------------------------------------------------------
 
 
 def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping) -> JsonObject:
@@ -105,10 +98,8 @@ def _present(connection: sa.Connection, owner: JsonMapping, params: JsonMapping)
 
 
 def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, InstanceRow]:
-    """The rows of those requested servers that are there already, by name.
-
-    Raises ConflictError when another server has the host name of a new one: DHCP and DNS know one owner of a name.
-    """
+    """The rows of those requested servers that are there already, by name. Raises ConflictError when another server has
+    the host name of a new one: DHCP and DNS know one owner of a name."""
     rows = instance_rows(
         connection,
         instance.c.project_id == project_id,
@@ -133,9 +124,7 @@ def _discard_failed_with_new_spec(
     connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, InstanceRow], now: int
 ) -> list[Instance]:
     """Take out of `stored`, and record as deleted, servers that failed before they ran and are wanted differently now.
-
-    Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was.
-    """
+    Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was."""
     failed = {name: row for name, row in stored.items() if row.vm_state == "error" and row.launched_at is None}
     failed = {name: row for name, row in failed.items() if row.task_state is None and row.host is None}
     records = {
@@ -271,9 +260,6 @@ def _only_network(connection: sa.Connection, owner: JsonMapping, name: str) -> N
         )
     record = lookups.network_by_name(connection, names[0], owner["id"])
     return NetworkRef(record["id"], record["name"], record["cidr"])
-
-
-# --- absent ---------------------------------------------------------------------------------------------------------
 
 
 def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> JsonObject:

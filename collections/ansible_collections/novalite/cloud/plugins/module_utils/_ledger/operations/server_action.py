@@ -19,9 +19,10 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan import targets
 from ..._plan.host_plan import Plan
+from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..compute import power_states, reimage, server_actions, server_requests
-from ..compute.named_servers import servers_named, states_of, take_over, with_names
+from ..compute.named_servers import error_of, servers_named, states_of, take_over, told_by_hosts, under_way, with_names
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.adopted import not_adopted
@@ -36,15 +37,16 @@ _POWER_STATES = {**power_states.POWER_STATES, "missing": 0}
 
 
 def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation `server_action`: see the module's documentation for `params` and what is returned.
-
-    Raises NovaliteError for the first server that is unknown, or of which it cannot be asked; nothing was written then.
-    """
+    """Operation `server_action`: see the module's documentation for `params` and what is returned. Raises NovaliteError
+    for the first server that is unknown, or of which it cannot be asked; nothing was written then."""
     if params.get("outcomes") is not None:
         return _record(connection, params)
     result: JsonObject = {"changed": False, "instances": [], "settled": [], "skipped": []}
     result |= {"hosts": {}, "looks": {}, "targets": {}}
     name = params["action"]
+    if params.get("uuids") is not None and name in server_actions.NAMES:
+        going, result["skipped"] = under_way(connection, name, params["uuids"])
+        return _planned(connection, params, going, result)
     found = _asked_for(connection, params)
     if name in LOCKS:
         return {**result, **_lock(connection, params, found)}
@@ -53,19 +55,13 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             raise ConflictError(f"Instance {lost['uuid']} ('{lost['name']}') is not ready: it is on no host")
         hosts = _plans(connection, params, found)
         return {**result, "instances": found, "hosts": hosts, "targets": targets.of_hosts(hosts)}
-    if params.get("uuids") is not None:
-        wanted = set(params["uuids"])
-        going = [server for server in found if server["task_state"] in server_actions.task_states(name)]
-        gone = wanted - {server["uuid"] for server in found}
-        result["skipped"] = [{"uuid": uuid, "reason": "there is no such instance any more"} for uuid in sorted(gone)]
-        result["skipped"] += [
-            {"uuid": server["uuid"], "reason": _why_not(name, server)} for server in found if server not in going
-        ]
-    else:
-        begun = _begin(connection, params, found)
-        going = begun.pop("instances")
-        result |= begun
-        result["looks"] = power_states.to_look_at(begun["settled"])
+    begun = _begin(connection, params, found)
+    going = begun.pop("instances")
+    return _planned(connection, params, going, {**result, **begun, "looks": power_states.to_look_at(begun["settled"])})
+
+
+def _planned(connection: sa.Connection, params: JsonMapping, going: list[Instance], result: JsonObject) -> JsonObject:
+    """The `result` with the instances that the action is `going` on with, and what their hosts do."""
     hosts = _plans(connection, params, going)
     result["targets"] = targets.of_hosts(hosts, looks=result["looks"])
     result["targets"]["controller"] = targets.controller(hosts, result["looks"])
@@ -77,22 +73,11 @@ def prepare_server_action(_engine: sa.Engine, params: JsonMapping) -> JsonObject
     return {**params, "request": reimage.with_hash(params.get("request") or {})}
 
 
-# --- who ------------------------------------------------------------------------------------------------------------
-
-
 def _asked_for(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     if params.get("uuids") is not None:
         return instances_by(connection, uuids=params["uuids"])
     entries = [entry if isinstance(entry, dict) else {"name": entry} for entry in params.get("servers") or []]
     return servers_named(connection, params.get("project"), server_requests.expand_names(entries))
-
-
-def _why_not(name: str, one: Instance) -> str:
-    task = f" and task_state {one['task_state']}" if one["task_state"] else ""
-    return f"'{name}' is not under way: it is in vm_state {one['vm_state']}{task}"
-
-
-# --- begin ----------------------------------------------------------------------------------------------------------
 
 
 def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]) -> JsonObject:
@@ -142,9 +127,6 @@ def _lock(connection: sa.Connection, params: JsonMapping, found: list[Instance])
     return result
 
 
-# --- the hosts' plans -----------------------------------------------------------------------------------------------
-
-
 def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Instance]) -> dict[str, Plan]:
     """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
     and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
@@ -178,38 +160,25 @@ def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: bool) 
         plan["domains"].append({"uuid": instance["uuid"], "name": instance["domain_name"], "xml": None, **spec})
 
 
-# --- record ---------------------------------------------------------------------------------------------------------
-
-
 def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """How it went on each host. What was given to a host that did not even say so failed, too."""
     name = params["action"]
     if name not in server_actions.NAMES:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    said: dict[str, tuple[str, str | None, int | None]] = {}  # UUID -> host, error, power state
-    told: dict[str, JsonMapping] = {}  # UUID -> all that its host says of it
-    for outcome in params["outcomes"]:
-        host = outcome["host"]
-        for row in outcome["results"] or []:
-            told[row["uuid"]] = row
-            said[row["uuid"]] = (host, row.get("error"), _POWER_STATES.get(row.get("state") or ""))
-        for uuid in plans.get(host, {}).get("uuids", []):
-            said.setdefault(uuid, (host, outcome["error"] or "its host did not say what became of it", None))
-    for host, plan in plans.items():
-        for uuid in plan["uuids"]:
-            said.setdefault(uuid, (host, f"host {host} did not answer", None))
+    told = told_by_hosts(plans, params["outcomes"])
+    said = {uuid: row for uuid, (_host, row) in told.items()}
     before = instances_by(connection, uuids=said)
     changed: set[str] = set()
-    groups: dict[tuple[str, str | None, int | None], list[str]] = {}
-    for uuid, how in said.items():
-        groups.setdefault(how, []).append(uuid)
+    groups: dict[tuple[str, str | None, int | None], list[str]] = {}  # by host, error and power state
+    for uuid, (host, row) in told.items():
+        groups.setdefault((host, row.get("error"), _POWER_STATES.get(row.get("state") or "")), []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(
-            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=told)
+            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=said)
         )
     after = instances_by(connection, uuids=said)
-    names = {server["uuid"]: server["name"] for server in after}
+    now = [server for server in after if server["uuid"] in changed]
     result: JsonObject = {
         "changed": bool(changed),
         "instances": after,
@@ -221,16 +190,11 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         ],
         "hosts": {},
         "errors": [
-            {"uuid": uuid, "name": names.get(uuid, uuid), "message": f"'{names.get(uuid, uuid)}': {said[uuid][1]}"}
-            for uuid in said
-            if uuid in changed and said[uuid][1] is not None
+            error_of(server, said[server["uuid"]]["error"])
+            for server in now
+            if said[server["uuid"]].get("error") is not None
         ],
         # the instance, or the image, was deleted meanwhile: nobody is going to know them
-        "orphans": image_snapshots.unused(connection, (row["source"] for row in told.values() if row.get("source"))),
+        "orphans": image_snapshots.unused(connection, (row["source"] for row in said.values() if row.get("source"))),
     }
-    if changed:
-        result["diff"] = {
-            "before": states_of(server for server in before if server["uuid"] in changed),
-            "after": states_of(server for server in after if server["uuid"] in changed),
-        }
-    return result
+    return with_diff(result, states_of(server for server in before if server["uuid"] in changed), states_of(now))

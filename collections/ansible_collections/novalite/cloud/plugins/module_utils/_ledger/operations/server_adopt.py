@@ -23,6 +23,7 @@ from ..._model.instance import Adopted, AdoptedDisk, Flavor, Instance
 from ..._model.rows import InstanceRow
 from ..adoption.adopted_nics import FoundNic, OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
+from ..compute.power_states import GUEST_STATES
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, flavor, instance
 from ..identity import quotas
@@ -34,14 +35,6 @@ from ..queries.views import flavor_of, instances_by
 from ..volumes.server_volumes import NO_IMAGE
 
 GIB = 1 << 30
-# libvirt's word for a domain's state -> vm_state, Nova's power state
-_STATES = {
-    "running": ("active", 1),
-    "paused": ("paused", 3),
-    "shutoff": ("stopped", 4),
-    "saved": ("suspended", 4),
-    "crashed": ("stopped", 6),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +58,6 @@ def server_adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     return _release(connection, params) if params["state"] == "released" else _adopt(connection, params)
 
 
-# --- in ---------------------------------------------------------------------------------------------------------------
-
-
 def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     guest, host = Guest(**params["domain"]), params["host"]
     owner = lookups.project_by_name(connection, params["project"], lock=True)
@@ -78,12 +68,12 @@ def _adopt(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     # a mark of this ledger's own without a record: of one that was moved by hand, or that a lost ledger forgot
     if guest.marked and guest.adopted_by != ledger_id(connection):
         raise ConflictError(f"domain '{guest.name}' carries the mark of another ledger: let that one release it first")
-    if guest.state not in _STATES:
+    if guest.state not in GUEST_STATES:
         raise ConflictError(f"domain '{guest.name}' is {guest.state}: wait until it is running or off")
     chosen = chosen_nics(connection, owner, guest.name, guest.nics, params["network"], params["address"])
     size = _flavor(connection, guest, params["flavor"])
     now = int(time.time())
-    vm_state, power_state = _STATES[guest.state]
+    vm_state, power_state = GUEST_STATES[guest.state]
     adopted: Adopted = {"domain": guest.name, "at": now, "disks": guest.disks, "reserved": []}
     row = {
         "uuid": guest.uuid,
@@ -197,9 +187,6 @@ def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
     ]
 
 
-# --- out --------------------------------------------------------------------------------------------------------------
-
-
 def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     owner = lookups.project_by_name(connection, params["project"])
     found = instances_by(connection, names=[params["name"]], project_id=owner["id"])
@@ -238,9 +225,6 @@ def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "request_id": request_id,
         "diff": {"before": {one["name"]: _summary(one)}, "after": {}},
     }
-
-
-# --- what is told -----------------------------------------------------------------------------------------------------
 
 
 def _result(connection: sa.Connection, one: Instance, changed: bool) -> JsonObject:

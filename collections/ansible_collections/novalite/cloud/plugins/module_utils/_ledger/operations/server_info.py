@@ -13,10 +13,8 @@ from ..queries.views import instances_by
 
 
 def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
-
-    Who asks for a host without naming a project means all that are on it.
-    """
+    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`. Who asks
+    for a host without naming a project means all that are on it."""
     names = None if params.get("names") is None else set(params["names"])
     if params.get("name") is not None:
         names = (names or set()) | {params["name"]}

@@ -16,7 +16,7 @@ from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, InterfaceRequest
-from ..compute.named_servers import servers_named
+from ..compute.named_servers import error_of, servers_named, told_by_hosts
 from ..compute.plans import plan_hosts
 from ..queries import actions
 from ..queries.views import instances_by
@@ -28,37 +28,32 @@ _STATUS = {"present": ATTACHING, "absent": DETACHING}
 
 
 def server_interface(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation `server_interface`: see the module's documentation for `params` and what is returned.
-
-    Raises NovaliteError for the first server or interface that is unknown, or of which it cannot be asked.
-    """
+    """Operation `server_interface`: see the module's documentation for `params` and what is returned. Raises
+    NovaliteError for the first server or interface that is unknown, or of which it cannot be asked."""
     status = _STATUS[params["state"]]
     if params.get("outcomes") is not None:
         return _record(connection, status, params)
-    changed, diff = False, None
+    diff = None
     if params.get("uuids") is not None:
         wanted = params["uuids"]
     else:
         before = _nics_of(connection, params)
-        wanted, changed = _begin(connection, status, params)
-        if changed:
+        wanted = _begin(connection, status, params)
+        if wanted:
             after = _nics_of(connection, params)
             diff = {"before": before, "after": after if status == ATTACHING else _without(connection, after, wanted)}
     changing = interfaces.under_way(connection, status, wanted)
     found = instances_by(connection, uuids=changing)
     plans = _attach_plans if status == ATTACHING else _detach_plans
     hosts, peers = plans(connection, found, changing, params["state_dir"])
-    result: JsonObject = {"changed": changed, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
+    result: JsonObject = {"changed": diff is not None, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
     result["targets"] = targets.of_hosts(hosts, peers=peers)
     return {**result, "diff": diff} if diff is not None else result
 
 
-# --- begin ----------------------------------------------------------------------------------------------------------
-
-
-def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> tuple[list[str], bool]:
-    """The servers that are named, and whether any of them changes: what is as it shall be is left alone."""
-    wanted, changed = [], False
+def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> list[str]:
+    """Those of the named servers that change: what is as it shall be is left alone."""
+    wanted = []
     for item in params["interfaces"]:
         (one,) = servers_named(connection, params.get("project"), [item["server"]])
         row = interfaces.server_row(connection, one["uuid"])
@@ -72,17 +67,16 @@ def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> tuple
             if len(there) > 1:
                 raise NovaliteError(f"server '{row.name}' has {len(there)} such interfaces: name the port")
             interfaces.begin_detach(connection, row, there[0]["id"], request_id=request_id)
-        elif item.get("port"):
-            interfaces.begin_attach(connection, row, InterfaceRequest(port=item["port"]), request_id=request_id)
         else:
-            if not item.get("network"):
+            if not item.get("port") and not item.get("network"):
                 raise NovaliteError(f"interface of '{row.name}': name a network, or a port")
-            of_network = interfaces.network_named(connection, row.project_id, name=item["network"])
-            wish = InterfaceRequest(network=of_network, fixed_ip=item.get("fixed_ip"))
+            wish = InterfaceRequest(port=item.get("port"))
+            if not wish.port:
+                of_network = interfaces.network_named(connection, row.project_id, name=item["network"])
+                wish = InterfaceRequest(network=of_network, fixed_ip=item.get("fixed_ip"))
             interfaces.begin_attach(connection, row, wish, request_id=request_id)
         wanted.append(row.uuid)
-        changed = True
-    return wanted, changed
+    return wanted
 
 
 def _matching(one: Instance, item: JsonMapping) -> list[Nic]:
@@ -111,20 +105,19 @@ def _without(connection: sa.Connection, after: dict[str, list[str]], wanted: t.C
     return after | {server["name"]: _shown(server, going) for server in instances_by(connection, uuids=wanted)}
 
 
-# --- the hosts' plans -----------------------------------------------------------------------------------------------
-
-
 def _attach_plans(
     connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """What is to be there before the interface is plugged in, the guests' definitions with it, and what a failure takes
     back; and what other hosts of its network are told."""
-    whole = _plan(connection, state_dir, existing=found)
     only, rest = _split(found, changing)
-    new, back = _plan(connection, state_dir, instances=only), _plan(connection, state_dir, existing=rest)
-    undo = _plan(connection, state_dir, leaving=only)
+    whole, back = (plan_hosts(connection, state_dir, existing=servers).hosts for servers in (found, rest))
+    new = plan_hosts(connection, state_dir, instances=only).hosts
+    undo = plan_hosts(connection, state_dir, leaving=only).hosts
     hosts = {}
     for host, plans in whole.items():
+        if "keep" not in plans:
+            continue
         names = {
             network["bridge"]: network["names"] for network in new[host]["build"]["dhcp_networks"] if "names" in network
         }
@@ -148,10 +141,12 @@ def _detach_plans(
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """The guests' definitions without the interface, and what goes after it."""
     gone, rest = _split(found, changing)
-    left, leaving = _plan(connection, state_dir, existing=rest), _plan(connection, state_dir, leaving=gone)
+    left = plan_hosts(connection, state_dir, existing=rest).hosts
+    leaving = plan_hosts(connection, state_dir, leaving=gone).hosts
     hosts = {
         host: {"uuids": plans["keep"]["uuids"], **_leaving(plans["keep"], leaving[host]["remove"], rest)}
         for host, plans in left.items()
+        if "keep" in plans
     }
     return hosts, _peers(leaving)
 
@@ -184,42 +179,21 @@ def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
     }
 
 
-def _plan(connection: sa.Connection, state_dir: str, **given: t.Any) -> dict[str, dict[str, Plan]]:
-    hosts = plan_hosts(connection, state_dir, **given).hosts
-    kinds = {"existing": "keep", "instances": "build", "leaving": "remove"}
-    (kind,) = (kinds[key] for key in given)
-    if kind == "keep":
-        return {host: plans for host, plans in hosts.items() if kind in plans}
-    return hosts
-
-
 def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
     return {host: plans["peers"] for host, plans in hosts.items() if "peers" in plans}
-
-
-# --- record ---------------------------------------------------------------------------------------------------------
 
 
 def _record(connection: sa.Connection, status: str, params: JsonMapping) -> JsonObject:
     """How it went on each host. What was given to a host that did not even say so failed, too."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    said: dict[str, dict[str, str | None]] = {host: {} for host in plans}
-    for outcome in params["outcomes"]:
-        for row in outcome["results"] or []:
-            said[outcome["host"]][row["uuid"]] = row.get("error")
-        for uuid in plans[outcome["host"]]["uuids"]:
-            reason = outcome.get("error") or "its host did not say what became of it"
-            said[outcome["host"]].setdefault(uuid, reason)
-    for host, plan in plans.items():
-        for uuid in plan["uuids"]:
-            said[host].setdefault(uuid, f"host {host} did not answer")
+    told = told_by_hosts(plans, params["outcomes"])
     changed: list[str] = []
-    for host, results in said.items():
+    for host in plans:
+        results = {uuid: row.get("error") for uuid, (of_host, row) in told.items() if of_host == host}
         changed += interfaces.finish(connection, status, results, host)
     found = instances_by(connection, uuids=changed)
     groups = {group["id"] for server in found for group in server["security_groups"]}
-    errors = {uuid: error for results in said.values() for uuid, error in results.items() if error is not None}
-    names = {server["uuid"]: server["name"] for server in found}
+    errors = {uuid: row["error"] for uuid, (_host, row) in told.items() if row.get("error") is not None}
     firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),
@@ -228,9 +202,5 @@ def _record(connection: sa.Connection, status: str, params: JsonMapping) -> Json
         "peers": {},
         "firewall": firewall,
         "targets": {"firewall": list(firewall), "controller": targets.controller(errors)},
-        "errors": [
-            {"uuid": uuid, "name": names[uuid], "message": f"'{names[uuid]}': {errors[uuid]}"}
-            for uuid in changed
-            if uuid in errors
-        ],
+        "errors": [error_of(server, errors[server["uuid"]]) for server in found if server["uuid"] in errors],
     }

@@ -20,11 +20,9 @@ from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import migrations, server_actions, server_requests
-from ..compute.named_servers import servers_named, states_of, take_over, with_names
-from ..migration import host_plans, interrupted, outcomes
-from ..migration.begin import begin_move
-from ..migration.choices import away_from, is_settled, move_of, place
-from ..migration.outcomes import error_of
+from ..compute.named_servers import error_of, servers_named, states_of, take_over, under_way, with_names
+from ..migration import host_plans, outcomes
+from ..migration.begin import away_from, begin_move, is_settled, move_of, place
 from ..placement.compute_hosts import record
 from ..queries import actions, lookups
 from ..queries.views import flavor_of, instances_by
@@ -35,7 +33,7 @@ def server_migration(connection: sa.Connection, params: JsonMapping) -> JsonObje
     if params["state"] == "begin":
         return _begin(connection, params)
     if params["state"] in ("interrupted", "resolve"):
-        return interrupted.resolve(connection, params)
+        return outcomes.resolve_interrupted(connection, params)
     return outcomes.record(connection, params)
 
 
@@ -48,7 +46,7 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     alive = {server["name"] for server in seen if server["up"]} if action == "evacuate" else set()
     result: JsonObject = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
-        going = _begun_before(connection, params, result)
+        going, result["skipped"] = under_way(connection, action, params["uuids"])
     else:
         going = _begun_here(connection, params, result)
     before = _states(going)
@@ -81,23 +79,6 @@ def _begin(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             after[move["name"]] |= {"why": move["why"]} if move["why"] else {}
         result["diff"] = {"before": before, "after": after}
     return result
-
-
-def _begun_before(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:
-    """Those on which the API began it; the others are skipped."""
-    states = server_actions.task_states(params["action"])
-    found = {server["uuid"]: server for server in instances_by(connection, uuids=params["uuids"])}
-    going = []
-    for uuid in dict.fromkeys(params["uuids"]):
-        one = found.get(uuid)
-        if one is None:
-            result["skipped"].append({"uuid": uuid, "reason": "there is no such instance any more"})
-        elif one["task_state"] not in states:
-            reason = f"'{params['action']}' is not under way: it is in vm_state {one['vm_state']}"
-            result["skipped"].append({"uuid": uuid, "reason": reason})
-        else:
-            going.append(one)
-    return going
 
 
 def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObject) -> list[Instance]:

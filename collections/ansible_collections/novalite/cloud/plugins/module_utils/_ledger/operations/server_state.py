@@ -13,10 +13,8 @@ from ..compute.server_states import MAX_ATTEMPTS, STATES, Outcome, record_outcom
 
 
 def server_state(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Operation `server_state`: see the module's documentation for `params` and what is returned.
-
-    Raises NovaliteError for outcomes that contradict each other.
-    """
+    """Operation `server_state`: see the module's documentation for `params` and what is returned. Raises NovaliteError
+    for outcomes that contradict each other."""
     return record_outcomes(connection, _by_uuid(params), params.get("max_attempts") or MAX_ATTEMPTS)
 
 

@@ -19,12 +19,9 @@ from ..queries.views import instances_by
 
 
 def ssh_config(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Write `path` from the ledger and return `access`: uuid, host, ip and the commands that log in (`ssh`) and attach
-    to the `console`, of the asked `servers`.
-
-    `hypervisors` (how Ansible reaches each compute host) and `check_mode` are the action plug-in's to add: what is
-    written here is a file, which no rollback takes back.
-    """
+    """Write `path` from the ledger; returns `access`: how to log in (`ssh`) and attach to the `console` of each of
+    `servers`. `hypervisors` (how Ansible reaches each compute host) and `check_mode` are the action plug-in's to add:
+    what is written here is a file, which no rollback takes back."""
     path = params["path"]
     known_hosts = os.path.join(os.path.dirname(path), "known_hosts")
     text = render(

@@ -167,9 +167,6 @@ def _refusal(names: t.Sequence[str]) -> str:
     return f"{shown} would be deleted and launched anew, with an empty disk"
 
 
-# --- records --------------------------------------------------------------------------------------------------------
-
-
 def _project(connection: sa.Connection, stack: Stack) -> tuple[Item | None, str]:
     """Make the project; its item, if anything changes, and its id."""
     entry = {"name": stack.project, "quotas": stack.quotas}
@@ -286,9 +283,6 @@ def _spoken_of(message: str, things: t.Sequence[Record | Server]) -> Where:
             if any(word in quoted for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)):
                 return (*item.where, field)
     return things[0].where[:1] if things else ()
-
-
-# --- servers --------------------------------------------------------------------------------------------------------
 
 
 def _servers(connection: sa.Connection, stack: Stack, owner: str, replace: bool) -> _Servers:

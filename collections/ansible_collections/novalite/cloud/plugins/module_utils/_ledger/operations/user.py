@@ -23,9 +23,7 @@ SHOWN = ("enabled", "description", "email")
 
 def prepare_user(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
     """Work with the passwords before user() runs: that is meant to take time, in which the ledger must not be locked.
-
-    Each user gets "password_hash": of a new password, or None where the one there is right.
-    """
+    Each user gets "password_hash": of a new password, or None where the one there is right."""
     if params["state"] == "absent":
         return dict(params)
     with engine.reading(ledger) as connection:
@@ -35,11 +33,9 @@ def prepare_user(ledger: sa.Engine, params: JsonMapping) -> JsonObject:
 
 
 def user(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Make, change or remove `params["users"]`; `params["state"]` holds for all.
-
-    What is not named stays as it is; `roles` are all that the user has, when they are named. A new password, or to
-    disable a user, makes the user's tokens void. Raises NotFoundError for an unknown project.
-    """
+    """Make, change or remove `params["users"]`. What is not named stays as it is; `roles`, when named, are all that the
+    user has. A new password, or to disable a user, makes the user's tokens void. Raises NotFoundError for an unknown
+    project."""
     names = checked_names("user", params["users"])
     changes = Changes()
     if params["state"] == "absent":

@@ -16,6 +16,7 @@ from ..._errors import NovaliteError
 from ..._host import STATE_DIR
 from ..._json import JsonMapping, JsonObject
 from ..._plan import targets
+from ..._rules.records import with_diff
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
@@ -64,13 +65,8 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     skipped += [{"id": entry, "reason": "nothing of it is under way"} for entry in still]
     result: JsonObject = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
     result["targets"] = targets.of_hosts(hosts)
-    if changed:
-        done = [entry for each in hosts.values() for entry in each["work"]]
-        result["diff"] = {"before": {}, "after": {entry["id"]: entry["does"] for entry in done}}
-    return result
-
-
-# --- by name --------------------------------------------------------------------------------------------------------
+    done = {entry["id"]: entry["does"] for plan in hosts.values() for entry in plan["work"]}
+    return with_diff(result, {}, done)
 
 
 def _server(connection: sa.Connection, owner: str, name: str) -> str:
@@ -132,8 +128,6 @@ def _snapshot(
     params = {"volume_id": of.id, "handle": item["name"], "description": item.get("description"), "force": True}
     return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to}).id)
 
-
-# --- how it went ----------------------------------------------------------------------------------------------------
 
 _Finish = t.Callable[..., bool]
 _FINISH: dict[str, _Finish] = {

@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._json import JsonMapping
 from ..._model.rows import InstanceRow, StateRow
 from ..db.tables import instance
 
@@ -30,6 +31,12 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     """The row of an instance that there is."""
     (row,) = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0)
     return row
+
+
+def swap(connection: sa.Connection, uuid: str, values: JsonMapping, *expected: sa.ColumnElement[bool]) -> bool:
+    """Write `values` to the instance, unless it is deleted or is not as `expected` any more; returns whether it was."""
+    mine = sa.update(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0, *expected)
+    return connection.execute(mine.values(**values)).rowcount == 1
 
 
 def whereabouts(row: StateRow, name: str) -> str:

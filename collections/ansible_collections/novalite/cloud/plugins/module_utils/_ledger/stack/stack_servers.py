@@ -91,10 +91,8 @@ def _server_groups(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[st
 
 
 def checked(stack: Stack, server: Server) -> ServerRequest:
-    """`server` as the module `server` would take it. Raises NovaliteError with the place in the document.
-
-    Without its password, which is hashed when the server is made: that takes a while, and cannot be compared.
-    """
+    """`server` as the module `server` would take it. Raises NovaliteError with the place in the document. Without its
+    password, which is hashed when the server is made: that takes a while, and cannot be compared."""
     entry = {key: value for key, value in server.fields.items() if key != "admin_password"}
     try:
         return server_requests.expand([{**entry, "name": server.name}])[0]
@@ -103,10 +101,8 @@ def checked(stack: Stack, server: Server) -> ServerRequest:
 
 
 def wanted(server: Server, request: ServerRequest, live: Live | None) -> JsonObject:
-    """What the document says of the server, in the form of live_servers(); of hints, the server group alone.
-
-    Other hints, and a password, count when the server is made: what became of them nobody can tell afterwards.
-    """
+    """What the document says of the server, in the form of live_servers(); of hints, the server group alone. Other
+    hints, and a password, count when the server is made: what became of them nobody can tell afterwards."""
     guest = request.guest
     config_drive = guest.config_drive
     if live is not None:
