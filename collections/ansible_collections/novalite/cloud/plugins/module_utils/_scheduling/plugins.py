@@ -24,12 +24,10 @@ A **weigher** (`weighers/<name>.py`) is a module with
     MULTIPLIER                          the default multiplier, for a weigher that has no option (the user's)
     concerns(request, options)          optional: false when it has nothing to say
 
-A **choice** (`choices/<name>.py`) has NAME, USES_WEIGHERS, scores(candidates, rng) and
-    details(candidates, position, score), which tells what a score was made of.
-
 They are plain functions of plain values: no state, no logging, no input or output. One of ours is a file in its folder
-here. One of the user's is a file named in `plugin_paths`, or in a directory named there, with the same attributes; it
-is enabled by being there, and takes the place of ours when it has the same NAME.
+here; several that are the same idea share a file, which lists them in PLUGINS (kinds.py). One of the user's is a file
+named in `plugin_paths`, or in a directory named there, with the same attributes; it is enabled by being there, and
+takes the place of ours when it has the same NAME.
 """
 
 from __future__ import annotations
