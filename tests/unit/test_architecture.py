@@ -61,9 +61,8 @@ FLOORS = (
 # Folders that hold more, and may not grow: each is to become two.
 MOST_FILES = 25
 LARGER = {
-    # a file for each: filters plug in by being there, and Ansible finds modules and their actions here only
+    # a file for each: Ansible finds modules and their actions here only
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/operations": 60,
-    "collections/ansible_collections/novalite/cloud/plugins/module_utils/_scheduling/filters": 40,
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
     "collections/ansible_collections/novalite/cloud/plugins/action": 80,
 }

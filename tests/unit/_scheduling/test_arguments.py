@@ -11,14 +11,14 @@ import yaml
 
 from ansible_collections.novalite.cloud.plugins.doc_fragments.scheduling import ModuleDocFragment
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.choices import CHOICES
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.plugins import choice_named
 from ansible_collections.novalite.cloud.plugins.modules import scheduler
 
 
 def test_every_choice_that_the_module_takes_exists() -> None:
     for name in scheduler.ARGUMENT_SPEC["choice"]["choices"]:
-        assert name == choice_named(name).NAME
+        assert name == CHOICES[name].name
 
 
 def test_modules_take_every_option_of_the_scheduler() -> None:

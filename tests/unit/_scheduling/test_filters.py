@@ -14,13 +14,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.filters import (
     availability_zone,
     compute,
-    disk,
     image_properties,
-    ram,
     requested_host,
     retry,
-    vcpu,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.filters.capacity import disk, ram, vcpu
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request, request_of
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select

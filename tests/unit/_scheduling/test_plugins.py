@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import filters, plugins, weighers
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import plugins
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
@@ -31,14 +31,14 @@ def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() ->
     options = Options()
     assert [weigher.name for weigher in plugins.weighers_for(options)] == list(options.enabled_weighers)
     assert {plugin.name for plugin in plugins.filters_for(options)} == set(options.enabled_filters)
-    for modules in (plugins.ours_in(filters), plugins.ours_in(weighers)):
-        names = [module.NAME for module in modules]
+    for ours in (plugins.FILTERS, plugins.WEIGHERS):
+        names = [plugin.name for plugin in ours]
         assert len(set(names)) == len(names) > 10
 
 
 def test_every_weigher_has_an_option_for_its_multiplier() -> None:
-    for plugin in plugins.ours_in(weighers):
-        assert isinstance(getattr(Options(), f"{plugin.NAME}_weight_multiplier"), float)
+    for plugin in plugins.WEIGHERS:
+        assert isinstance(getattr(Options(), plugin.option), float)
 
 
 def test_options_are_checked_by_name() -> None:
@@ -102,8 +102,8 @@ def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, messa
 
 
 def test_the_classes_are_those_that_the_parity_cases_compare_with() -> None:
-    for package, theirs in ((filters, cases.FILTERS), (weighers, cases.WEIGHERS)):
-        ours = {plugin.NAME: getattr(plugin, "NOVA", None) for plugin in plugins.ours_in(package)}
+    for plugged_in, theirs in ((plugins.FILTERS, cases.FILTERS), (plugins.WEIGHERS, cases.WEIGHERS)):
+        ours = {plugin.name: plugin.nova for plugin in plugged_in}
         assert theirs == {name: ours[name] for name in theirs}
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import plugins
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import kinds
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
@@ -228,7 +228,7 @@ def test_a_filter_that_runs_once_is_asked_once_for_equal_requests() -> None:
         asked[f"dynamic {state.name}"] += 1
         return None
 
-    filters = [plugins.Filter("dynamic", dynamic), plugins.Filter("static", static, once=True)]
+    filters = [kinds.Filter("dynamic", dynamic), kinds.Filter("static", static, once=True)]
     assert chosen([host("hv1"), host("hv2")], several(5), filters=filters) == ["hv1", "hv2", "hv1", "hv2", "hv1"]
     # once for all, and then again for each host that was chosen before another choice
     assert asked == {"static hv1": 1, "static hv2": 1, "dynamic hv1": 3, "dynamic hv2": 3}
@@ -246,5 +246,5 @@ def test_a_filter_that_looks_at_other_hosts_is_asked_about_all_again() -> None:
             placed.append(state.name)
         return None
 
-    filters = [plugins.Filter("remember", remember), plugins.Filter("affinity", together, looks_around=True)]
+    filters = [kinds.Filter("remember", remember), kinds.Filter("affinity", together, looks_around=True)]
     assert chosen([host("hv1"), host("hv2")], several(3), filters=filters) == ["hv1", "hv1", "hv1"]

@@ -146,14 +146,8 @@ class _Cluster:
 
 
 def _without(host: HostState, request: Request) -> HostState:
-    return dataclasses.replace(
-        host,
-        vcpus_used=host.vcpus_used - request.vcpus,
-        memory_mb_used=host.memory_mb_used - request.memory_mb,
-        disk_gb_used=host.disk_gb_used - request.disk_gb,
-        num_instances=host.num_instances - 1,
-        instances={uuid: instance for uuid, instance in host.instances.items() if uuid != request.uuid},
-    )
+    instances = {uuid: instance for uuid, instance in host.instances.items() if uuid != request.uuid}
+    return host.with_more(request, -1, instances=instances)
 
 
 def _deviation(count: int, total: float, squares: float) -> float:

@@ -14,8 +14,8 @@ import itertools
 import typing as t
 
 from .columns import columns_for
+from .kinds import Filter, Weigher
 from .options import Options
-from .plugins import Filter, Weigher
 from .rows import HostState, Request
 
 

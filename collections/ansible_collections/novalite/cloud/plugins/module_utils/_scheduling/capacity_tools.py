@@ -14,6 +14,7 @@ import dataclasses
 import typing as t
 
 from . import plugins
+from .kinds import Filter
 from .options import Options
 from .rows import HostState, Request
 
@@ -44,10 +45,10 @@ def bottlenecks(rooms: t.Iterable[Room]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _room(host: HostState, request: Request, options: Options, filters: t.Sequence[plugins.Filter]) -> Room:
+def _room(host: HostState, request: Request, options: Options, filters: t.Sequence[Filter]) -> Room:
     # What fits after n fits after fewer, for claims only take: so the limit is looked for by halving.
     def refusal(count: int) -> tuple[str, str] | None:
-        state = _with(host, request, count)
+        state = host.with_more(request, count)
         for filter_ in filters:
             reason = filter_.passes(state, request, options)
             if reason is not None:
@@ -66,13 +67,3 @@ def _room(host: HostState, request: Request, options: Options, filters: t.Sequen
         fits = 0
     bottleneck, reason = refusal(fits) or (None, None)
     return Room(host.name, fits, bottleneck, reason)
-
-
-def _with(host: HostState, request: Request, count: int) -> HostState:
-    return dataclasses.replace(
-        host,
-        vcpus_used=host.vcpus_used + count * request.vcpus,
-        memory_mb_used=host.memory_mb_used + count * request.memory_mb,
-        disk_gb_used=host.disk_gb_used + count * request.disk_gb,
-        num_instances=host.num_instances + count,
-    )

@@ -13,8 +13,8 @@ import operator
 import typing as t
 
 from .aggregates import least
+from .kinds import Weigher
 from .options import Options
-from .plugins import Weigher
 from .rows import HostState, Request
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import typing as t
 
 from .._json import JsonObject
-from .best import Score
+from .choices import Score
 from .rows import Request
 
 NO_HOST = "No valid host was found"
@@ -45,9 +45,9 @@ class Decision:
     choice: str
     hosts: int
     filters: tuple[FilterStep, ...]
-    host: str | None
-    alternates: tuple[str, ...]
-    weighed: tuple[WeighedHost, ...]
+    host: str | None = None
+    alternates: tuple[str, ...] = ()
+    weighed: tuple[WeighedHost, ...] = ()
     message: str = ""
 
     def with_host(self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...]) -> Decision:
@@ -55,10 +55,6 @@ class Decision:
         remain = self.filters[-1].end if self.filters else self.hosts
         message = f"{host} was chosen for {self.request.name!r} by {self.choice} from {remain} of {self.hosts} hosts"
         return dataclasses.replace(self, host=host, alternates=alternates, weighed=weighed, message=message)
-
-    def without_host(self, message: str) -> Decision:
-        """This decision when there is no host to choose."""
-        return dataclasses.replace(self, host=None, alternates=(), weighed=(), message=message)
 
 
 def no_valid_host(decision: Decision) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scheduler's plug-ins: filters, weighers and choices, each a file of its own.
+"""The scheduler's plug-ins: filters and weighers.
 
 A **filter** (`filters/<name>.py`) is a module with
     NAME                                as it stands in the options and in explanations
@@ -24,12 +24,10 @@ A **weigher** (`weighers/<name>.py`) is a module with
     MULTIPLIER                          the default multiplier, for a weigher that has no option (the user's)
     concerns(request, options)          optional: false when it has nothing to say
 
-A **choice** (`choices/<name>.py`) has NAME, USES_WEIGHERS, scores(candidates, rng) and
-    details(candidates, position, score), which tells what a score was made of.
-
 They are plain functions of plain values: no state, no logging, no input or output. One of ours is a file in its folder
-here. One of the user's is a file named in `plugin_paths`, or in a directory named there, with the same attributes; it
-is enabled by being there, and takes the place of ours when it has the same NAME.
+here; several that are the same idea share a file, which lists them in PLUGINS (kinds.py). One of the user's is a file
+named in `plugin_paths`, or in a directory named there, with the same attributes; it is enabled by being there, and
+takes the place of ours when it has the same NAME.
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
+import itertools
 import pathlib
 import pkgutil
 import types
@@ -44,80 +43,33 @@ import typing as t
 
 from .._errors import NovaliteError
 from . import filters, weighers
-from .choices import chance, filter_scheduler, simple, zone
+from .kinds import Filter, Weigher
 from .nova_names import resolved
 from .options import Options
-from .rows import HostState, Request
-
-if t.TYPE_CHECKING:
-    import random
-
-    from .best import Score
-    from .candidates import Candidates
-
-_CHOICES = (simple, chance, zone, filter_scheduler)
-
-
-def _always(request: Request, options: Options) -> bool:
-    return True
-
-
-@dataclasses.dataclass(frozen=True)
-class Filter:
-    """One filter, read out of its module once, so that loops touch no module attributes."""
-
-    name: str
-    passes: t.Callable[[HostState, Request, Options], t.Optional[str]]
-    once: bool = False
-    looks_around: bool = False
-    concerns: t.Callable[[Request, Options], bool] = _always
-    refused: t.Callable[[t.Sequence[HostState], Request, Options], list[int]] | None = None
-    nova: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Weigher:
-    """One weigher with the multiplier in force; `sign` is in the multiplier already."""
-
-    name: str
-    weigh: t.Callable[[t.Sequence[HostState], Request, Options], list[float]]
-    multiplier: float = 1.0
-    minimum: float | None = None
-    sign: int = 1
-    concerns: t.Callable[[Request, Options], bool] = _always
-    nova: str | None = None
-
-    @property
-    def option(self) -> str:
-        """The name of the multiplier in the options and in the metadata of aggregates."""
-        return f"{self.name}_weight_multiplier"
-
 
 Plugin = t.TypeVar("Plugin", Filter, Weigher)
 
-
-class Choice(t.Protocol):
-    """One way to rank what passed. A higher score is better; the earlier name wins a tie."""
-
-    NAME: str
-    USES_WEIGHERS: bool
-
-    def scores(self, candidates: Candidates, rng: random.Random) -> t.Sequence[Score]: ...
-
-    def details(self, candidates: Candidates, position: int, score: Score) -> dict[str, float]: ...
+# The fields of the kinds that modules call otherwise
+_ATTRIBUTES = {
+    "name": "NAME",
+    "nova": "NOVA",
+    "once": "RUN_ONCE_PER_REQUEST",
+    "looks_around": "LOOKS_AT_OTHER_HOSTS",
+    "minimum": "MINIMUM",
+    "sign": "SIGN",
+    "multiplier": "MULTIPLIER",
+}
 
 
 def filters_for(options: Options) -> list[Filter]:
     """The enabled filters and the user's, in running order. NovaliteError for a name that none has."""
-    users = {module.NAME: _filter(module) for module in _users(options, "passes")}
-    return in_running_order(_enabled("filter", options.enabled_filters, _FILTERS, users))
+    return in_running_order(_enabled("filter", options.enabled_filters, FILTERS, _users(Filter, options, "passes")))
 
 
 def weighers_for(options: Options) -> list[Weigher]:
     """The enabled weighers and the user's, with their multipliers. NovaliteError for a name that none has."""
-    ours = {module.NAME: _weigher(module, options) for module in ours_in(weighers)}
-    users = {module.NAME: _weigher(module, options) for module in _users(options, "weigh")}
-    return _enabled("weigher", options.enabled_weighers, ours, users)
+    enabled = _enabled("weigher", options.enabled_weighers, WEIGHERS, _users(Weigher, options, "weigh"))
+    return [_in_force(weigher, options) for weigher in enabled]
 
 
 def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
@@ -128,63 +80,38 @@ def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
     return sorted(filters, key=lambda filter_: not filter_.once)
 
 
-def choice_named(name: str) -> Choice:
-    """The choice called `name`; NovaliteError lists those that exist."""
-    known = {module.NAME: t.cast(Choice, module) for module in _CHOICES}
-    if name not in known:
-        raise NovaliteError(f"there is no scheduler choice {name!r}; take one of: {', '.join(known)}")
-    return known[name]
+def _read(kind: type[Plugin], module: types.ModuleType) -> Plugin:
+    """The plug-in that a module is, by those attributes that it has."""
+    names = {field.name: _ATTRIBUTES.get(field.name, field.name) for field in dataclasses.fields(kind)}
+    return kind(**{field: getattr(module, name) for field, name in names.items() if hasattr(module, name)})
 
 
-@functools.cache
-def ours_in(folder: types.ModuleType) -> tuple[types.ModuleType, ...]:
-    """The plug-ins that lie in the package `folder`: each file there is one."""
+def _ours(kind: type[Plugin], folder: types.ModuleType) -> list[Plugin]:
+    """The plug-ins that lie in the package `folder`: each file there is one, or lists some."""
     files = pkgutil.iter_modules(folder.__path__)
-    return tuple(importlib.import_module(f"{folder.__name__}.{file.name}") for file in files)
+    modules = [importlib.import_module(f"{folder.__name__}.{file.name}") for file in files]
+    return [plugin for module in modules for plugin in getattr(module, "PLUGINS", None) or [_read(kind, module)]]
 
 
-def _filter(module: types.ModuleType) -> Filter:
-    return Filter(
-        module.NAME,
-        module.passes,
-        bool(getattr(module, "RUN_ONCE_PER_REQUEST", False)),
-        bool(getattr(module, "LOOKS_AT_OTHER_HOSTS", False)),
-        getattr(module, "concerns", _always),
-        getattr(module, "refused", None),
-        getattr(module, "NOVA", None),
-    )
+FILTERS, WEIGHERS = _ours(Filter, filters), _ours(Weigher, weighers)
 
 
-_FILTERS = {module.NAME: _filter(module) for module in ours_in(filters)}
-
-
-def _weigher(module: types.ModuleType, options: Options) -> Weigher:
-    sign = getattr(module, "SIGN", 1)
-    default = getattr(module, "MULTIPLIER", 1.0)
-    multiplier = getattr(options, f"{module.NAME}_weight_multiplier", None)
+def _in_force(weigher: Weigher, options: Options) -> Weigher:
+    multiplier = getattr(options, weigher.option, None)
     if multiplier is None:
-        multiplier = options.weight_multipliers.get(module.NAME, default)
-    return Weigher(
-        module.NAME,
-        module.weigh,
-        sign * multiplier,
-        getattr(module, "MINIMUM", None),
-        sign,
-        getattr(module, "concerns", _always),
-        getattr(module, "NOVA", None),
-    )
+        multiplier = options.weight_multipliers.get(weigher.name, weigher.multiplier)
+    return dataclasses.replace(weigher, multiplier=weigher.sign * multiplier)
 
 
-def _enabled(
-    kind: str, names: t.Iterable[str], known: t.Mapping[str, Plugin], users: t.Mapping[str, Plugin]
-) -> list[Plugin]:
-    available: dict[str, Plugin] = {**known, **users}
-    classes: dict[str, str] = {plugin.nova: plugin.name for plugin in [*known.values(), *users.values()] if plugin.nova}
-    return [available[name] for name in dict.fromkeys([*resolved(kind, names, available, classes), *users])]
+def _enabled(kind: str, names: t.Iterable[str], ours: t.Iterable[Plugin], users: t.Sequence[Plugin]) -> list[Plugin]:
+    available: dict[str, Plugin] = {plugin.name: plugin for plugin in itertools.chain(ours, users)}
+    classes: dict[str, str] = {plugin.nova: plugin.name for plugin in itertools.chain(ours, users) if plugin.nova}
+    chosen = [*resolved(kind, names, available, classes), *(plugin.name for plugin in users)]
+    return [available[name] for name in dict.fromkeys(chosen)]
 
 
-def _users(options: Options, function: str) -> list[types.ModuleType]:
-    return [module for module in _loaded(tuple(options.plugin_paths)) if hasattr(module, function)]
+def _users(kind: type[Plugin], options: Options, function: str) -> list[Plugin]:
+    return [_read(kind, module) for module in _loaded(tuple(options.plugin_paths)) if hasattr(module, function)]
 
 
 @functools.lru_cache(maxsize=16)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import operator
 import typing as t
 
 from .._json import Json, JsonMapping
 
 GIB = 1024**3
+AMOUNTS = ("vcpus", "memory_mb", "disk_gb")  # what an instance takes of its host: cores, MiB, GiB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,15 +105,25 @@ class HostState:
     def after(self, request: Request) -> HostState:
         """The same host once it has claimed what `request` asks for. A build is work on its disk."""
         group_id = request.group.id if request.group else None
-        return dataclasses.replace(
-            self,
-            vcpus_used=self.vcpus_used + request.vcpus,
-            memory_mb_used=self.memory_mb_used + request.memory_mb,
-            disk_gb_used=self.disk_gb_used + request.disk_gb,
-            num_instances=self.num_instances + 1,
-            num_io_ops=self.num_io_ops + 1,
-            instances={**self.instances, request.uuid: {"project_id": request.project_id, "group_id": group_id}},
-        )
+        instances = {**self.instances, request.uuid: {"project_id": request.project_id, "group_id": group_id}}
+        return self.with_more(request, num_io_ops=self.num_io_ops + 1, instances=instances)
+
+    def with_more(self, request: Request, count: int = 1, **changes: Json) -> HostState:
+        """The same host with `count` more (below zero: less) of what `request` asks for, and with these `changes`."""
+        used = {f"{name}_used": getattr(self, f"{name}_used") + count * getattr(request, name) for name in AMOUNTS}
+        return dataclasses.replace(self, num_instances=self.num_instances + count, **used, **changes)
+
+    @property
+    def used_by_others(self) -> dict[str, int]:
+        """vCPUs, MiB and GiB that guests take that are not novalite's; all of it is part of what is used."""
+        return {name: getattr(self, f"{name}_others") for name in AMOUNTS}
+
+    @property
+    def others_in_words(self) -> str:
+        """The same for a line that a person reads; empty where nobody else has guests."""
+        if not any(self.used_by_others.values()):
+            return ""
+        return f"{self.vcpus_others} vCPUs, {self.memory_mb_others} MiB, {self.disk_gb_others} GiB"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,25 +155,11 @@ class Request:
         """Equal for requests that differ in nothing but who asks: one examination of the hosts serves them all."""
         group = self.group
         return (
-            self.vcpus,
-            self.memory_mb,
-            self.disk_gb,
-            self.root_gb,
-            self.project_id,
-            self.flavor_name,
-            self.image_id,
-            self.availability_zone,
-            self.requested_host,
+            _ALIKE(self),
             tuple(self.ignore_hosts),
-            self.image_min_ram_mb,
-            self.image_min_disk_gb,
             # a member that has a host already is asked about with that host in mind: like no other
             (group.id, group.policy, self.uuid if self.uuid in group.members else None) if group else None,
-            self.requirements,
-            self.rank,
-            repr(sorted(self.image_properties.items())) if self.image_properties else None,
-            repr(sorted(self.extra_specs.items())) if self.extra_specs else None,
-            repr(sorted(self.hints.items())) if self.hints else None,
+            *(repr(sorted(said.items())) if said else None for said in _SAID(self)),
         )
 
     def hint(self, name: str) -> Json:
@@ -170,6 +168,13 @@ class Request:
         if isinstance(value, (list, tuple)) and len(value) == 1:
             return value[0]
         return value
+
+
+_SAID = operator.attrgetter("image_properties", "extra_specs", "hints")
+_ALIKE = operator.attrgetter(
+    *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
+    *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank"),
+)
 
 
 def request_of(instance: JsonMapping, group: Group | None = None) -> Request:

@@ -10,11 +10,12 @@ import operator
 import random
 import typing as t
 
+from .._errors import NovaliteError
 from . import plugins
-from .best import best
 from .candidates import Candidates
-from .capacity import others_in_words
+from .choices import CHOICES, Choice, best
 from .explain import Decision, FilterStep, WeighedHost, no_valid_host
+from .kinds import Filter, Weigher
 from .options import Options
 from .rows import Group, HostState, Request
 
@@ -29,8 +30,8 @@ def select(
     rng: random.Random | None = None,
     host_subset_size: int | None = None,
     max_attempts: int = MAX_ATTEMPTS,
-    filters: t.Sequence[plugins.Filter] | None = None,
-    weighers: t.Sequence[plugins.Weigher] | None = None,
+    filters: t.Sequence[Filter] | None = None,
+    weighers: t.Sequence[Weigher] | None = None,
     options: Options | None = None,
     explained_hosts: int = EXPLAINED_HOSTS,
 ) -> list[Decision]:
@@ -43,13 +44,15 @@ def select(
     decision. The hosts given are not changed. Raises NovaliteError for an unknown choice, option or expression.
     """
     options = options or Options()
-    rank = plugins.choice_named(choice)
+    rank = CHOICES.get(choice)
+    if rank is None:
+        raise NovaliteError(f"there is no scheduler choice {choice!r}; take one of: {', '.join(CHOICES)}")
     selection = _Selection(
         # by name, so that "the earlier name" is "the lower index"
         sorted(hosts, key=operator.attrgetter("name")),
         rank,
         plugins.filters_for(options) if filters is None else plugins.in_running_order(filters),
-        () if not rank.USES_WEIGHERS else plugins.weighers_for(options) if weighers is None else weighers,
+        () if not rank.uses_weighers else plugins.weighers_for(options) if weighers is None else weighers,
         options if host_subset_size is None else dataclasses.replace(options, host_subset_size=host_subset_size),
         rng or random.Random(),
     )
@@ -64,9 +67,9 @@ class _Selection:
     def __init__(
         self,
         hosts: list[HostState],
-        rank: plugins.Choice,
-        filters: t.Sequence[plugins.Filter],
-        weighers: t.Sequence[plugins.Weigher],
+        rank: Choice,
+        filters: t.Sequence[Filter],
+        weighers: t.Sequence[Weigher],
         options: Options,
         rng: random.Random,
     ) -> None:
@@ -82,9 +85,9 @@ class _Selection:
             group = self.groups.setdefault(request.group.id, request.group)
             request = dataclasses.replace(request, group=group)
         seen = self._candidates(request)
-        decision = Decision(request, self.rank.NAME, len(self.hosts), _steps(seen), None, (), ())
+        decision = Decision(request, self.rank.name, len(self.hosts), _steps(seen))
         if not seen.passed:
-            return decision.without_host(no_valid_host(decision))
+            return dataclasses.replace(decision, message=no_valid_host(decision))
         scores = self.rank.scores(seen, self.rng)
         options, hosts, passed = self.options, self.hosts, seen.passed
         subset = min(max(1, options.host_subset_size), len(passed))
@@ -97,7 +100,7 @@ class _Selection:
         winner = order[self.rng.randrange(subset) if subset > 1 else 0]
         others = [hosts[passed[at]].name for at in order if at != winner]
         weighed = tuple(
-            WeighedHost(host.name, scores[at], self.rank.details(seen, at, scores[at]), others_in_words(host))
+            WeighedHost(host.name, scores[at], self.rank.details(seen, at, scores[at]), host.others_in_words)
             for at in order[:explained]
             for host in [hosts[passed[at]]]
         )

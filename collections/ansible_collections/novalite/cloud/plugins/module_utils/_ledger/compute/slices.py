@@ -28,7 +28,7 @@ from ..._rules import pools
 from ..db import tables
 from ..db.engine import HEAD
 from ..db.ledger_identity import ledger_id
-from ..db.tables_actions import server_group, server_group_member
+from ..db.tables import server_group, server_group_member
 from ..db.tables_addresses import OF_HOST
 from ..db.tables_ec2 import ec2_instance
 from ..db.tables_migrations import OPEN, migration

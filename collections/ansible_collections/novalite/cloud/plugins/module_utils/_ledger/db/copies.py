@@ -21,7 +21,7 @@ from ..._errors import ConflictError, NovaliteError
 from . import text
 from .engine import BUSY_TIMEOUT, DEFERRED, FILE_NAME, HEAD, make_home, move_to_revision, revision_of, transaction
 from .ledger_identity import ledger_id
-from .tables_ledger import ledger_identity
+from .tables import ledger_identity
 
 DIRECTORY = "ledger-copies"
 BACKUP = "backup"  # why a copy was asked for by name; others were made before something

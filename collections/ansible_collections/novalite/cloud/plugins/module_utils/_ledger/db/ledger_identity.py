@@ -14,8 +14,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from .tables import compute_host, instance, network
-from .tables_ledger import ledger_identity
+from .tables import compute_host, instance, ledger_identity, network
 
 
 def ledger_id(connection: sa.Connection) -> str:

@@ -19,3 +19,21 @@ metadata = sa.MetaData(
 
 # SQLite only auto-increments INTEGER keys; PostgreSQL gets the 64 bits.
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def table(name: str, *items: sa.schema.SchemaItem, sqlite_autoincrement: bool = False) -> sa.Table:
+    """Declare a table of the ledger."""
+    return sa.Table(name, metadata, *items, sqlite_autoincrement=sqlite_autoincrement)
+
+
+def numbered(name: str, *items: sa.schema.SchemaItem) -> sa.Table:
+    """Declare a table whose rows have numbers, `id`, of which none is given twice."""
+    number = sa.Column("id", BigId, primary_key=True, autoincrement=True)
+    return table(name, number, *items, sqlite_autoincrement=True)
+
+
+def partial_index(
+    name: str, where: sa.ColumnElement[bool] | sa.TextClause, *columns: sa.Column[int] | sa.Column[str]
+) -> None:
+    """Declare an index of those rows that meet `where`."""
+    sa.Index(name, *columns, sqlite_where=where, postgresql_where=where)

@@ -17,49 +17,26 @@ from . import (
     tables_identity,
     tables_images,
     tables_jobs,
-    tables_ledger,
     tables_migrations,
     tables_networking,
-    tables_sites,
     tables_volumes,
 )
-from .schema import BigId, metadata
-from .tables_actions import instance_action, instance_action_event, server_group, server_group_member
+from .schema import BigId, metadata, numbered, partial_index, table
 from .tables_addresses import fixed_ip, floating_ip, floating_pool, network, vif
 
-__all__ = [  # the rest is read as tables.<name>
-    "BigId",
-    "fixed_ip",
-    "floating_ip",
-    "floating_pool",
-    "instance_action",
-    "instance_action_event",
-    "metadata",
-    "network",
-    "server_group",
-    "server_group_member",
-    "tables_ec2",
-    "tables_identity",
-    "tables_images",
-    "tables_jobs",
-    "tables_ledger",
-    "tables_migrations",
-    "tables_networking",
-    "tables_sites",
-    "tables_volumes",
-    "vif",
-]
+# the rest is read as tables.<name>
+__all__ = ["BigId", "fixed_ip", "floating_ip", "floating_pool", "metadata", "network", "vif"]
+__all__ += ["tables_ec2", "tables_identity", "tables_images", "tables_jobs", "tables_migrations"]
+__all__ += ["tables_networking", "tables_volumes"]
 
-secret = sa.Table(  # what keys are derived from (secrets.py); never shown
+secret = table(  # what keys are derived from (secrets.py); never shown
     "secret",
-    metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.String(64), nullable=False),  # 32 bytes in hex
 )
 
-project = sa.Table(
+project = table(
     "project",
-    metadata,
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(64), nullable=False, unique=True),
     sa.Column("created_at", sa.BigInteger, nullable=False),
@@ -67,19 +44,16 @@ project = sa.Table(
     sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.true()),
 )
 
-quota = sa.Table(  # only what differs from the defaults; -1 = unlimited
+quota = table(  # only what differs from the defaults; -1 = unlimited
     "quota",
-    metadata,
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("resource", sa.String(32), primary_key=True),
     sa.Column("hard_limit", sa.BigInteger, nullable=False),
     sa.CheckConstraint("hard_limit >= -1", name="hard_limit"),
 )
 
-flavor = sa.Table(
+flavor = numbered(
     "flavor",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("vcpus", sa.Integer, nullable=False),
     sa.Column("memory_mb", sa.BigInteger, nullable=False),  # MiB, Nova's name for it
@@ -91,13 +65,11 @@ flavor = sa.Table(
     sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("description", sa.Text),
     sa.CheckConstraint("vcpus >= 1 AND memory_mb >= 1 AND root_gb >= 0", name="sizes"),
-    sqlite_autoincrement=True,
 )
 sa.Index("uq_flavor_flavorid", flavor.c.flavorid, unique=True)
 
-image = sa.Table(
+image = table(
     "image",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("owner", sa.String(32), nullable=False, server_default=""),  # a project; "": the cloud, for everybody
     sa.Column("name", sa.String(255), nullable=False),  # the playbooks' handle
@@ -140,9 +112,8 @@ image = sa.Table(
     sa.CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
 
-keypair = sa.Table(
+keypair = table(
     "keypair",
-    metadata,
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("user_id", sa.String(32), nullable=False, server_default=""),  # whose it is; "": made by a playbook
@@ -152,21 +123,17 @@ keypair = sa.Table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
 
-security_group = sa.Table(
+security_group = numbered(  # in the chain name nova-sg-<id>
     "security_group",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),  # in the chain name nova-sg-<id>
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.UniqueConstraint("project_id", "name"),
-    sqlite_autoincrement=True,
 )
 
-security_group_rule = sa.Table(
+security_group_rule = table(
     "security_group_rule",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("group_id", sa.ForeignKey("security_group.id", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("direction", sa.String(8), nullable=False, server_default="ingress"),
@@ -182,10 +149,8 @@ security_group_rule = sa.Table(
     sa.CheckConstraint("direction IN ('ingress', 'egress')", name="direction"),
 )
 
-compute_host = sa.Table(
+compute_host = numbered(
     "compute_host",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),  # the inventory hostname
     sa.Column("enabled", sa.Boolean, nullable=False),
     sa.Column("disabled_reason", sa.String(255)),
@@ -221,31 +186,25 @@ compute_host = sa.Table(
     sa.Column("differences", sa.Integer),  # how many things it put right there
     # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...
     sa.Column("facts", sa.JSON, nullable=False),
-    sqlite_autoincrement=True,
 )
 
-aggregate = sa.Table(
+aggregate = numbered(
     "aggregate",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("zone", sa.String(255)),  # null: it is no availability zone
     sa.Column("metadata", sa.JSON, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),  # 0: nobody remembers
     sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),  # 0: never
-    sqlite_autoincrement=True,
 )
 
-aggregate_host = sa.Table(
+aggregate_host = table(
     "aggregate_host",
-    metadata,
     sa.Column("aggregate_id", sa.ForeignKey("aggregate.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("host", sa.String(255), primary_key=True),
 )
 
-allocation = sa.Table(  # no key to instance: a plan (check mode) claims before the instance is written
+allocation = table(  # no key to instance: a plan (check mode) claims before the instance is written
     "allocation",
-    metadata,
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("compute_host_id", sa.ForeignKey("compute_host.id"), primary_key=True),
     sa.Column("vcpus", sa.Integer, nullable=False),
@@ -254,10 +213,8 @@ allocation = sa.Table(  # no key to instance: a plan (check mode) claims before 
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
 
-instance = sa.Table(
+instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     "instance",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
     sa.Column("name", sa.String(255), nullable=False),
@@ -298,19 +255,71 @@ instance = sa.Table(
     sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
-    sqlite_autoincrement=True,
 )
 
-sa.Index(  # what each host is busy with
-    "ix_instance_building",
-    instance.c.host,
-    sqlite_where=sa.text("vm_state = 'building'"),
-    postgresql_where=sa.text("vm_state = 'building'"),
-)
+# what each host is busy with
+partial_index("ix_instance_building", sa.text("vm_state = 'building'"), instance.c.host)
 
-instance_security_group = sa.Table(
+instance_security_group = table(
     "instance_security_group",
-    metadata,
     sa.Column("instance_id", sa.ForeignKey("instance.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("group_id", sa.ForeignKey("security_group.id"), primary_key=True, index=True),
+)
+
+server_group = table(
+    "server_group",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("policy", sa.String(32), nullable=False),
+    sa.Column("max_server_per_host", sa.Integer, nullable=False, server_default="1"),  # for anti-affinity
+    sa.Column("user_id", sa.String(32)),  # who asked for it; null: a playbook
+    sa.UniqueConstraint("project_id", "name"),
+    sa.CheckConstraint("policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"),
+    sa.CheckConstraint("max_server_per_host >= 1", name="max_server_per_host"),
+)
+
+server_group_member = table(  # an instance is in one group at most, as in Nova
+    "server_group_member",
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), primary_key=True),
+    sa.Column("group_id", sa.ForeignKey("server_group.id", ondelete="CASCADE"), nullable=False, index=True),
+)
+
+instance_action = numbered(
+    "instance_action",
+    sa.Column("instance_uuid", sa.String(36), nullable=False, index=True),
+    sa.Column("action", sa.String(32), nullable=False),  # create, delete, ...
+    sa.Column("request_id", sa.String(40), nullable=False),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("finished_at", sa.BigInteger),
+    sa.Column("message", sa.Text),  # "Error" detail for people, without secrets
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("project_id", sa.String(32)),
+    sa.Column("details", sa.JSON, nullable=False),  # the scheduler's explanation, ...
+)
+
+instance_action_event = numbered(
+    "instance_action_event",
+    sa.Column("action_id", sa.ForeignKey("instance_action.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("event", sa.String(64), nullable=False),
+    sa.Column("host", sa.String(255)),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("finished_at", sa.BigInteger),
+    sa.Column("result", sa.String(16)),  # Success | Error
+)
+
+site_record = table(
+    "site_record",
+    sa.Column("site", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("owner", sa.String(32), primary_key=True),  # a project's id; "": public
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("reference", sa.String(64), nullable=False),  # the record's own id when the stack made it
+)
+
+ledger_identity = table(  # one row, written when the ledger is made
+    "ledger_identity",
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("uuid", sa.String(36), nullable=False),
+    sa.CheckConstraint("id = 1", name="single"),
 )

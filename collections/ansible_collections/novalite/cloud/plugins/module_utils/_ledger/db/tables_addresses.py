@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import BigId, metadata
+from .schema import numbered, partial_index, table
 
 # What the owner of a fixed IP begins with: an interface, by its id, or a compute host itself, by its name. The host has
 # it to answer DHCP there, or to route.
 OF_VIF, OF_HOST = "vif:", "dhcp:"
 
-network = sa.Table(
+network = numbered(
     "network",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("owner", sa.String(32), nullable=False, server_default=""),
     sa.Column("name", sa.String(255), nullable=False),
@@ -47,13 +45,11 @@ network = sa.Table(
     sa.Column("routes", sa.JSON, nullable=False, server_default="[]"),  # [{"destination", "nexthop"}] told by DHCP
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
-    sqlite_autoincrement=True,
 )
 sa.Index("uq_network_vni", network.c.vni, unique=True)
 
-fixed_ip = sa.Table(  # one row for each address of a pool, made with the network
+fixed_ip = table(  # one row for each address of a pool, made with the network
     "fixed_ip",
-    metadata,
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID, or OF_HOST and a name
@@ -63,26 +59,23 @@ fixed_ip = sa.Table(  # one row for each address of a pool, made with the networ
     sa.UniqueConstraint("network_id", "owner"),
     sa.CheckConstraint("owner IS NULL OR reserved IS NULL", name="reserved_is_free"),
 )
-sa.Index(
+partial_index(
     "ix_fixed_ip_free",
+    sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
     fixed_ip.c.network_id,
     fixed_ip.c.released_at,
     fixed_ip.c.ip,
-    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
-    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
 )
 
-sa.Index(
+partial_index(
     "ix_fixed_ip_last_owner",
+    sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
     fixed_ip.c.network_id,
     fixed_ip.c.last_owner,
-    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
-    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
 )
 
-vif = sa.Table(
+vif = table(
     "vif",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     # null: a port that no server has; what was said of it is in the table port
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), index=True),
@@ -96,17 +89,15 @@ vif = sa.Table(
     sa.UniqueConstraint("network_id", "ipv6"),
 )
 
-floating_pool = sa.Table(
+floating_pool = table(
     "floating_pool",
-    metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("cidr", sa.String(18), nullable=False),
     sa.Column("interface", sa.String(15), nullable=False),  # the hosts' link into the network that the addresses are of
 )
 
-floating_ip = sa.Table(  # one row for each address of a pool
+floating_ip = table(  # one row for each address of a pool
     "floating_ip",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("pool", sa.ForeignKey("floating_pool.name", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("address", sa.BigInteger, nullable=False, unique=True),

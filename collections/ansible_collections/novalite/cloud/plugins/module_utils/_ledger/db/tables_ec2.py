@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import table
 
-ec2_request = sa.Table(  # a client token, and what came of the request that had it
+ec2_request = table(  # a client token, and what came of the request that had it
     "ec2_request",
-    metadata,
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("action", sa.String(64), primary_key=True),
     sa.Column("token", sa.String(64), primary_key=True),
@@ -24,9 +23,8 @@ ec2_request = sa.Table(  # a client token, and what came of the request that had
     sa.Column("created_at", sa.BigInteger, nullable=False, index=True),
 )
 
-ec2_instance = sa.Table(
+ec2_instance = table(
     "ec2_instance",
-    metadata,
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), primary_key=True),
     sa.Column("client_token", sa.String(64), nullable=False, server_default=""),
     sa.Column("launch_index", sa.Integer, nullable=False, server_default="0"),
@@ -35,18 +33,16 @@ ec2_instance = sa.Table(
     sa.Column("http_tokens", sa.String(8), nullable=False, server_default="optional"),  # or required
 )
 
-ec2_keypair = sa.Table(  # of a key that was made here: EC2's fingerprint of it is of the private key
+ec2_keypair = table(  # of a key that was made here: EC2's fingerprint of it is of the private key
     "ec2_keypair",
-    metadata,
     sa.Column("project_id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.ForeignKeyConstraint(["project_id", "name"], ["keypair.project_id", "keypair.name"], ondelete="CASCADE"),
 )
 
-ec2_tag = sa.Table(  # of what has no metadata of its own: those of instances and volumes are every door's
+ec2_tag = table(  # of what has no metadata of its own: those of instances and volumes are every door's
     "ec2_tag",
-    metadata,
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("resource", sa.String(40), primary_key=True),  # EC2's id of it
     sa.Column("key", sa.String(128), primary_key=True),

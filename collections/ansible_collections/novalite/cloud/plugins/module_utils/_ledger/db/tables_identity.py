@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import table
 
-user = sa.Table(
+user = table(
     "user",
-    metadata,
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("password_hash", sa.Text),  # null: no password is right
@@ -27,18 +26,16 @@ user = sa.Table(
     sa.Column("tokens_valid_since", sa.Float, nullable=False, server_default="0"),
 )
 
-role_assignment = sa.Table(
+role_assignment = table(
     "role_assignment",
-    metadata,
     sa.Column("user_id", sa.ForeignKey("user.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("role", sa.String(16), primary_key=True),
     sa.CheckConstraint("role IN ('admin', 'manager', 'member', 'reader')", name="role"),
 )
 
-application_credential = sa.Table(
+application_credential = table(
     "application_credential",
-    metadata,
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("user_id", sa.ForeignKey("user.id", ondelete="CASCADE"), nullable=False),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
@@ -52,9 +49,8 @@ application_credential = sa.Table(
     sa.UniqueConstraint("user_id", "name"),
 )
 
-token = sa.Table(
+token = table(
     "token",
-    metadata,
     sa.Column("hash", sa.String(64), primary_key=True),  # SHA-256 of the token, in hex: who reads the ledger has none
     sa.Column("user_id", sa.ForeignKey("user.id", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE")),  # null: unscoped
@@ -65,9 +61,8 @@ token = sa.Table(
     sa.Column("expires_at", sa.Float, nullable=False, index=True),
 )
 
-ec2_credential = sa.Table(
+ec2_credential = table(
     "ec2_credential",
-    metadata,
     sa.Column("access", sa.String(32), primary_key=True),
     sa.Column("secret", sa.Text, nullable=False),  # encrypted with a key derived from the ledger's secret
     sa.Column("user_id", sa.ForeignKey("user.id", ondelete="CASCADE"), nullable=False, index=True),
@@ -75,9 +70,8 @@ ec2_credential = sa.Table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
 
-auth_failure = sa.Table(  # guesses, counted for all processes together
+auth_failure = table(  # guesses, counted for all processes together
     "auth_failure",
-    metadata,
     sa.Column("subject", sa.String(255), primary_key=True),  # user:<name in lower case>, address:<IP>, ec2:<access>
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("first_at", sa.Float, nullable=False),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import table
 
-image_member = sa.Table(
+image_member = table(
     "image_member",
-    metadata,
     sa.Column("image_id", sa.ForeignKey("image.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("member", sa.String(255), primary_key=True, index=True),  # a project's id; Glance does not look it up
     sa.Column("status", sa.String(16), nullable=False, server_default="pending"),
@@ -20,9 +19,8 @@ image_member = sa.Table(
     sa.CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
 )
 
-image_task = sa.Table(
+image_task = table(
     "image_task",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("image_id", sa.ForeignKey("image.id", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("status", sa.String(16), nullable=False),  # Glance's: pending, processing, success, failure
@@ -36,11 +34,10 @@ image_task = sa.Table(
 )
 
 # Ids of images that were deleted: whoever knows one must not get other data under it (OSSN-0075)
-image_id_used = sa.Table("image_id_used", metadata, sa.Column("id", sa.String(36), primary_key=True))
+image_id_used = table("image_id_used", sa.Column("id", sa.String(36), primary_key=True))
 
-volume_type_access = sa.Table(
+volume_type_access = table(
     "volume_type_access",
-    metadata,
     sa.Column("type_id", sa.ForeignKey("volume_type.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("project_id", sa.String(36), primary_key=True),  # Cinder does not look it up
 )

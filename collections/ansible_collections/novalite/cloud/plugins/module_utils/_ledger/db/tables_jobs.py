@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import BigId, metadata
+from .schema import BigId, partial_index, table
 
-job = sa.Table(
+job = table(
     "job",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False),  # which playbook, and what variables it takes
     sa.Column("project_id", sa.String(32), index=True),  # null: of the cloud as a whole
@@ -34,23 +33,16 @@ job = sa.Table(
     sa.UniqueConstraint("project_id", "idempotency_key"),
     sa.CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
 )
-sa.Index(
-    "ix_job_open",
-    job.c.created_at,
-    sqlite_where=sa.text("state IN ('queued', 'running')"),
-    postgresql_where=sa.text("state IN ('queued', 'running')"),
-)
+partial_index("ix_job_open", sa.text("state IN ('queued', 'running')"), job.c.created_at)
 
-job_instance = sa.Table(  # two runs never touch one instance at once
+job_instance = table(  # two runs never touch one instance at once
     "job_instance",
-    metadata,
     sa.Column("job_id", sa.ForeignKey("job.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("instance_uuid", sa.String(36), primary_key=True, index=True),
 )
 
-worker = sa.Table(  # a process that carries jobs out
+worker = table(  # a process that carries jobs out
     "worker",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("machine", sa.String(64), nullable=False),  # machine and boot, on which a lock on a file tells of its end
     sa.Column("hostname", sa.String(255), nullable=False),
@@ -60,9 +52,8 @@ worker = sa.Table(  # a process that carries jobs out
     sa.Column("stopped_at", sa.Float),  # null: it works, or died
 )
 
-run = sa.Table(  # one playbook over the instances of one or several jobs
+run = table(  # one playbook over the instances of one or several jobs
     "run",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("project_id", sa.String(32)),  # null: jobs of several projects, or of none
@@ -74,23 +65,16 @@ run = sa.Table(  # one playbook over the instances of one or several jobs
     sa.Column("outcome", sa.String(32)),  # successful | failed | timeout | cancelled | lost
     sa.CheckConstraint("state IN ('running', 'ended')", name="state"),
 )
-sa.Index(
-    "ix_run_running",
-    run.c.worker_id,
-    sqlite_where=sa.text("state = 'running'"),
-    postgresql_where=sa.text("state = 'running'"),
-)
+partial_index("ix_run_running", sa.text("state = 'running'"), run.c.worker_id)
 
-run_job = sa.Table(  # which runs a job was in; the last one is in its row
+run_job = table(  # which runs a job was in; the last one is in its row
     "run_job",
-    metadata,
     sa.Column("run_id", sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("job_id", sa.ForeignKey("job.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
-job_event = sa.Table(  # what happened in a run; texts are short, and without secrets
+job_event = table(  # what happened in a run; texts are short, and without secrets
     "job_event",
-    metadata,
     sa.Column("seq", BigId, primary_key=True, autoincrement=True),
     sa.Column("run_id", sa.ForeignKey("run.id", ondelete="CASCADE"), nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),

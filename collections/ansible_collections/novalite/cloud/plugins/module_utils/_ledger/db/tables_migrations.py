@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import BigId, metadata
+from .schema import numbered
 
 # the statuses of a move whose instance may have something on either host
 OPEN = ("queued", "preparing", "migrating", "post-migrating", "finished", "confirming", "reverting", "running")
 # of them, those of a move under way: the host that the instance comes to is prepared, though it is not there yet
 UNDER_WAY = ("queued", "preparing", "migrating", "reverting", "running")
 
-migration = sa.Table(  # Nova's name for a move; not a revision of this schema
+migration = numbered(  # Nova's name for a move; not a revision of this schema
     "migration",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("type", sa.String(16), nullable=False),  # resize | migration | live-migration | evacuation
@@ -36,5 +34,4 @@ migration = sa.Table(  # Nova's name for a move; not a revision of this schema
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.CheckConstraint("type IN ('resize', 'migration', 'live-migration', 'evacuation')", name="type"),
-    sqlite_autoincrement=True,
 )

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import table
 
-subnet = sa.Table(  # of networks that projects made; an operator's network has what its own row says
+subnet = table(  # of networks that projects made; an operator's network has what its own row says
     "subnet",
-    metadata,
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),  # 4 | 6
     sa.Column("name", sa.String(255), nullable=False, server_default=""),
@@ -30,9 +29,8 @@ subnet = sa.Table(  # of networks that projects made; an operator's network has 
     sa.CheckConstraint("version IN (4, 6)", name="version"),
 )
 
-port = sa.Table(  # what was said of an interface (vif) by itself; one that a server came with has none until then
+port = table(  # what was said of an interface (vif) by itself; one that a server came with has none until then
     "port",
-    metadata,
     sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
     sa.Column("kept", sa.Boolean, nullable=False),  # made by itself: it outlives the server that it is attached to
@@ -45,16 +43,14 @@ port = sa.Table(  # what was said of an interface (vif) by itself; one that a se
     sa.Column("updated_at", sa.BigInteger, nullable=False),
 )
 
-port_security_group = sa.Table(  # of ports that no server has; then they are the server's
+port_security_group = table(  # of ports that no server has; then they are the server's
     "port_security_group",
-    metadata,
     sa.Column("vif_id", sa.ForeignKey("port.vif_id", ondelete="CASCADE"), primary_key=True),
     sa.Column("group_id", sa.ForeignKey("security_group.id"), primary_key=True, index=True),
 )
 
-router = sa.Table(  # lets the guests of its networks out: each host does it for its own guests
+router = table(  # lets the guests of its networks out: each host does it for its own guests
     "router",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
     sa.Column("name", sa.String(255), nullable=False, server_default=""),
@@ -66,9 +62,8 @@ router = sa.Table(  # lets the guests of its networks out: each host does it for
     sa.Column("updated_at", sa.BigInteger, nullable=False),
 )
 
-router_interface = sa.Table(
+router_interface = table(
     "router_interface",
-    metadata,
     # without cascades: a network or port that a router has cannot be deleted
     sa.Column("vif_id", sa.ForeignKey("vif.id"), primary_key=True),
     sa.Column("router_id", sa.ForeignKey("router.id"), nullable=False, index=True),
@@ -77,24 +72,21 @@ router_interface = sa.Table(
     sa.UniqueConstraint("network_id", "version"),  # a subnet has one way out
 )
 
-resource_tag = sa.Table(  # of networks, subnets, ports, routers, groups, floating IPs; all have UUIDs
+resource_tag = table(  # of networks, subnets, ports, routers, groups, floating IPs; all have UUIDs
     "resource_tag",
-    metadata,
     sa.Column("resource_id", sa.String(36), primary_key=True),
     sa.Column("tag", sa.String(255), primary_key=True),
 )
 
-quota_default = sa.Table(  # of the whole cloud, where they are not quotas.py's
+quota_default = table(  # of the whole cloud, where they are not quotas.py's
     "quota_default",
-    metadata,
     sa.Column("resource", sa.String(32), primary_key=True),
     sa.Column("hard_limit", sa.BigInteger, nullable=False),
     sa.CheckConstraint("hard_limit >= -1", name="hard_limit"),
 )
 
-flavor_access = sa.Table(  # the projects that see a flavor which is not public
+flavor_access = table(  # the projects that see a flavor which is not public
     "flavor_access",
-    metadata,
     sa.Column("flavor_id", sa.ForeignKey("flavor.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
 )

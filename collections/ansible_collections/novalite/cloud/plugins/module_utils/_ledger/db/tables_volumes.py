@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import table
 
-volume_type = sa.Table(
+volume_type = table(
     "volume_type",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("description", sa.Text),
@@ -26,9 +25,8 @@ volume_type = sa.Table(
     sa.CheckConstraint("backend IN ('file', 'lvm', 'nfs')", name="backend"),
 )
 
-volume = sa.Table(
+volume = table(
     "volume",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),  # the serial number of the guest's disk
     sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
     sa.Column("user_id", sa.String(32)),
@@ -59,9 +57,8 @@ volume = sa.Table(
     sa.CheckConstraint("format IN ('raw', 'qcow2')", name="format"),
 )
 
-volume_attachment = sa.Table(
+volume_attachment = table(
     "volume_attachment",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("volume_id", sa.ForeignKey("volume.id", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid"), nullable=False, index=True),
@@ -76,9 +73,8 @@ volume_attachment = sa.Table(
     sa.UniqueConstraint("volume_id", "instance_uuid"),
 )
 
-volume_snapshot = sa.Table(
+volume_snapshot = table(
     "volume_snapshot",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("volume_id", sa.ForeignKey("volume.id"), nullable=False, index=True),
     sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),

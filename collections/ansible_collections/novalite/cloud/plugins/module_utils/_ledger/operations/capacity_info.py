@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._scheduling import capacity_tools
-from ..._scheduling.capacity import used_by_others
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
 from ..placement import hints
@@ -40,7 +39,7 @@ def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     }
     states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
     rooms = capacity_tools.room(states, request_of(wanted), options)
-    others = {state.name: used_by_others(state) for state in states}
+    others = {state.name: state.used_by_others for state in states}
     total, closed = sum(room.fits for room in rooms), capacity_tools.bottlenecks(rooms)
     bottleneck = next(iter(closed), None)
     message = f"{total} more of {params['flavor']} fit"

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from ..._graph import topology
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
-from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
 from ..placement.compute_hosts import EVER, host_states
@@ -53,7 +52,7 @@ def _host(state: HostState) -> JsonObject:
         "vcpus": fill("vcpus", state.cpu_ratio),
         "memory_mb": fill("memory_mb", state.ram_ratio),
         "disk_gb": fill("disk_gb", state.disk_ratio),
-        "used_by_others": used_by_others(state),
+        "used_by_others": state.used_by_others,
     }
 
 

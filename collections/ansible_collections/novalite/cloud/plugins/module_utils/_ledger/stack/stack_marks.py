@@ -14,7 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..db import tables
-from ..db.tables_sites import site_record
+from ..db.tables import site_record
 
 METADATA_KEY = "novalite:site"  # as servers have it in ledgers from before the document was called a stack
 
