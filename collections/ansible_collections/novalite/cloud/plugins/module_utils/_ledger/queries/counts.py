@@ -19,11 +19,19 @@ OWNED = {
 }
 
 
+def count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
+    """Return for how many rows the conditions hold, of the table whose columns they name."""
+    return int(connection.execute(sa.select(sa.func.count()).where(*conditions)).scalar_one())
+
+
+def is_any(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> bool:
+    """Return whether the conditions hold for any row."""
+    return connection.execute(sa.select(sa.literal(1)).where(*conditions).limit(1)).first() is not None
+
+
 def owned(connection: sa.Connection, project_id: str, kind: str) -> int:
     """Return how many of this kind (of OWNED) the project has."""
-    table = OWNED[kind]
-    query = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
-    return int(connection.execute(query).scalar_one())
+    return count(connection, OWNED[kind].c.project_id == project_id)
 
 
 def jobs_by_state(connection: sa.Connection, since: float) -> list[tuple[str, str, int]]:

@@ -13,6 +13,7 @@ from ..._errors import ConflictError, NotFoundError
 from ..catalog import volume_types
 from ..db.tables import compute_host
 from ..db.tables_volumes import volume
+from ..queries.counts import is_any
 from ..queries.lookups import check_compute_hosts
 from ..queries.volume_views import Options, Volume
 
@@ -38,23 +39,17 @@ def choose(
                 f"volume type {type_name} is not on the compute host {host}, only on {', '.join(allowed)}"
             )
         return host
-    taken = (
-        sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0))
-        .where(volume.c.host == compute_host.c.name)
-        .scalar_subquery()
-    )
+    taken = sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0)).where(volume.c.host == compute_host.c.name)
     query = (
         sa.select(compute_host.c.name)
         .where(compute_host.c.up, compute_host.c.enabled)
-        .order_by(taken, compute_host.c.name)
+        .order_by(taken.scalar_subquery(), compute_host.c.name)
     )
-    if allowed is not None:
-        query = query.where(compute_host.c.name.in_(allowed))
-    if limit_to is not None:
-        query = query.where(compute_host.c.name.in_(sorted(set(limit_to))))
+    for names in (allowed, limit_to):
+        if names is not None:
+            query = query.where(compute_host.c.name.in_(sorted(set(names))))
     if zone is not None:
-        known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
-        if connection.execute(known).first() is None:
+        if not is_any(connection, compute_host.c.zone == zone):
             raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
         query = query.where(compute_host.c.zone == zone)
     chosen = connection.execute(query.limit(1)).scalar()

@@ -24,6 +24,8 @@ from ..queries.volume_views import Snapshot, Volume, snapshots_by, volumes_by
 from . import volume_access, volume_hosts
 
 GIB = 1024**3
+TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
+Record = t.TypeVar("Record", Volume, Snapshot)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +58,7 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
         least = max(1, image["min_disk_gb"], math.ceil(image["virtual_size"] / GIB))
         return Source("image", image_of(image), True, least)
     if kinds[0] == "snapshot_id":
-        query = sa.select(volume_snapshot).where(
-            volume_snapshot.c.id == params["snapshot_id"], volume_snapshot.c.project_id == project_id
-        )
-        snapshot = connection.execute(query).first()
-        if snapshot is None:
-            raise NotFoundError(f"Snapshot {volume_types.check_shown(str(params['snapshot_id']))} could not be found.")
+        snapshot = snapshot_of(connection, str(params["snapshot_id"]), project_id)
         if snapshot.status != "available":
             raise ConflictError(
                 f"Invalid snapshot: Originating snapshot status must be one of available values, not {snapshot.status}."
@@ -139,23 +136,28 @@ def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None 
     return found[0]
 
 
+def snapshot_of(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
+    """The snapshot of this id, likewise."""
+    found = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
+    if not found:
+        raise NotFoundError(f"Snapshot {volume_types.check_shown(snapshot_id)} could not be found.")
+    return found[0]
+
+
 def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
     """The project's volume of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = volumes_by(connection, names=[name], project_id=owner) or volumes_by(
-        connection, ids=[name], project_id=owner
-    )
-    if not found:
-        mine = sa.select(volume.c.name).where(volume.c.project_id == owner).order_by(volume.c.name)
-        raise lookups.unknown("volume", name, connection.execute(mine).scalars())
-    return found[0]
+    return _named(connection, "volume", volumes_by, owner, name)
 
 
 def snapshot_named(connection: sa.Connection, owner: str, name: str) -> Snapshot:
     """The project's snapshot of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = snapshots_by(connection, names=[name], project_id=owner) or snapshots_by(
-        connection, ids=[name], project_id=owner
-    )
+    return _named(connection, "snapshot", snapshots_by, owner, name)
+
+
+def _named(connection: sa.Connection, kind: str, by: t.Callable[..., list[Record]], owner: str, name: str) -> Record:
+    found = by(connection, names=[name], project_id=owner) or by(connection, ids=[name], project_id=owner)
     if not found:
-        mine = sa.select(volume_snapshot.c.name).where(volume_snapshot.c.project_id == owner)
-        raise lookups.unknown("snapshot", name, connection.execute(mine.order_by(volume_snapshot.c.name)).scalars())
+        columns = TABLES[kind].c
+        mine = sa.select(columns.name).where(columns.project_id == owner).order_by(columns.name)
+        raise lookups.unknown(kind, name, connection.execute(mine).scalars())
     return found[0]
