@@ -21,7 +21,7 @@ from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
 from ..queries.views import image_of
 from ..queries.volume_views import Snapshot, Volume, snapshots_by, volumes_by
-from . import volume_access, volume_hosts
+from . import volume_hosts
 
 GIB = 1024**3
 TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
@@ -88,7 +88,7 @@ def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, sou
                 f"{of_type.name}: leave it out"
             )
     elif name is not None:
-        of_type = volume_access.usable(connection, name, project_id, bool(params.get("private_types")))
+        of_type = volume_types.type_usable(connection, name, project_id, bool(params.get("private_types")))
     else:
         of_type = volume_types.type_of(connection, None)
     if of_type.id == volume_types.DEFAULT_ID:
