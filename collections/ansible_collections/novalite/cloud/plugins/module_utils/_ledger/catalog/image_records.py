@@ -41,6 +41,8 @@ FIELDS = (  # what a client says about an image; the rest comes with its data
     "os_hidden",
     "owner",
 )
+# what is known of an image that waits for its data
+WAITING: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0, "status": "queued"}
 _EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
 
 
@@ -86,11 +88,7 @@ def insert_image(
             id=image_id,
             name=handle(connection, owner, name, image_id),
             display_name=name or "",
-            status="queued",
-            source="",
-            checksum="",
-            size=0,
-            virtual_size=0,
+            **WAITING,
             properties=properties,
             tags=tags,
             created_at=now,

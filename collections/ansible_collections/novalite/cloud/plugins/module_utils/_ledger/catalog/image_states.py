@@ -25,6 +25,7 @@ from ..identity import quotas
 from ..queries.counts import image_bytes, is_any
 from ..queries.lookups import lock_project
 from . import image_store
+from .image_records import WAITING
 
 Record = JsonObject
 
@@ -68,7 +69,7 @@ def finish(
 
 def give_up(connection: sa.Connection, image_id: str, transfer: str, fault: str | None) -> None:
     """The image waits for data again. Nothing happens if the upload does not count any more."""
-    values = {**_WAITING, "fault": fault, "updated_at": int(time.time())}
+    values = {**WAITING, "transfer": None, "fault": fault, "updated_at": int(time.time())}
     _swap(connection, image_id, image.c.transfer == transfer, values)
 
 
@@ -124,7 +125,7 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
     silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < now - SILENT)
     dead = list(connection.execute(sa.select(image.c.id).where(silent)).scalars())
     if dead:
-        values = {**_WAITING, "fault": "the upload ended before its end"}
+        values = {**WAITING, "transfer": None, "fault": "the upload ended before its end"}
         connection.execute(sa.update(image).where(image.c.id.in_(dead), silent).values(**values))
         open_ones = sa.and_(image_task.c.image_id.in_(dead), image_task.c.status == "processing")
         connection.execute(
@@ -145,11 +146,6 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
             useless = status is None and not is_needed(connection, path)
         if useless:
             image_store.remove(path)
-
-
-# what is known of an image that waits for its data
-_EMPTY: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0}
-_WAITING: JsonMapping = {**_EMPTY, "status": "queued", "transfer": None}
 
 
 def _write(connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping) -> None:

@@ -97,8 +97,7 @@ def receive(stream: t.Any, path: str, limit: int, report: Report, expected: int 
                 raise BrokenOffError(f"the upload ended after {size} of {expected} bytes")
             os.fsync(target.fileno())
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        remove(path)
         raise
     return Received(size, sha256.hexdigest(), md5.hexdigest())
 
@@ -141,10 +140,9 @@ def is_intact(path: str, checksum: str) -> bool:
     return _READ[state] == checksum
 
 
-def remove(*paths: str) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+def remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def entries(home: str | None) -> list[tuple[str, float]]:
