@@ -16,7 +16,7 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import Schema
 
@@ -121,29 +121,11 @@ def _refuse_templates(kind: str, value: Json) -> None:
             _refuse_templates(kind, item)
 
 
-def _action(
-    name: str,
-    operation: str,
-    description: str,
-    *,
-    book: str = "",
-    action: str | None = None,
-    timeout: int = 900,
-    variables: t.Mapping[str, Schema] | None = None,
-) -> Kind:
-    """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
-    return Kind(
-        name,
-        operation if ":" in operation else f"compute:servers:{operation}",
-        description,
-        book,
-        variables or {},
-        merge=True,
-        instances="required",
-        runs=3,
-        timeout=timeout,
-        action=action or name,
-    )
+def _action(name: str, description: str, operation: str = "", timeout: int = 900, **more: Json) -> Kind:
+    """What is done to instances that the caller has marked before. `operation` on servers (default: the name)."""
+    operation = operation if ":" in operation else f"compute:servers:{operation or name}"
+    shared: JsonObject = {"merge": True, "instances": "required", "runs": 3, "action": name}
+    return Kind(name, operation, description, timeout=timeout, **{**shared, **more})
 
 
 def _volume(name: str, of: str, description: str, *, book: str = "", instances: Instances = "allowed") -> Kind:
@@ -156,97 +138,82 @@ def _volume(name: str, of: str, description: str, *, book: str = "", instances: 
     return Kind(name, operation, description, book, variables, instances=instances, timeout=3600)
 
 
+_SERVERS: JsonObject = {"merge": True, "instances": "allowed", "runs": 3, "project": True}
+_HOST: JsonObject = {"operation": "compute:hosts:evacuate", "runs": 1, "timeout": 4 * 3600}
+
 _KINDS = (
     Kind(
         "launch",
         "compute:servers:create",
         "build instances and start them",
-        merge=True,
-        instances="allowed",
-        runs=3,
         timeout=3600,
-        project=True,
         action="create",
         variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
+        **_SERVERS,
     ),
     Kind(
         "terminate",
         "compute:servers:delete",
         "take instances away",
-        merge=True,
-        instances="allowed",
-        runs=3,
-        timeout=1800,
-        project=True,
         action="delete",
         always_retry=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
+        **_SERVERS,
     ),
-    _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
-    _action("start", "start", "start stopped instances"),
+    _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
+    _action("start", "start stopped instances"),
     # two tables: one job may ask for a soft reboot, another one for a hard one
     _action(
-        "reboot",
         "reboot",
         "start instances anew",
         variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
     ),
-    _action("pause", "pause", "halt instances where they are"),
-    _action("unpause", "unpause", "let paused instances go on"),
-    _action("suspend", "suspend", "keep instances' memory on the disk and stop them"),
-    _action("resume", "resume", "let suspended instances go on"),
-    _action(
-        "rescue",
-        "rescue",
-        "start instances from another disk, beside their own",
-        timeout=1800,
-        variables={"image": NAME},
-    ),
-    _action("unrescue", "unrescue", "start rescued instances from their own disks again"),
-    _action("rebuild", "rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action("pause", "halt instances where they are"),
+    _action("unpause", "let paused instances go on"),
+    _action("suspend", "keep instances' memory on the disk and stop them"),
+    _action("resume", "let suspended instances go on"),
+    _action("rescue", "start instances from another disk, beside their own", timeout=1800, variables={"image": NAME}),
+    _action("unrescue", "start rescued instances from their own disks again"),
+    _action("rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
     _action(
         "createImage",
-        "create_image",
         "make images of instances",
+        "create_image",
         book="snapshot.yml",
         timeout=7200,
         variables={"image_name": NAME},
     ),
-    _action("resize", "resize", "give instances another size, on another host or their own", timeout=3600),
-    _action("migrate", "migrate", "bring instances to other hosts, switched off", timeout=3600),
-    _action("confirmResize", "confirm_resize", "confirm resizes and migrations", book="confirm_resize.yml"),
-    _action("revertResize", "revert_resize", "revert resizes and migrations", book="revert_resize.yml", timeout=3600),
+    _action("resize", "give instances another size, on another host or their own", timeout=3600),
+    _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
+    _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),
+    _action("revertResize", "revert resizes and migrations", "revert_resize", 3600, book="revert_resize.yml"),
     _action(
         "live-migration",
-        "live_migrate",
         "bring instances to other hosts while they run",
+        "live_migrate",
         book="live_migrate.yml",
         timeout=7200,
     ),
-    _action("evacuate", "evacuate", "build instances of a dead host anew on others", timeout=3600),
+    _action("evacuate", "build instances of a dead host anew on others", timeout=3600),
     Kind(
         "host_evacuate",
-        "compute:hosts:evacuate",
-        "disable a compute host and bring its instances to others",
-        runs=1,
-        timeout=4 * 3600,
+        description="disable a compute host and bring its instances to others",
         variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
+        **_HOST,
     ),
     Kind(
         "host_restore",
-        "compute:hosts:evacuate",
-        "enable a compute host and bring back what was there",
-        runs=1,
-        timeout=4 * 3600,
+        description="enable a compute host and bring back what was there",
         variables={"host": HOST},
+        **_HOST,
     ),
     _action(
-        "interface_attach", "compute:interfaces:write", "give instances a network interface", action="attach_interface"
+        "interface_attach", "give instances a network interface", "compute:interfaces:write", action="attach_interface"
     ),
     _action(
         "interface_detach",
-        "compute:interfaces:write",
         "take a network interface from instances",
+        "compute:interfaces:write",
         action="detach_interface",
     ),
     Kind(
