@@ -26,8 +26,7 @@ SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
 def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these flavors: `flavors`, `changed` and `diff`, as modules return them.
 
-    Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what
-    cannot be.
+    Sizes that are not given stay; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what cannot be.
     """
     names = checked_names("flavor", items)
     there = _flavors(connection, names)

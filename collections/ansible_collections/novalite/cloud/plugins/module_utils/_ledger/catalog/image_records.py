@@ -102,10 +102,8 @@ def insert_image(
 def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapping, by_operator: bool = False) -> None:
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 
-    A new name is the playbooks' name for it, too, unless another image of the owner's has it.
-    A property that stays as it was is not judged: an image that was recorded with a bad one can be tagged and mended.
-    Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say (insert_image()),
-    QuotaError for an owner who has enough images.
+    A new name is the playbooks' name for it, too, unless another image of the owner's has it. A property that stays as
+    it was is not judged: an image that was recorded with a bad one can be tagged and mended. Raises as insert_image().
     """
     stored = connection.execute(
         sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
@@ -131,8 +129,7 @@ def register(connection: sa.Connection, project_id: str, of: JsonMapping, name: 
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
     A file is there for as long as one image needs it. The name is one that checked_names() lets through. Raises
-    ConflictError for a name that the project has, QuotaError, and NovaliteError for an image without data or with a
-    property that cannot be.
+    ConflictError for a name that is taken, QuotaError, NovaliteError for an image without data or with a bad property.
     """
     lock_project(connection, project_id)
     if is_any(connection, image.c.owner == project_id, image.c.name == name):

@@ -27,10 +27,9 @@ def write_keypairs(
 ) -> JsonObject:
     """Make or replace key pairs of the project of this name, for a user: `keypairs`, `changed` and `diff`.
 
-    Without a user they are the project's own, as a playbook makes them. With one, and not `by_manager`, those of others
-    are left alone: ForbiddenError.
-    Instances carry a copy of the key that they were launched with. Raises NovaliteError for a text that is not exactly
-    one public key, QuotaError beyond the project's key_pairs.
+    Without a user they are the project's own, as a playbook makes them; instances carry a copy of theirs. Raises
+    ForbiddenError for other users' (unless `by_manager`), NovaliteError for what is not exactly one public key,
+    QuotaError.
     """
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("key pair", items)

@@ -72,8 +72,8 @@ def list_application_credentials(connection: sa.Connection, user_id: str, name: 
 
 def find_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> Credential:
     """One of the user's own. Raises NotFoundError."""
-    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
-    row = connection.execute(sa.select(application).where(mine)).mappings().first()
+    mine = (application.c.user_id == user_id, application.c.id == credential_id)
+    row = connection.execute(sa.select(application).where(*mine)).mappings().first()
     if row is None:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
     return dict(row)
@@ -97,8 +97,8 @@ def application_credential_of(
 
 def delete_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> None:
     """Remove one, and with it the tokens that it gave. Raises NotFoundError."""
-    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
-    if connection.execute(sa.delete(application).where(mine)).rowcount == 0:
+    mine = (application.c.user_id == user_id, application.c.id == credential_id)
+    if connection.execute(sa.delete(application).where(*mine)).rowcount == 0:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
 
 

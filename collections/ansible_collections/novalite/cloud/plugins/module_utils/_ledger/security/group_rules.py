@@ -70,13 +70,9 @@ def open_egress(group: JsonMapping) -> list[Record]:
             "direction": "egress",
             "ethertype": family,
             "protocol": "any",
-            "port_min": None,
-            "port_max": None,
             "cidr": EVERYONE[family],
-            "said_cidr": None,
-            "remote_group_id": None,
-            "remote_group_uuid": None,
             "description": "",
+            **dict.fromkeys(("port_min", "port_max", "said_cidr", "remote_group_id", "remote_group_uuid")),
         }
         for family in FAMILIES
     ]
@@ -167,11 +163,9 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
-            **{
-                # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
-                **{column: value for column, value in wanted.items() if column != "remote_group"},
-                "cidr": None if rule.get("cidr") is None else wanted["cidr"],
-            },
+            **{column: value for column, value in wanted.items() if column not in ("remote_group", "cidr")},
+            # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
+            cidr=None if rule.get("cidr") is None else wanted["cidr"],
         )
     )
     return number, int(group.id)

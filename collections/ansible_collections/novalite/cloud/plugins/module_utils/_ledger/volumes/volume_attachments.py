@@ -99,8 +99,7 @@ def begin_detach(
     ignore_lock: bool = False,
     force: bool = False,
 ) -> Attachment:
-    """Begin to detach a volume from an instance (None: the only one that has it). `force`: whatever its status was
-    made, if nothing is under way.
+    """Begin to detach a volume from an instance (None: the only one). `force`: of any status, if nothing is under way.
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """

@@ -26,8 +26,7 @@ def choose(
     host: str | None = None,
     limit_to: t.Collection[str] | None = None,
 ) -> str:
-    """The compute host for a new volume: `host` if it may be, else of `limit_to` (None: of all) the one with the fewest
-    GiB of volumes.
+    """The compute host for a new volume: `host`, else of `limit_to` (None: all) the one with the fewest GiB of volumes.
 
     Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
     """
@@ -62,10 +61,7 @@ def choose(
 
 def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | None = None) -> str | None:
     """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
-    `limit_to`).
-
-    None for one that nothing was made of: nothing is anywhere.
-    """
+    `limit_to`). None for one of which nothing is anywhere."""
     host = of.host or next((attachment.host for attachment in of.attachments if attachment.host is not None), None)
     if host is not None or of.backend in volume_types.LOCAL_BACKENDS:
         return host

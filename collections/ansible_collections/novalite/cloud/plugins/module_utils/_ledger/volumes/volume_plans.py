@@ -144,9 +144,7 @@ def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_d
     facts = {"disk_cache": "none", **(row.facts or {})}
     disk = {**data_of(one), "volume_id": one.id, "device": attachment.device, "readonly": attachment.readonly}
     return {
-        "id": attachment.id,
-        "volume_id": one.id,
-        "instance_uuid": attachment.instance_uuid,
+        **{"id": attachment.id, "volume_id": one.id, "instance_uuid": attachment.instance_uuid},
         "name": domain_name(row.id, row.adopted),
         "device": attachment.device.rpartition("/")[2],
         "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts),

@@ -43,8 +43,7 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
     one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
     compute host that has to have it), `limit_to` (those of which it may be chosen; None: all), `description`,
     `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot
-    from volume); `private_types`: a type that is not the project's
-    may be named, as administrators may.
+    from volume); `private_types`: a type that is not the project's may be named, as administrators may.
 
     Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
     is too small or a combination that makes no sense.
@@ -98,7 +97,6 @@ def begin_delete(
     """Begin to delete a volume. With `force` (an administrator) one that hangs somewhere as well, if nothing has it.
 
     `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
-
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
     row = one_volume(connection, volume_id, project_id)
@@ -135,8 +133,7 @@ def begin_extend(
     request_id: str | None = None,
     user_id: str | None = None,
 ) -> Volume:
-    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them. An instance that has it shows it
-    among its actions.
+    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them, as does its instance's action log.
 
     `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
     and NovaliteError for a size that is no larger.
