@@ -18,7 +18,7 @@ from ..._json import JsonObject as Plan
 from ..db.tables import compute_host, instance
 from ..queries.views import domain_name
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
-from .volume_hosts import worker
+from .volume_sources import worker
 
 # status -> what is under way, as operations/volume_action.py knows it
 VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}

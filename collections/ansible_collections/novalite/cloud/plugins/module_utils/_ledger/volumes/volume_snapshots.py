@@ -17,7 +17,7 @@ from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
 from ..queries.counts import is_any
 from ..queries.volume_views import Snapshot, Volume, snapshots_by
-from . import volume_hosts, volume_sources, volumes
+from . import volume_sources, volumes
 
 ERRORS = {"creating": "error", "deleting": "error_deleting"}
 
@@ -42,7 +42,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
         )
     if row.host is None and row.backend in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
         zone, limit_to = row.availability_zone, params.get("limit_to")
-        host = volume_hosts.choose(connection, row.type, row.options, zone, limit_to=limit_to)
+        host = volume_sources.choose_host(connection, row.type, row.options, zone, limit_to=limit_to)
         connection.execute(sa.update(volume).where(volume.c.id == row.id).values(host=host))
     new = volumes.new_record(connection, "snapshot", project_id, params)
     of = {"volume_id": row.id, "size_gb": row.size_gb, "status": "creating"}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a new volume is made of, and what follows from that: its type, its least size, its host."""
+"""What a new volume is made of, and what follows from that: its type, its least size, its host; and who works on it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
+from ..db.tables import compute_host
 from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
+from ..queries.counts import is_any
 from ..queries.views import image_of
-from ..queries.volume_views import Snapshot, Volume, snapshots_by, volumes_by
-from . import volume_hosts
+from ..queries.volume_views import Options, Snapshot, Volume, snapshots_by, volumes_by
 
 GIB = 1024**3
 TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
@@ -125,7 +126,57 @@ def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping,
         return source.of.host
     if params.get("deferred") or not (host or source.kind is not None):
         return None
-    return volume_hosts.choose(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
+    return choose_host(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
+
+
+def choose_host(
+    connection: sa.Connection,
+    type_name: str,
+    options: Options,
+    zone: str | None = None,
+    host: str | None = None,
+    limit_to: t.Collection[str] | None = None,
+) -> str:
+    """The compute host for a new volume: `host`, else of `limit_to` (None: all) the one with the fewest GiB of volumes.
+
+    Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
+    """
+    allowed = options.get("hosts")
+    if host is not None:
+        lookups.check_compute_hosts(connection, [host])
+        if allowed is not None and host not in allowed:
+            raise ConflictError(
+                f"volume type {type_name} is not on the compute host {host}, only on {', '.join(allowed)}"
+            )
+        return host
+    taken = sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0)).where(volume.c.host == compute_host.c.name)
+    query = (
+        sa.select(compute_host.c.name)
+        .where(compute_host.c.up, compute_host.c.enabled)
+        .order_by(taken.scalar_subquery(), compute_host.c.name)
+    )
+    for names in (allowed, limit_to):
+        if names is not None:
+            query = query.where(compute_host.c.name.in_(sorted(set(names))))
+    if zone is not None:
+        if not is_any(connection, compute_host.c.zone == zone):
+            raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
+        query = query.where(compute_host.c.zone == zone)
+    chosen = connection.execute(query.limit(1)).scalar()
+    if chosen is None:
+        where = f" in zone {zone}" if zone is not None else ""
+        where += f" among {', '.join(limit_to) or 'none'}" if limit_to is not None else ""
+        raise ConflictError(f"no compute host that is up has room for volumes of type {type_name}{where}")
+    return str(chosen)
+
+
+def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | None = None) -> str | None:
+    """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
+    `limit_to`). None for one of which nothing is anywhere."""
+    host = of.host or next((attachment.host for attachment in of.attachments if attachment.host is not None), None)
+    if host is not None or of.backend in volume_types.LOCAL_BACKENDS:
+        return host
+    return choose_host(connection, of.type, of.options, limit_to=limit_to)
 
 
 def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
