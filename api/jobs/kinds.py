@@ -18,47 +18,40 @@ import jsonschema
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import Schema
 
 from ..web.errors import BadRequestError
+from ..web.schemas import NAME, TEXT, Schema, a_list, an_object
 
 Instances = t.Literal["required", "allowed", "none"]  # whether a job names some
 
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 BOOLEAN: Schema = {"type": "boolean"}
 UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 # `--limit`: host names and groups, in Ansible's patterns, and never an option or a file
 HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
+PORT: Schema = {"type": "integer", "minimum": 0, "maximum": 65535}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 
 
 def _list(items: Schema, most: int = 1000) -> Schema:
-    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
-
-
-def _object(properties: dict[str, Schema], required: t.Sequence[str] = ()) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return a_list(items, most, 1)
 
 
 SERVER = server_options.v1_schema()
-RULE = _object(
+RULE = an_object(
     {
         "direction": {"enum": ["ingress", "egress"]},
         "ethertype": {"enum": ["IPv4", "IPv6"]},
         "protocol": {"type": "string", "maxLength": 8},
-        "port_min": {"type": "integer", "minimum": 0, "maximum": 65535},
-        "port_max": {"type": "integer", "minimum": 0, "maximum": 65535},
+        "port_min": PORT,
+        "port_max": PORT,
         "cidr": {"type": "string", "maxLength": 43},
         "remote_group": NAME,
     }
 )
-GROUP = _object(
-    {"name": NAME, "description": {"type": "string", "maxLength": 255}, "rules": {"type": "array", "items": RULE}},
-    ["name"],
-)
-MEMBERSHIP = _object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
-FLOATING = _object({"address": NAME, "pool": NAME, "server": {"type": "string", "maxLength": 255}, "fixed_ip": NAME})
+GROUP = an_object({"name": NAME, "description": TEXT, "rules": {"type": "array", "items": RULE}}, ["name"])
+MEMBERSHIP = an_object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
+FLOATING = an_object({"address": NAME, "pool": NAME, "server": TEXT, "fixed_ip": NAME})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +89,7 @@ class Kind:
             properties["limit"] = HOSTS
         if self.project:
             properties["project"] = {"type": "string", "minLength": 1, "maxLength": 64}
-        return _object(properties)
+        return an_object(properties)
 
     @functools.cached_property
     def _validator(self) -> jsonschema.Draft202012Validator:
@@ -157,7 +150,7 @@ _KINDS = (
         "take instances away",
         action="delete",
         always_retry=True,
-        variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
+        variables={"servers": _list(an_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
         **_SERVERS,
     ),
     _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
@@ -198,7 +191,7 @@ _KINDS = (
     Kind(
         "host_evacuate",
         description="disable a compute host and bring its instances to others",
-        variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
+        variables={"host": HOST, "reason": TEXT},
         **_HOST,
     ),
     Kind(
@@ -259,7 +252,7 @@ _KINDS = (
             "address": NAME,
             "pool": NAME,
             "fixed_ip": NAME,
-            "server": {"type": "string", "maxLength": 255},
+            "server": TEXT,
             "state": {"enum": ["present", "absent"]},
             "everywhere": BOOLEAN,
             "network_hosts": _list(HOST),

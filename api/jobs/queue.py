@@ -81,8 +81,7 @@ def enqueue(
 def cancel(connection: Connection, job_id: str, project_id: str | None = None) -> job_rows.Job:
     """End a job. One that waits is cancelled at once; one that runs, as soon as its processes are gone.
 
-    Its instances are released: what was being built ends in ERROR. Raises NotFoundError, and ConflictError for a job
-    that has ended.
+    Its instances are released, and builds end in ERROR. Raises NotFoundError, ConflictError for a job that has ended.
     """
     row = job_rows.row_of(connection, job_id, project_id)
     if job_rows.cancel_waiting(connection, job_id):

@@ -88,8 +88,7 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
 def begin_attempt(connection: Connection, run_id: str, worker_id: str, most: int) -> str:
     """Count one more attempt, under the run's lock: "go".
 
-    Or "ended", when that was recorded before; CANCELLED, when all of its jobs are to be; LOST, when there were
-    attempts enough.
+    Or "ended", when that was recorded before; CANCELLED, when all of its jobs are to be; LOST, after enough of them.
     """
     run = run_rows.row_of(connection, run_id)
     if run is None or run.state != "running":

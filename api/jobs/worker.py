@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, run_rows, worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 
-from . import durable, events, housekeeping, runs, supervisor, wake, workers
+from . import durable, events, housekeeping, runs, supervisor, workers
 from .children import Child, Supervisors
 from .kinds import KINDS
 from .options import Options
@@ -48,7 +48,7 @@ class Worker:
         self._url = options.place.libpq_url  # None: the ledger is a file
         self._registration = workers.Registration(options)
         self.id = self._registration.id
-        self._bell = wake.Bell(options.place.home, self.id, self._url)
+        self._bell = workers.Bell(options.place.home, self.id, self._url)
         self._supervisors = Supervisors()
         self._environment = options.environment()
         self._secrets = events.secrets_of(self._environment)
@@ -80,7 +80,7 @@ class Worker:
                 log.exception("a look at the queue failed")
             if parent is not None and os.getppid() != parent:
                 break
-            self._bell.wait(wake.LOOK_INTERVAL)
+            self._bell.wait(workers.LOOK_INTERVAL)
         self._end()
 
     def _stop(self, _number: int, _frame: types.FrameType | None) -> None:
