@@ -3,8 +3,7 @@
 
 """The Flask application: one blueprint for each service, over the same ledger as the playbooks.
 
-`create_app()` makes it, `python -m novalite_api` serves it under gunicorn. Nothing here decides what a playbook could
-not.
+`create_app()` makes it, `python -m novalite_api` serves it under gunicorn. It decides nothing that no playbook could.
 """
 
 from __future__ import annotations

@@ -1,24 +1,35 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What templates need beside the data. Pure functions; whatever they return is escaped like everything else."""
+"""What pages need beside the data: filters, pure functions whose results are escaped like everything else; and the
+page's own files, few, small, read once, at addresses with a version, so that browsers may keep them."""
 
 from __future__ import annotations
 
 import datetime
 import functools
+import hashlib
+import pathlib
 import re
 import time
 import typing as t
 
-from flask import Flask, g
+from flask import Flask, Response, g
 from markupsafe import Markup
+from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonObject
 
 from ..web import policy
 from ..web.context import Caller
-from . import files, session
+from . import session
+from .session import pages
+
+DIRECTORY = pathlib.Path(__file__).parent / "static"
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+FILES = {path.name: path.read_bytes() for path in sorted(DIRECTORY.iterdir()) if path.suffix in TYPES}
+VERSION = hashlib.sha256(b"\0".join(FILES.values())).hexdigest()[:12]
 
 # A terminal would obey these; here they are noise
 _ESCAPES = re.compile(
@@ -52,7 +63,7 @@ def _context() -> JsonObject:
         "is_member": known and "member" in caller.roles,
         "may": functools.partial(policy.may, caller) if known else None,
         "csrf": session.csrf() if known else "",
-        "version": files.VERSION,
+        "version": VERSION,
     }
 
 
@@ -122,3 +133,16 @@ def console_text(raw: str) -> str:
     """What a guest wrote, as text: without what a terminal would obey, and the end of it if it is long."""
     text = raw[-CONSOLE_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
     return _OTHER_CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def type_of(name: str) -> str:
+    return TYPES[pathlib.PurePath(name).suffix]
+
+
+@pages.get("/static/<version>/<name>")
+@policy.allows("pages:files")
+def show_file(version: str, name: str) -> Response:
+    if name not in FILES:
+        raise NotFound
+    kept = "public, max-age=31536000, immutable" if version == VERSION else "no-cache"
+    return Response(FILES[name], content_type=type_of(name), headers={"Cache-Control": kept})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from flask import render_template
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
-from ..jobs import queue
 from ..web import policy
 from ..web.context import current
 from ..web.ledger import reading_ledger
@@ -29,7 +29,7 @@ def overview() -> str:
             hosts=status.hosts(connection) if policy.may(caller, "compute:hypervisors:read") else [],
             states=status.instance_states(connection, caller.project),
             quotas=status.usage(connection, caller.project),
-            jobs=masked(connection, queue.list_jobs(connection, project_id=caller.project, limit=RECENT)),
+            jobs=masked(connection, job_rows.list_jobs(connection, project_id=caller.project, limit=RECENT)),
         )
 
 

@@ -15,12 +15,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import labels_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
-from ..jobs import queue
 from ..v1 import acting, views
 from ..web import policy
 from ..web.context import current, request_id
@@ -68,7 +68,7 @@ def show_instance(uuid: str) -> str:
         veil_faults(connection, caller.reach, t.cast("list[JsonObject]", records))
         instance = named(connection, records[0])
         history = masked(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
-        jobs = masked(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
+        jobs = masked(connection, job_rows.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,
@@ -113,17 +113,19 @@ def show_console(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         (record,) = acting.own(connection, caller, [uuid])
-        asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
+        asked = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
         jobs = masked(connection, asked)
         instance = named(connection, record)
-    said = next((job for job in jobs if job["state"] == queue.SUCCEEDED and _console_of(job, uuid) is not None), None)
+    said = next(
+        (job for job in jobs if job["state"] == job_rows.SUCCEEDED and _console_of(job, uuid) is not None), None
+    )
     return render_template(
         "pages/console.html",
         instance=instance,
         text=None if said is None else _console_of(said, uuid),
         at=None if said is None else said["finished_at"],
-        under_way=jobs[0] if jobs and jobs[0]["state"] not in queue.FINAL else None,
-        failed=jobs[0] if jobs and jobs[0]["state"] == queue.FAILED else None,
+        under_way=jobs[0] if jobs and jobs[0]["state"] not in job_rows.FINAL else None,
+        failed=jobs[0] if jobs and jobs[0]["state"] == job_rows.FAILED else None,
     )
 
 
@@ -133,8 +135,8 @@ def ask_console(uuid: str) -> ResponseReturnValue:
     caller = current()
     with writing_ledger() as connection:
         (record,) = acting.own(connection, caller, [uuid])
-        waiting = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
-        if not waiting or waiting[0]["state"] in queue.FINAL:
+        waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
+        if not waiting or waiting[0]["state"] in job_rows.FINAL:
             asked = {"kind": "console", "instances": [record["uuid"]]}
             acting.trigger(connection, caller, asked, request_id())
     return redirect(url_for("pages.show_console", uuid=uuid), 303)

@@ -12,8 +12,8 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
 
-from ..jobs import queue
 from ..v1 import acting, streams
 from ..v1.routes_jobs import seen_before
 from ..web import policy
@@ -41,7 +41,9 @@ def list_jobs() -> str:
     everywhere = caller.is_admin and request.args.get("all_projects") == "true"
     marker = request.args.get("after") or None
     with reading_ledger() as connection:
-        jobs = queue.list_jobs(connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker)
+        jobs = job_rows.list_jobs(
+            connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
+        )
         jobs = masked(connection, jobs)
     following = jobs[-1]["id"] if len(jobs) == PAGE else None
     return render_template(
@@ -54,10 +56,10 @@ def list_jobs() -> str:
 def show_job(job_id: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        job = queue.get(connection, job_id, caller.reach)
-        events = queue.events(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
+        job = job_rows.get(connection, job_id, caller.reach)
+        events = run_rows.events_of(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
         (body,) = masked(connection, [job])
-    final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
+    final, last = job["state"] in job_rows.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
     shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
@@ -73,7 +75,7 @@ def stream_job(job_id: str) -> ResponseReturnValue:
         raise BadRequestError("after: give the number of an event")
     seen = seen_before()
     with reading_ledger() as connection:
-        queue.get(connection, job_id, caller.reach)
+        job_rows.get(connection, job_id, caller.reach)
     return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)
 
 

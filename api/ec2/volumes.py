@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
@@ -16,7 +17,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     snapshots_by,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ..web.context import Caller
 from ..web.host_names import HostNameMask
@@ -66,7 +66,7 @@ def type_named(connection: Connection, caller: Caller, name: str | None) -> str 
     if name is None or name in AMAZONS_TYPES:
         return None
     with as_codes({NotFoundError: "InvalidParameterValue"}):
-        return str(volume_access.type_seen(connection, name, caller.project, caller.is_admin).name)
+        return str(volume_types.type_seen(connection, name, caller.project, caller.is_admin).name)
 
 
 def device_name(name: str) -> str | None:

@@ -36,7 +36,7 @@ class Steps(t.Protocol):
     def record(self, run_id: str, outcome: Outcome) -> None: ...
 
 
-_steps: Steps | None = None
+_steps: Steps  # this process's, from launch() on
 
 
 def launch(options: Options, executor_id: str, steps: Steps) -> None:
@@ -83,11 +83,6 @@ def forget(before: float) -> None:
         DBOS.delete_workflows([workflow.workflow_id for workflow in old])
 
 
-def _current() -> Steps:
-    assert _steps is not None
-    return _steps
-
-
 @DBOS.workflow(name="run", max_recovery_attempts=None)
 def _carry_out(run_id: str) -> None:
     try:
@@ -100,14 +95,14 @@ def _carry_out(run_id: str) -> None:
 
 @DBOS.step(name="prepare")
 def _prepare(run_id: str) -> JsonObject:
-    return dataclasses.asdict(_current().prepare(run_id))
+    return dataclasses.asdict(_steps.prepare(run_id))
 
 
 @DBOS.step(name="play")
 def _play(plan: JsonObject) -> JsonObject:
-    return dataclasses.asdict(_current().play(Plan(**plan)))
+    return dataclasses.asdict(_steps.play(Plan(**plan)))
 
 
 @DBOS.step(name="record")
 def _record(run_id: str, outcome: JsonObject) -> None:
-    _current().record(run_id, Outcome(**outcome))
+    _steps.record(run_id, Outcome(**outcome))

@@ -1,18 +1,11 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A worker beside the API server, so that one command is enough: started with it, started again when it dies.
-
-    keeper = embedded.Keeper(options)      # in the server's first process
-    ...
-    keeper.stop()
-
-The worker ends when the process that keeps it does, however that ended.
-"""
+"""A worker beside the API server, so that one command is enough: started with it, started again when it dies, and
+ended with it, however it ended."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import subprocess
@@ -31,7 +24,7 @@ STOP_PATIENCE = 10.0  # seconds
 
 
 class Keeper:
-    """Keeps one worker process alive, from now on."""
+    """Keeps one worker process alive, from now until stop(). The server's first process has it."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -78,8 +71,8 @@ class Keeper:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self._process.wait(STOP_PATIENCE)
-            return
-        self._process.kill()
-        self._process.wait()
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

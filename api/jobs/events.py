@@ -1,24 +1,44 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Events of a run: what ansible-runner says, made short, rid of secrets, kept, and read again."""
+"""Events of a run: what ansible-runner says, made short and rid of secrets, and the progress that users see by it."""
 
 from __future__ import annotations
 
 import datetime
+import logging
 import re
 import time
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject as Row
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+
+from .kinds import KINDS
+from .runs import Plan
+
+log = logging.getLogger("novalite.jobs")
 
 MAX_EVENTS = 5000  # of one run; what comes after is not kept
 MAX_TEXT = 1000  # characters
 MAX_NAME = 128
 CENSORED = "not shown, for it may hold secrets (no_log)"
 STATUS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
+# play -> the step that it is
+STEPS = {
+    "create": {
+        "Look at the compute hosts": "schedule_look_at_hosts",
+        "Place the instances": "schedule_choose",
+        "Build on the compute hosts": "spawn",
+        "Record on the controller": None,
+    },
+    "delete": {"Take it away": "reclaim", "Record that they are gone": None},
+}
+SPAWN = "spawn"
 _SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")
 
 
@@ -34,7 +54,6 @@ class Reducer:
         self._count = 0
         self.failure: str | None = None  # what the last task that failed for good said
         self.data: JsonObject = {}  # of set_stats
-        self.plays: list[str] = []
 
     def reduce(self, event: JsonMapping) -> Row | None:
         """The row of an event, or None when there is nothing to keep."""
@@ -42,7 +61,6 @@ class Reducer:
         if name == "playbook_on_play_start":
             self._play = _name(data.get("name") or data.get("play"))
             self._task = None
-            self.plays.append(self._play or "")
             return self._row(event, "play")
         if name in ("playbook_on_task_start", "playbook_on_handler_task_start"):
             self._task = _name(data.get("name") or data.get("task"))
@@ -110,6 +128,30 @@ class Reducer:
             "text": None,
             **values,
         }
+
+
+class Progress:
+    """Follows the events of one run. That something cannot be written now is no reason to end the run."""
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        self._engine = engine
+        kind = next((known for known in KINDS.values() if known.playbook == plan.playbook), None)
+        self._action = (kind.action if kind is not None else None) or ""
+        self._uuids = plan.variables.get("uuids") or []
+
+    def see(self, row: Row) -> None:
+        """Look at an event, in the order in which they come."""
+        steps = STEPS.get(self._action, {})
+        play = row["play"]
+        if row["event"] != "play" or play not in steps or not self._uuids:
+            return
+        try:
+            with transaction(self._engine) as connection:
+                if steps[play] == SPAWN:  # first, for it takes the hosts' locks, as who records the end does
+                    spawning(connection, self._uuids)
+                actions.step(connection, self._action, self._uuids, steps[play], int(time.time()))
+        except NovaliteError as error:
+            log.warning("progress could not be written: %s", error)
 
 
 def secrets_of(environment: t.Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
     take_turns,
     transaction,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import forgetting, run_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_due
 
 from . import durable, queue, workers
@@ -54,7 +54,7 @@ def keep_house(engine: Engine, options: Options) -> None:
     try:
         then = time.time() - options.keep_days * DAY
         with transaction(engine) as connection:
-            forgetting.forget(connection, then, time.time() - options.keep_job_days * DAY)
+            run_rows.forget(connection, then, time.time() - options.keep_job_days * DAY)
             running = run_rows.running(connection)
             workers.forget(connection, options)
         with transaction(engine) as connection:

@@ -16,49 +16,42 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping
+from ansible_collections.novalite.cloud.plugins.module_utils._json import Json, JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import server_options
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import Schema
 
 from ..web.errors import BadRequestError
+from ..web.schemas import NAME, TEXT, Schema, a_list, an_object
 
 Instances = t.Literal["required", "allowed", "none"]  # whether a job names some
 
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 BOOLEAN: Schema = {"type": "boolean"}
 UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 # `--limit`: host names and groups, in Ansible's patterns, and never an option or a file
 HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
 HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
+PORT: Schema = {"type": "integer", "minimum": 0, "maximum": 65535}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 
 
 def _list(items: Schema, most: int = 1000) -> Schema:
-    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
-
-
-def _object(properties: dict[str, Schema], required: t.Sequence[str] = ()) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return a_list(items, most, 1)
 
 
 SERVER = server_options.v1_schema()
-RULE = _object(
+RULE = an_object(
     {
         "direction": {"enum": ["ingress", "egress"]},
         "ethertype": {"enum": ["IPv4", "IPv6"]},
         "protocol": {"type": "string", "maxLength": 8},
-        "port_min": {"type": "integer", "minimum": 0, "maximum": 65535},
-        "port_max": {"type": "integer", "minimum": 0, "maximum": 65535},
+        "port_min": PORT,
+        "port_max": PORT,
         "cidr": {"type": "string", "maxLength": 43},
         "remote_group": NAME,
     }
 )
-GROUP = _object(
-    {"name": NAME, "description": {"type": "string", "maxLength": 255}, "rules": {"type": "array", "items": RULE}},
-    ["name"],
-)
-MEMBERSHIP = _object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
-FLOATING = _object({"address": NAME, "pool": NAME, "server": {"type": "string", "maxLength": 255}, "fixed_ip": NAME})
+GROUP = an_object({"name": NAME, "description": TEXT, "rules": {"type": "array", "items": RULE}}, ["name"])
+MEMBERSHIP = an_object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
+FLOATING = an_object({"address": NAME, "pool": NAME, "server": TEXT, "fixed_ip": NAME})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +89,7 @@ class Kind:
             properties["limit"] = HOSTS
         if self.project:
             properties["project"] = {"type": "string", "minLength": 1, "maxLength": 64}
-        return _object(properties)
+        return an_object(properties)
 
     @functools.cached_property
     def _validator(self) -> jsonschema.Draft202012Validator:
@@ -121,29 +114,11 @@ def _refuse_templates(kind: str, value: Json) -> None:
             _refuse_templates(kind, item)
 
 
-def _action(
-    name: str,
-    operation: str,
-    description: str,
-    *,
-    book: str = "",
-    action: str | None = None,
-    timeout: int = 900,
-    variables: t.Mapping[str, Schema] | None = None,
-) -> Kind:
-    """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
-    return Kind(
-        name,
-        operation if ":" in operation else f"compute:servers:{operation}",
-        description,
-        book,
-        variables or {},
-        merge=True,
-        instances="required",
-        runs=3,
-        timeout=timeout,
-        action=action or name,
-    )
+def _action(name: str, description: str, operation: str = "", timeout: int = 900, **more: Json) -> Kind:
+    """What is done to instances that the caller has marked before. `operation` on servers (default: the name)."""
+    operation = operation if ":" in operation else f"compute:servers:{operation or name}"
+    shared: JsonObject = {"merge": True, "instances": "required", "runs": 3, "action": name}
+    return Kind(name, operation, description, timeout=timeout, **{**shared, **more})
 
 
 def _volume(name: str, of: str, description: str, *, book: str = "", instances: Instances = "allowed") -> Kind:
@@ -156,97 +131,82 @@ def _volume(name: str, of: str, description: str, *, book: str = "", instances: 
     return Kind(name, operation, description, book, variables, instances=instances, timeout=3600)
 
 
+_SERVERS: JsonObject = {"merge": True, "instances": "allowed", "runs": 3, "project": True}
+_HOST: JsonObject = {"operation": "compute:hosts:evacuate", "runs": 1, "timeout": 4 * 3600}
+
 _KINDS = (
     Kind(
         "launch",
         "compute:servers:create",
         "build instances and start them",
-        merge=True,
-        instances="allowed",
-        runs=3,
         timeout=3600,
-        project=True,
         action="create",
         variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
+        **_SERVERS,
     ),
     Kind(
         "terminate",
         "compute:servers:delete",
         "take instances away",
-        merge=True,
-        instances="allowed",
-        runs=3,
-        timeout=1800,
-        project=True,
         action="delete",
         always_retry=True,
-        variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
+        variables={"servers": _list(an_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
+        **_SERVERS,
     ),
-    _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
-    _action("start", "start", "start stopped instances"),
+    _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
+    _action("start", "start stopped instances"),
     # two tables: one job may ask for a soft reboot, another one for a hard one
     _action(
-        "reboot",
         "reboot",
         "start instances anew",
         variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
     ),
-    _action("pause", "pause", "halt instances where they are"),
-    _action("unpause", "unpause", "let paused instances go on"),
-    _action("suspend", "suspend", "keep instances' memory on the disk and stop them"),
-    _action("resume", "resume", "let suspended instances go on"),
-    _action(
-        "rescue",
-        "rescue",
-        "start instances from another disk, beside their own",
-        timeout=1800,
-        variables={"image": NAME},
-    ),
-    _action("unrescue", "unrescue", "start rescued instances from their own disks again"),
-    _action("rebuild", "rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action("pause", "halt instances where they are"),
+    _action("unpause", "let paused instances go on"),
+    _action("suspend", "keep instances' memory on the disk and stop them"),
+    _action("resume", "let suspended instances go on"),
+    _action("rescue", "start instances from another disk, beside their own", timeout=1800, variables={"image": NAME}),
+    _action("unrescue", "start rescued instances from their own disks again"),
+    _action("rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
     _action(
         "createImage",
-        "create_image",
         "make images of instances",
+        "create_image",
         book="snapshot.yml",
         timeout=7200,
         variables={"image_name": NAME},
     ),
-    _action("resize", "resize", "give instances another size, on another host or their own", timeout=3600),
-    _action("migrate", "migrate", "bring instances to other hosts, switched off", timeout=3600),
-    _action("confirmResize", "confirm_resize", "confirm resizes and migrations", book="confirm_resize.yml"),
-    _action("revertResize", "revert_resize", "revert resizes and migrations", book="revert_resize.yml", timeout=3600),
+    _action("resize", "give instances another size, on another host or their own", timeout=3600),
+    _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
+    _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),
+    _action("revertResize", "revert resizes and migrations", "revert_resize", 3600, book="revert_resize.yml"),
     _action(
         "live-migration",
-        "live_migrate",
         "bring instances to other hosts while they run",
+        "live_migrate",
         book="live_migrate.yml",
         timeout=7200,
     ),
-    _action("evacuate", "evacuate", "build instances of a dead host anew on others", timeout=3600),
+    _action("evacuate", "build instances of a dead host anew on others", timeout=3600),
     Kind(
         "host_evacuate",
-        "compute:hosts:evacuate",
-        "disable a compute host and bring its instances to others",
-        runs=1,
-        timeout=4 * 3600,
-        variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
+        description="disable a compute host and bring its instances to others",
+        variables={"host": HOST, "reason": TEXT},
+        **_HOST,
     ),
     Kind(
         "host_restore",
-        "compute:hosts:evacuate",
-        "enable a compute host and bring back what was there",
-        runs=1,
-        timeout=4 * 3600,
+        description="enable a compute host and bring back what was there",
         variables={"host": HOST},
+        **_HOST,
     ),
     _action(
-        "interface_attach", "compute:interfaces:write", "give instances a network interface", action="attach_interface"
+        "interface_attach", "give instances a network interface", "compute:interfaces:write", action="attach_interface"
     ),
     _action(
         "interface_detach",
-        "compute:interfaces:write",
         "take a network interface from instances",
+        "compute:interfaces:write",
         action="detach_interface",
     ),
     Kind(
@@ -292,7 +252,7 @@ _KINDS = (
             "address": NAME,
             "pool": NAME,
             "fixed_ip": NAME,
-            "server": {"type": "string", "maxLength": 255},
+            "server": TEXT,
             "state": {"enum": ["present", "absent"]},
             "everywhere": BOOLEAN,
             "network_hosts": _list(HOST),

@@ -18,43 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import of_job as events
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import (
-    CANCELLED,
-    FAILED,
-    FINAL,
-    QUEUED,
-    STATES,
-    SUCCEEDED,
-    Job,
-    get,
-    is_waiting,
-    list_jobs,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ..web.errors import BadRequestError
 from .kinds import Kind, kind_of
-
-__all__ = [
-    "CANCELLED",
-    "FAILED",
-    "FINAL",
-    "QUEUED",
-    "STATES",
-    "SUCCEEDED",
-    "Job",
-    "cancel",
-    "enqueue",
-    "enqueue_cleaning",
-    "events",
-    "get",
-    "is_waiting",
-    "list_jobs",
-    "retry",
-]
 
 MAX_TIMEOUT = 24 * 3600  # seconds
 MAX_KEY = 255
@@ -74,7 +43,7 @@ def enqueue(
     idempotency_key: str | None = None,
     timeout_seconds: int | None = None,
     retry_of: str | None = None,
-) -> Job:
+) -> job_rows.Job:
     """Record a job of `kind` about `instances` (UUIDs), in the transaction of what it will carry out.
 
     It begins once that is committed. The instances are in the state that the playbook expects (an action that was
@@ -99,7 +68,7 @@ def enqueue(
         "request_id": request_id,
         "variables": variables,
         "check_mode": check_mode,
-        "state": QUEUED,
+        "state": job_rows.QUEUED,
         "idempotency_key": idempotency_key,
         "request_hash": hashlib.sha256(request.encode()).hexdigest() if idempotency_key is not None else None,
         "retry_of": retry_of,
@@ -109,11 +78,10 @@ def enqueue(
     return job_rows.add(connection, row, uuids)
 
 
-def cancel(connection: Connection, job_id: str, project_id: str | None = None) -> Job:
+def cancel(connection: Connection, job_id: str, project_id: str | None = None) -> job_rows.Job:
     """End a job. One that waits is cancelled at once; one that runs, as soon as its processes are gone.
 
-    Its instances are released: what was being built ends in ERROR. Raises NotFoundError, and ConflictError for a job
-    that has ended.
+    Its instances are released, and builds end in ERROR. Raises NotFoundError, ConflictError for a job that has ended.
     """
     row = job_rows.row_of(connection, job_id, project_id)
     if job_rows.cancel_waiting(connection, job_id):
@@ -126,7 +94,7 @@ def cancel(connection: Connection, job_id: str, project_id: str | None = None) -
         state = job_rows.row_of(connection, job_id).state
         raise ConflictError(f"job {job_id} has ended ({state}): there is nothing to cancel")
     notify(connection)
-    return get(connection, job_id)
+    return job_rows.get(connection, job_id)
 
 
 def retry(
@@ -137,7 +105,7 @@ def retry(
     user_id: str | None = None,
     request_id: str | None = None,
     keep_timeout: bool = True,
-) -> Job:
+) -> job_rows.Job:
     """Ask once more for what a job that failed or was cancelled did not do: a new job, for the instances that are left.
 
     Builds that ended in ERROR are begun again. Unless `keep_timeout`, it has no longer than its kind. Raises
@@ -145,7 +113,7 @@ def retry(
     be, or otherwise at work.
     """
     row = job_rows.row_of(connection, job_id, project_id)
-    if row.state not in (FAILED, CANCELLED):
+    if row.state not in (job_rows.FAILED, job_rows.CANCELLED):
         raise ConflictError(f"job {job_id} is {row.state}: only one that failed or was cancelled can be tried again")
     of_job = job_rows.instances_of(connection, [job_id])[job_id]
     request_id = request_id or actions.new_request_id()
@@ -178,11 +146,7 @@ def enqueue_cleaning(connection: Connection, hosts: t.Collection[str]) -> None:
 
 
 def _check(
-    kind: Kind,
-    instances: t.Sequence[str],
-    variables: JsonMapping,
-    idempotency_key: str | None,
-    timeout_seconds: int | None,
+    kind: Kind, instances: t.Sequence[str], variables: JsonMapping, key: str | None, timeout: int | None
 ) -> None:
     kind.check(variables)
     if kind.instances == "required" and not instances:
@@ -191,9 +155,7 @@ def _check(
         raise BadRequestError(f"job '{kind.name}' takes no instances")
     if len(json.dumps(variables)) > MAX_VARIABLES:
         raise BadRequestError(f"job '{kind.name}': its variables are longer than {MAX_VARIABLES} bytes")
-    if idempotency_key is not None and not (
-        1 <= len(idempotency_key) <= MAX_KEY and idempotency_key.isascii() and idempotency_key.isprintable()
-    ):
+    if key is not None and not (1 <= len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
         raise BadRequestError(f"idempotency key: give 1 to {MAX_KEY} printable ASCII characters")
-    if timeout_seconds is not None and not 1 <= timeout_seconds <= MAX_TIMEOUT:
-        raise BadRequestError(f"timeout {timeout_seconds}: give 1 to {MAX_TIMEOUT} seconds")
+    if timeout is not None and not 1 <= timeout <= MAX_TIMEOUT:
+        raise BadRequestError(f"timeout {timeout}: give 1 to {MAX_TIMEOUT} seconds")

@@ -88,16 +88,15 @@ def plan_of(connection: Connection, run_id: str) -> Plan:
 def begin_attempt(connection: Connection, run_id: str, worker_id: str, most: int) -> str:
     """Count one more attempt, under the run's lock: "go".
 
-    Or "ended", when that was recorded before; "cancelled", when all of its jobs are to be; "lost", when there were
-    attempts enough.
+    Or "ended", when that was recorded before; CANCELLED, when all of its jobs are to be; LOST, after enough of them.
     """
     run = run_rows.row_of(connection, run_id)
     if run is None or run.state != "running":
         return "ended"
     if all(job.cancel_requested for job in run_rows.jobs_of(connection, run_id)):
-        return "cancelled"
+        return CANCELLED
     if run.attempts > most and not kind_of(run.kind).always_retry:
-        return "lost"
+        return LOST
     run_rows.count_attempt(connection, run_id, worker_id)
     return "go"
 
@@ -117,13 +116,13 @@ def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     for row in jobs:
         uuids = instances[row.id]
         state, message, settled = _end_of(connection, row, uuids, outcome, len(jobs) > 1)
-        if state == queue.QUEUED:
+        if state == job_rows.QUEUED:
             if row.kind == job_outcomes.LAUNCH:
                 job_outcomes.forgive(connection, uuids)
             run_rows.queue_again(connection, row.id)
             continue
         # a build that came to an end took back what it had made
-        if row.kind == job_outcomes.LAUNCH and (settled or state == queue.CANCELLED):
+        if row.kind == job_outcomes.LAUNCH and (settled or state == job_rows.CANCELLED):
             dirty.update(job_outcomes.hosts_tried(connection, uuids))
         result = result_of(outcome.data, uuids, len(jobs) == 1)
         run_rows.end_job(connection, row.id, state, message, result, now)
@@ -195,13 +194,13 @@ def _end_of(
         is_open = bool(verdict.open)
         done, error = not is_open and verdict.error is None, verdict.error or reason
     if done:
-        return queue.SUCCEEDED, None, False
+        return job_rows.SUCCEEDED, None, False
     if is_open and merged and not row.cancel_requested:
-        return queue.QUEUED, None, False
+        return job_rows.QUEUED, None, False
     if is_open:
         job_outcomes.settle(connection, row.kind, uuids, reason)
         job_outcomes.settle_volumes(connection, row.kind, row.variables, reason)
-    return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
+    return (job_rows.CANCELLED if row.cancel_requested else job_rows.FAILED), error, is_open
 
 
 def _with_texts(value: Json, change: t.Callable[[str], str]) -> Json:

@@ -26,6 +26,7 @@ if __name__ == "__main__":
     _here = str(pathlib.Path(__file__).resolve().parent)
     sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != _here]
 
+import contextlib
 import dataclasses
 import fcntl
 import json
@@ -101,12 +102,10 @@ def reap(run_id: str, patience: float = REAP_PATIENCE) -> int:
     ended: set[int] = set()
     deadline = time.monotonic() + patience
     while pids := processes_of(run_id):
+        ended.update(pids)
         for pid in pids:
-            ended.add(pid)
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes {pids} of run {run_id} do not end")
         time.sleep(0.02)
@@ -179,13 +178,7 @@ class Supervisor:
 
     def _take(self, lock: t.TextIO, run: Run) -> None:
         """Wait for the lock. On one machine the file is enough, and frees itself with this process."""
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                self._give_up_if_stopped()
-                time.sleep(LOCK_INTERVAL)
+        self._wait_until(lambda: _is_locked(lock))
         if run.lock_url is None:
             return
         import psycopg.sql
@@ -195,14 +188,15 @@ class Supervisor:
         for name, value in KEEPALIVE.items():
             held.execute(psycopg.sql.SQL("SET {} = {}").format(psycopg.sql.Identifier(name), value))
         held.execute("SET application_name = 'novalite run'")
-        while held.execute("SELECT pg_try_advisory_lock(%s)", [run.lock_number]).fetchone() != (True,):
-            self._give_up_if_stopped()
-            time.sleep(LOCK_INTERVAL)
+        query = "SELECT pg_try_advisory_lock(%s)"
+        self._wait_until(lambda: held.execute(query, [run.lock_number]).fetchone() == (True,))
 
-    def _give_up_if_stopped(self) -> None:
-        if self._stopping:
-            self._say({"ended": {"stopped": self._stopping, "rc": None}})
-            os._exit(0)
+    def _wait_until(self, taken: t.Callable[[], bool]) -> None:
+        while not taken():
+            if self._stopping:
+                self._say({"ended": {"stopped": self._stopping, "rc": None}})
+                os._exit(0)
+            time.sleep(LOCK_INTERVAL)
 
     def _watch(self, run: Run) -> None:
         """End the run when it takes too long, and when the lock may be lost: before another one can have it."""
@@ -214,14 +208,12 @@ class Supervisor:
             if now > deadline:
                 self._stop("timeout")
                 deadline = now + 3600
-            if self._held is None:
-                continue
-            if now - seen < PING_INTERVAL:
+            if self._held is None or now - seen < PING_INTERVAL:
                 continue
             try:
                 if now - seen > SUSPENDED:
                     raise TimeoutError
-                with _Limit(SILENCE, lambda: self._stop("its lock was lost")):
+                with _limit(SILENCE, lambda: self._stop("its lock was lost")):
                     self._held.execute("SELECT 1")
             except Exception:
                 self._stop("its lock was lost")
@@ -274,18 +266,23 @@ class Supervisor:
         return False  # no file
 
 
-class _Limit:
+def _is_locked(lock: t.TextIO) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _limit(seconds: float, late: t.Callable[[], None]) -> t.Iterator[None]:
     """Call `late` when the block takes longer than `seconds`."""
-
-    def __init__(self, seconds: float, late: t.Callable[[], None]) -> None:
-        self._timer = threading.Timer(seconds, late)
-        self._timer.daemon = True
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *_error: object) -> None:
-        self._timer.cancel()
+    timer = threading.Timer(seconds, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def main() -> int:

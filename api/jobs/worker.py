@@ -22,15 +22,10 @@ import zlib
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import (
-    claiming,
-    event_rows,
-    run_rows,
-    worker_rows,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, run_rows, worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import notify
 
-from . import durable, events, housekeeping, progress, runs, supervisor, wake, workers
+from . import durable, events, housekeeping, runs, supervisor, workers
 from .children import Child, Supervisors
 from .kinds import KINDS
 from .options import Options
@@ -52,7 +47,8 @@ class Worker:
         self._engine = open_ledger(options.place.home if options.ledger_url is None else None, options.ledger_url)
         self._url = options.place.libpq_url  # None: the ledger is a file
         self._registration = workers.Registration(options)
-        self._bell = wake.Bell(options.place.home, self.id, self._url)
+        self.id = self._registration.id
+        self._bell = workers.Bell(options.place.home, self.id, self._url)
         self._supervisors = Supervisors()
         self._environment = options.environment()
         self._secrets = events.secrets_of(self._environment)
@@ -63,10 +59,6 @@ class Worker:
         self._last_start = 0.0
         self._last_keeping = 0.0
         self._last_schedule = 0.0
-
-    @property
-    def id(self) -> str:
-        return self._registration.id
 
     # --- The main loop ----------------------------------------------------------------------------------------------
 
@@ -88,7 +80,7 @@ class Worker:
                 log.exception("a look at the queue failed")
             if parent is not None and os.getppid() != parent:
                 break
-            self._bell.wait(wake.LOOK_INTERVAL)
+            self._bell.wait(workers.LOOK_INTERVAL)
         self._end()
 
     def _stop(self, _number: int, _frame: types.FrameType | None) -> None:
@@ -188,12 +180,11 @@ class Worker:
         self._stopping.set()  # whatever ends it: what is cut off now is no result
         with self._lock:
             active = dict(self._active)
-        for child in active.values():
-            if child is not None:
-                child.cancel()
-        for child in active.values():
-            if child is not None:
-                child.close()
+        children = [child for child in active.values() if child is not None]
+        for child in children:
+            child.cancel()
+        for child in children:
+            child.close()
         try:
             with transaction(self._engine) as connection:
                 for run_id in active:
@@ -252,7 +243,7 @@ class Worker:
         """Listen to the supervisor of a run until its end; None when it was killed or lost its lock."""
         child.send({"run": self._order(plan).__dict__})
         reducer = events.Reducer(plan.run_id, self._secrets)
-        seen = progress.Progress(self._engine, plan)
+        seen = events.Progress(self._engine, plan)
         rows: list[events.Row] = []
         written = time.monotonic()
         decision = ""
@@ -264,7 +255,8 @@ class Worker:
                 if message is None:
                     continue
                 if "locked" in message:
-                    decision = self._decide(plan.run_id)
+                    with transaction(self._engine) as connection:
+                        decision = runs.begin_attempt(connection, plan.run_id, self.id, self._options.take_ups)
                     child.send({"go": True} if decision == "go" else {"cancel": True})
                 elif "event" in message:
                     row = reducer.reduce(message["event"])
@@ -278,22 +270,16 @@ class Worker:
             self._write(rows)
             return None
 
-    def _decide(self, run_id: str) -> str:
-        with transaction(self._engine) as connection:
-            return runs.begin_attempt(connection, run_id, self.id, self._options.take_ups)
-
     def _outcome(self, ended: JsonObject, decision: str, reducer: events.Reducer) -> runs.Outcome | None:
-        if decision == "lost":
-            return runs.Outcome(runs.LOST)
-        if decision == "cancelled":
-            return runs.Outcome(runs.CANCELLED)
+        if decision in (runs.LOST, runs.CANCELLED):
+            return runs.Outcome(decision)
         if decision == "ended":
             return runs.Outcome(runs.SUCCESSFUL)  # recorded before; nobody reads this one
         stopped = ended.get("stopped")
         if stopped == "its lock was lost":
             return None
-        if stopped in ("cancelled", "timeout"):
-            return runs.Outcome(runs.CANCELLED if stopped == "cancelled" else runs.TIMEOUT, data=reducer.data)
+        if stopped in (runs.CANCELLED, runs.TIMEOUT):
+            return runs.Outcome(stopped, data=reducer.data)
         if ended.get("rc") == 0:
             return runs.Outcome(runs.SUCCESSFUL, data=reducer.data)
         return runs.Outcome(runs.FAILED, reducer.failure or reducer.last_line(ended.get("output")), reducer.data)
@@ -302,7 +288,7 @@ class Worker:
         """Write events; returns those that are still to be written."""
         try:
             with transaction(self._engine) as connection:
-                event_rows.write(connection, rows)
+                run_rows.write_events(connection, rows)
         except NovaliteError as error:
             log.warning("events could not be written: %s", error)
             return rows[-events.MAX_EVENTS :]

@@ -5,11 +5,16 @@
 
 A proxy on each compute host says, signed, which guest asks. Whatever is wrong with a request, an unknown path, a
 missing or false signature, an address of nobody, is one and the same answer: 404 without a word. A guest's session
-token (IMDSv2) that is missing where its instance requires one, or is not right, is 401.
+token (IMDSv2) that is missing where its instance requires one, or is not right, is 401. Nothing is kept of a token: it
+is its end and a MAC over the instance and that end. What makes a guest ask, cannot PUT for one.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
 import time
 import typing as t
 
@@ -23,12 +28,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from ..settings import Settings
 from ..web.errors import status_of
 from ..web.ledger import reading_ledger
-from . import documents, tokens
+from . import documents
 from .documents import Guest
 
 blueprint = Blueprint("metadata", __name__)
 
 SECRET = "metadata_secret"
+TOKEN_HEADER = "X-aws-ec2-metadata-token"
+SECONDS_HEADER = "X-aws-ec2-metadata-token-ttl-seconds"
+MOST_SECONDS = 21600  # Amazon's
+TOKEN_PURPOSE = b"novalite metadata token "
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -41,11 +50,11 @@ def register(app: Flask, settings: Settings) -> None:
 def answer(path: str) -> Response:
     """The document or listing at `path`."""
     guest = _asking()
-    token = request.headers.get(tokens.TOKEN_HEADER)
+    token = request.headers.get(TOKEN_HEADER)
     if token is None:
         refused = guest.tokens_required
     else:
-        refused = not tokens.is_valid(current_app.extensions[SECRET], guest.instance["uuid"], token, time.time())
+        refused = not is_valid(current_app.extensions[SECRET], guest.instance["uuid"], token, time.time())
     if refused:
         return _empty(401)
     document = documents.find(guest, path)
@@ -58,12 +67,12 @@ def answer(path: str) -> Response:
 def issue_token() -> Response:
     """A session token for the guest that asks, for as many seconds as it says (Amazon's header; 400 without it)."""
     guest = _asking()
-    text = request.headers.get(tokens.SECONDS_HEADER, "")
+    text = request.headers.get(SECONDS_HEADER, "")
     seconds = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
-    if not 1 <= seconds <= tokens.MOST_SECONDS:
+    if not 1 <= seconds <= MOST_SECONDS:
         return _empty(400)
-    token = tokens.issue(current_app.extensions[SECRET], guest.instance["uuid"], seconds, time.time())
-    headers = {tokens.SECONDS_HEADER: str(seconds), "Cache-Control": "no-store"}
+    token = new_token(current_app.extensions[SECRET], guest.instance["uuid"], seconds, time.time())
+    headers = {SECONDS_HEADER: str(seconds), "Cache-Control": "no-store"}
     return Response(token, content_type=documents.TEXT, headers=headers)
 
 
@@ -81,15 +90,8 @@ def _empty(status: int) -> Response:
 
 def _asking() -> Guest:
     """The guest that this request comes from. Raises NotFound when no host vouches for it, or it is not there."""
-    host, network, address, signed = (
-        request.headers.get(name, "")
-        for name in (
-            signature.HOST_HEADER,
-            signature.NETWORK_HEADER,
-            signature.ADDRESS_HEADER,
-            signature.SIGNATURE_HEADER,
-        )
-    )
+    names = (signature.HOST_HEADER, signature.NETWORK_HEADER, signature.ADDRESS_HEADER, signature.SIGNATURE_HEADER)
+    host, network, address, signed = (request.headers.get(name, "") for name in names)
     if not signature.is_signed(current_app.extensions[SECRET], host, network, address, signed):
         raise NotFound
     with reading_ledger() as connection:
@@ -102,3 +104,23 @@ def _asking() -> Guest:
             files=t.cast("list[dict[str, str]]", guest_lookup.files_of(connection, instance["uuid"])),
             tokens_required=guest_lookup.are_tokens_required(connection, instance["uuid"]),
         )
+
+
+def new_token(secret: bytes, instance_uuid: str, seconds: int, now: float) -> str:
+    """Return a token that is valid for `seconds` (1 to 21600) for the instance."""
+    ends = int(now) + seconds
+    return base64.urlsafe_b64encode(ends.to_bytes(8, "big") + _mac(secret, instance_uuid, ends)).decode()
+
+
+def is_valid(secret: bytes, instance_uuid: str, token: str, now: float) -> bool:
+    """Whether `token` was issued for the instance, and has not ended."""
+    try:
+        data = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        return False
+    ends = int.from_bytes(data[:8], "big")
+    return hmac.compare_digest(data[8:], _mac(secret, instance_uuid, ends)) and now < ends
+
+
+def _mac(secret: bytes, instance_uuid: str, ends: int) -> bytes:
+    return hmac.digest(secret, TOKEN_PURPOSE + f"{instance_uuid}/{ends}".encode(), hashlib.sha256)

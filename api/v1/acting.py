@@ -29,7 +29,7 @@ from ..web.errors import ForbiddenError, as_bad_request
 
 def trigger(
     connection: Connection, caller: Caller, asked: JsonMapping, request_id: str, key: str | None = None
-) -> queue.Job:
+) -> job_rows.Job:
     """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
     Raises ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and
@@ -81,7 +81,7 @@ def trigger(
     return job
 
 
-def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -> queue.Job:
+def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -> job_rows.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
     (instance,) = own(connection, caller, [uuid])
     if is_locked(connection, uuid) and not caller.is_admin:
@@ -97,15 +97,15 @@ def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -
     )
 
 
-def cancel(connection: Connection, caller: Caller, job_id: str, _request_id: str) -> queue.Job:
+def cancel(connection: Connection, caller: Caller, job_id: str, _request_id: str) -> job_rows.Job:
     """End a job. Raises as queue.cancel(), and ForbiddenError."""
-    _refuse_others(queue.get(connection, job_id, caller.reach), caller)
+    _refuse_others(job_rows.get(connection, job_id, caller.reach), caller)
     return queue.cancel(connection, job_id, caller.reach)
 
 
-def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) -> queue.Job:
+def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) -> job_rows.Job:
     """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
-    _refuse_others(queue.get(connection, job_id, caller.reach), caller)
+    _refuse_others(job_rows.get(connection, job_id, caller.reach), caller)
     return queue.retry(
         connection,
         job_id,
@@ -116,7 +116,7 @@ def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) 
     )
 
 
-def _refuse_others(job: queue.Job, caller: Caller) -> None:
+def _refuse_others(job: job_rows.Job, caller: Caller) -> None:
     """Refuse whoever may not ask for such a job: they may not end or repeat it either. Raises ForbiddenError."""
     if job["kind"] in kinds.KINDS:
         policy.check(kinds.KINDS[job["kind"]].operation)

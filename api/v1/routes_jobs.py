@@ -13,6 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows, run_rows
 
 from ..jobs import kinds, queue
 from ..web import policy
@@ -77,7 +78,7 @@ def list_jobs(query: JsonObject) -> ResponseReturnValue:
         policy.check("jobs:read:all_projects")
     limit = query.get("limit", schemas.PAGE)
     with reading_ledger() as connection:
-        jobs = queue.list_jobs(
+        jobs = job_rows.list_jobs(
             connection,
             project_id=None if everywhere else caller.project,
             kind=query.get("kind"),
@@ -98,7 +99,7 @@ def list_jobs(query: JsonObject) -> ResponseReturnValue:
 @Operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
 def show_job(job_id: str) -> ResponseReturnValue:
     with reading_ledger() as connection:
-        job = queue.get(connection, job_id, current().reach)
+        job = job_rows.get(connection, job_id, current().reach)
         return {"job": _shown(job, host_name_mask(connection, current().reach))}
 
 
@@ -123,18 +124,18 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     after = query.get("after", 0) if seen is None else seen
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
-        job = queue.get(connection, job_id, caller.reach)
+        job = job_rows.get(connection, job_id, caller.reach)
         wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if wanted == streams.CONTENT_TYPE:
             shown = []
         else:
-            events = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+            events = run_rows.events_of(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
             hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
     if wanted == streams.CONTENT_TYPE:
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None
-    if shown and (len(shown) == limit or job["state"] not in queue.FINAL):
+    if shown and (len(shown) == limit or job["state"] not in job_rows.FINAL):
         following = f"/v1/jobs/{job['id']}/events?after={shown[-1]['seq']}&limit={limit}"
     return {"events": shown, "next": following}
 
@@ -178,9 +179,9 @@ def seen_before() -> int | None:
     return int(seen)
 
 
-def _shown(job: queue.Job, hidden: HostNameMask) -> JsonObject:
+def _shown(job: job_rows.Job, hidden: HostNameMask) -> JsonObject:
     return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
 
 
-def _accepted(connection: Connection, job: queue.Job) -> ResponseReturnValue:
+def _accepted(connection: Connection, job: job_rows.Job) -> ResponseReturnValue:
     return {"job": _shown(job, host_name_mask(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 
 from ..jobs import kinds, queue
 from ..web.context import ROLES
@@ -94,7 +95,7 @@ JOB_REQUESTS = {name: _job_request(kind) for name, kind in kinds.KINDS.items()}
 JOBS_QUERY = taken(
     {
         "kind": {"type": "string", "enum": sorted(kinds.KINDS)},
-        "state": {"type": "string", "enum": list(queue.STATES)},
+        "state": {"type": "string", "enum": list(job_rows.STATES)},
         "instance": UUID,
         "all_projects": {**TRUTH, "description": "administrators: jobs of every project, and of none"},
         "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
@@ -122,7 +123,7 @@ JOB = answered(
     {
         "id": UUID,
         "kind": TEXT,
-        "state": {"enum": list(queue.STATES)},
+        "state": {"enum": list(job_rows.STATES)},
         **dict.fromkeys(("project_id", "user_id", "request_id", "idempotency_key", "message"), nullable(TEXT)),
         "variables": {"type": "object"},
         "instances": array(UUID),

@@ -9,8 +9,6 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
-    ec2_images,
-    image_members,
     image_records,
     image_snapshots,
     image_states,
@@ -151,7 +149,7 @@ def describe_image_attribute(asked: Asked) -> Body:
     with reading_ledger() as connection:
         row = images.find(connection, current().project, asked["ImageId"])
         whose = row["owner"] == current().project or current().is_admin
-        members = image_members.members(connection, row["id"]) if whose else []
+        members = image_records.members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), asked["Attribute"]
     values: Body = {
         "description": {"value": shown["description"]},
@@ -206,11 +204,11 @@ def modify_image_attribute(asked: Asked) -> Body:
             row["visibility"] = "shared"
         image_records.update_image(connection, images.find(connection, caller.project, asked["ImageId"]), row)
         for permission in changes["Remove"]:
-            image_members.remove_member(connection, row["id"], permission.get("UserId", ""))
-        there = {member["member"] for member in image_members.members(connection, row["id"])}
+            image_records.remove_member(connection, row["id"], permission.get("UserId", ""))
+        there = {member["member"] for member in image_records.members(connection, row["id"])}
         for member in dict.fromkeys(permission.get("UserId", "") for permission in changes["Add"]):
             if member not in there:
-                image_members.add_member(connection, row["id"], member)
+                image_records.add_member(connection, row["id"], member)
     return {"return": True}
 
 
@@ -260,7 +258,7 @@ def register_image(asked: Asked) -> Body:
         with as_codes({}, "InvalidAMIName.Malformed"):
             checked_names("image", [{"name": asked["Name"]}])
         with as_codes(refused):
-            uuid = ec2_images.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
+            uuid = image_records.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
         number = images.image_id({"id": uuid})
         keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}

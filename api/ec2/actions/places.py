@@ -9,7 +9,7 @@ import time
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
@@ -123,7 +123,7 @@ def describe_account_attributes(asked: Asked) -> Body:
 @action("DescribeInstanceTypes", "compute:flavors:read", {"InstanceType": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_instance_types(asked: Asked) -> Body:
     with reading_ledger() as connection:
-        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+        flavors = flavors_seen(connection, current().is_admin, current().project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
     wanted = asked.get("InstanceType") or list(by_name)
     unknown = [name for name in wanted if name not in by_name]
@@ -186,7 +186,7 @@ def describe_instance_type_offerings(asked: Asked) -> Body:
     """Every type everywhere: which host takes it is the scheduler's to say."""
     kind = asked.get("LocationType", "region")
     with reading_ledger() as connection:
-        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+        flavors = flavors_seen(connection, current().is_admin, current().project)
         places = [REGION] if kind == "region" else zones(connection)
     bodies: list[Body] = [
         {"instanceType": name, "locationType": kind, "location": place}

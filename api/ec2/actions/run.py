@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -185,7 +185,7 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
 
 def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    for flavor in flavor_records.flavors_seen(connection, caller.is_admin, caller.project):
+    for flavor in flavors_seen(connection, caller.is_admin, caller.project):
         if name == flavor["name"]:
             return flavor
     raise invalid("InstanceType", name)

@@ -11,7 +11,7 @@ import uuid
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
@@ -79,7 +79,7 @@ def _create_schema() -> Schema:
 def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
-        rows = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
+        rows = flavors.flavors_seen(connection, caller.is_admin, caller.project)
     memory, disk = NOVA.whole("minRam", 0), NOVA.whole("minDisk", 0)
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
     public = _is_public(args.get("is_public"), caller.is_admin)
@@ -125,7 +125,7 @@ def create_flavor() -> Answer:
         "description": wanted.get("description"),
     }
     with writing_ledger() as connection, as_bad_request():
-        flavor_records.create_flavor(connection, record)
+        flavors.create_flavor(connection, record)
         return {"flavor": views_flavors.detail(_flavor(connection, number), render_context())}, 200
 
 
@@ -133,14 +133,14 @@ def create_flavor() -> Answer:
 def update_flavor(flavor_id: str) -> Answer:
     wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
-        flavor_records.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
+        flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
         return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
 @compute.delete("/flavors/<flavor_id>", "compute:flavors:write")
 def delete_flavor(flavor_id: str) -> Answer:
     with writing_ledger() as connection:
-        flavor_records.delete_flavor(connection, _flavor(connection, flavor_id)["name"])
+        flavors.remove_flavors(connection, [_flavor(connection, flavor_id)])
     return "", 202
 
 
@@ -164,21 +164,21 @@ def change_access(flavor_id: str) -> Answer:
             raise ConflictError("Can not add or remove access to a public flavor.")
         if action == "addTenantAccess":
             with in_words({NotFoundError: BadRequestError}):
-                added = flavor_records.grant_access(connection, row["id"], project)
+                added = flavors.grant_access(connection, row["id"], project)
             if not added:
                 raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
-        elif not flavor_records.revoke_access(connection, row["id"], project):
+        elif not flavors.revoke_access(connection, row["id"], project):
             raise NotFoundError(f"Flavor access not found for {flavor_id} / {project[:64]} combination.")
         return _access(connection, row), 200
 
 
 def _access(connection: Connection, row: Record) -> Record:
-    found = flavor_records.access_of(connection, row["id"])
+    found = flavors.access_of(connection, row["id"])
     return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in found]}
 
 
 def _flavor(connection: Connection, flavor_id: str) -> Record:
-    rows = flavor_records.flavors_seen(connection, current().is_admin, current().project)
+    rows = flavors.flavors_seen(connection, current().is_admin, current().project)
     return the_one(rows, "flavorid", flavor_id, NotFoundError(f"Flavor {flavor_id[:255]} could not be found."))
 
 
@@ -186,7 +186,7 @@ def _flavor(connection: Connection, flavor_id: str) -> Record:
 
 
 def _write(connection: Connection, change: Change, before: Texts, flavor_id: str) -> Texts:
-    flavor_records.write_specs(connection, _flavor(connection, flavor_id)["name"], change.of(before))
+    flavors.write_specs(connection, _flavor(connection, flavor_id)["name"], change.of(before))
     return _specs(connection, flavor_id)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
@@ -15,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     write_default_limits,
     write_quotas,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web import validation
 from ...web.bodies import Answer, Record
@@ -65,7 +65,7 @@ def show_quotas_in_detail(project: str) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, project)
         limits = _shown(quota_limits(connection, project))
-        used = project_usage.used(connection, project)
+        used = counts.used(connection, project)
     detail = {
         name: {"limit": limit, "in_use": used.get(RESOURCES[name][0], 0), "reserved": 0}
         for name, limit in limits.items()
@@ -79,7 +79,7 @@ def update_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         check_project(connection, project)
         if wanted.get("force", False) not in TRUE:
-            used = project_usage.used(connection, project)
+            used = counts.used(connection, project)
             for name, limit in limits.items():
                 if -1 < limit < used.get(name, 0):
                     raise BadRequestError(

@@ -12,7 +12,7 @@ from werkzeug.wsgi import wrap_file
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_tasks import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.image_records import (
     begin_task,
     end_task,
     image_tasks,

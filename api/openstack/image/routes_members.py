@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
@@ -18,7 +18,7 @@ from ...web.schemas import NAME, an_object, of
 from . import finding, views
 from .blueprint import image
 
-STATUS = an_object({"status": {"enum": list(image_members.STATES)}}, ["status"], more=True)
+STATUS = an_object({"status": {"enum": list(image_records.MEMBER_STATES)}}, ["status"], more=True)
 
 
 @image.get("/images/<image_id>/members", "image:members:read")
@@ -40,7 +40,7 @@ def add_member(image_id: str) -> Answer:
         _check_shared(finding.own(connection, image_id))
         member = validation.body(of("member", NAME))["member"]
         with in_words({NovaliteError: TooLargeError}):
-            row = image_members.add_member(connection, image_id, member)
+            row = image_records.add_member(connection, image_id, member)
     return views.member(row), 200
 
 
@@ -53,7 +53,7 @@ def change_member(image_id: str, member: str) -> Answer:
         status = validation.body(STATUS)["status"]
         if member != current().project and not current().is_admin:
             raise ForbiddenError("Only a member itself accepts or rejects an image.")
-        image_members.set_status(connection, image_id, member, status)
+        image_records.set_status(connection, image_id, member, status)
         return views.member(_one(connection, row, member)), 200
 
 
@@ -61,7 +61,7 @@ def change_member(image_id: str, member: str) -> Answer:
 def remove_member(image_id: str, member: str) -> Answer:
     with writing_ledger() as connection:
         _one(connection, finding.own(connection, image_id), member)
-        image_members.remove_member(connection, image_id, member)
+        image_records.remove_member(connection, image_id, member)
     return "", 204
 
 
@@ -70,7 +70,7 @@ def _seen(connection: Connection, row: Record) -> list[Record]:
     if row["visibility"] != "shared":
         return []
     everybody = row["owner"] == current().project or current().is_admin
-    return image_members.members(connection, row["id"], None if everybody else current().project)
+    return image_records.members(connection, row["id"], None if everybody else current().project)
 
 
 def _one(connection: Connection, row: Record, member: str) -> Record:

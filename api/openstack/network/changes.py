@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_waiting
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
-from ...jobs.queue import enqueue, is_waiting
+from ...jobs.queue import enqueue
 from ...web.bodies import Record
 from ...web.context import current, request_id
 from .blueprint import NeutronError

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
@@ -17,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     write_quotas,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web import validation
 from ...web.bodies import Answer, Record, the_one
@@ -115,7 +115,7 @@ def show_quota_details(project: str) -> Answer:
     with reading_ledger() as connection:
         owner = _project(connection, project)
         limits = _limits(quota_limits(connection, owner))
-        used = project_usage.used(connection, owner)
+        used = counts.used(connection, owner)
     return {
         "quota": {
             name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}

@@ -10,9 +10,9 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
 from ...web import validation
 from ...web.bodies import Answer, Record
@@ -70,7 +70,7 @@ def show_limits() -> Answer:
     caller = current()
     target = (request.args.get("project_id") if caller.is_admin else None) or caller.project
     with reading_ledger() as connection:
-        limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
+        limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
     absolute = {
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
@@ -94,7 +94,7 @@ def show_limits() -> Answer:
 def show_quotas(target: str) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, target)
-        limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
+        limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
     shown = _shown(limits)
     if is_true("usage"):
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}

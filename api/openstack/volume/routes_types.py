@@ -11,7 +11,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_access
 
 from ...web import validation
 from ...web.bodies import Answer
@@ -28,7 +27,7 @@ from .blueprint import in_cinders_words, volume
 def list_types() -> Answer:
     caller = current()
     with reading_ledger() as connection:
-        rows = volume_access.types_seen(connection, caller.project, caller.is_admin)
+        rows = volume_types.types_seen(connection, caller.project, caller.is_admin)
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
         rows = [row for row in rows if row.is_public == (asked == "true")]
@@ -113,7 +112,7 @@ def list_access(type_id: str) -> Answer:
         row = _seen(connection, type_id)
         if row.is_public:
             raise NotFoundError("Access list not available for public volume types.")
-        projects = volume_access.projects_of(connection, row.id)
+        projects = volume_types.access_of(connection, row.id)
     access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
     return {"volume_type_access": access}, 200
 
@@ -123,11 +122,11 @@ def change_access(type_id: str) -> Answer:
     ((name, said),) = validation.body(ACCESS).items()
     with writing_ledger() as connection, as_bad_request():
         row = _seen(connection, type_id)
-        change = volume_access.add if name == "addProjectAccess" else volume_access.remove
+        change = volume_types.grant_access if name == "addProjectAccess" else volume_types.revoke_access
         change(connection, row, said["project"])
     return "", 202
 
 
 def _seen(connection: Connection, number: str) -> VolumeType:
     caller = current()
-    return volume_access.type_seen(connection, number, caller.project, caller.is_admin)
+    return volume_types.type_seen(connection, number, caller.project, caller.is_admin)

@@ -13,13 +13,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
     check_new,
     checked_host_mount,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_access,
-    volume_attachments,
-    volumes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
@@ -176,7 +173,7 @@ def _retype(connection: Connection, number: str, said: Record) -> None:
     row = volumes.one_volume(connection, number, whose())
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
+        of_type = volume_types.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
     volumes.retype(connection, number, of_type, project_id=whose())
 
 
@@ -206,7 +203,7 @@ def _describe_image(connection: Connection, number: str, change: Change) -> Reco
     check_new(str(row.image.get("name")), properties, before)
     checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
     image = {**row.image, "properties": properties}
-    volume_access.describe_image(connection, number, image)
+    volumes.write(connection, "volume", number, {"image": image})
     return image
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
-from api.dashboard import files, rendering, session
+from api.dashboard import rendering, session
 from tests.api import scenes, seeds
 from tests.api.dashboard.visitor import ELEMENTS, Page, Visitor
 
@@ -73,7 +73,7 @@ def test_every_page_is_well_formed_and_keeps_what_guests_say_as_text(
         assert page.all("img") == []
         assert {tag for tag, _attributes in page.elements} <= ELEMENTS
         # our own script, and nothing that is run or styled in place
-        assert [script["src"] for script in page.all("script")] == [f"/static/{files.VERSION}/live.js"]
+        assert [script["src"] for script in page.all("script")] == [f"/static/{rendering.VERSION}/live.js"]
         for tag, attributes in page.elements:
             assert not [name for name in attributes if name.startswith("on") or name == "style"], (path, tag)
         # every reference stays here
@@ -232,13 +232,13 @@ def test_the_stream_takes_the_session(api: seeds.Api, scene: scenes.Scene) -> No
 
 def test_files_are_kept_for_as_long_as_they_are_the_same(api: seeds.Api) -> None:
     client = api.app.test_client()
-    for name in files.FILES:
-        answer = client.get(f"/static/{files.VERSION}/{name}")
+    for name in rendering.FILES:
+        answer = client.get(f"/static/{rendering.VERSION}/{name}")
         assert "immutable" in answer.headers["Cache-Control"]
-        assert answer.headers["Content-Type"].startswith(files.type_of(name))
+        assert answer.headers["Content-Type"].startswith(rendering.type_of(name))
     assert client.get("/static/old/style.css").headers["Cache-Control"] == "no-cache"
     for name in ("../session.py", "nope.css", "%2e%2e/session.py"):
-        assert client.get(f"/static/{files.VERSION}/{name}").status_code == 404
+        assert client.get(f"/static/{rendering.VERSION}/{name}").status_code == 404
 
 
 # --- Rendering ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import event_rows
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from api.jobs import events, queue, runs, supervisor
 from api.jobs.kinds import KINDS
 from tests.api.jobs.clouds import ROOT, JobCloud
@@ -168,10 +168,10 @@ class TestEvents:
         run_id, _jobs = claim(jobs)
         row = {"run_id": run_id, "created_at": 1.0, "event": "result", "host": "hv1", "status": "ok", "text": "other's"}
         with transaction(jobs.engine) as connection:
-            event_rows.write(connection, [row])
-            (seen,) = queue.events(connection, mine["id"])
-            (full,) = queue.events(connection, mine["id"], texts=True)
-            assert queue.events(connection, mine["id"], after=seen["seq"]) == []
+            run_rows.write_events(connection, [row])
+            (seen,) = run_rows.events_of(connection, mine["id"])
+            (full,) = run_rows.events_of(connection, mine["id"], texts=True)
+            assert run_rows.events_of(connection, mine["id"], after=seen["seq"]) == []
         assert (seen["text"], seen["host"]) == (None, None)
         assert (full["text"], full["host"]) == ("other's", "hv1")
 

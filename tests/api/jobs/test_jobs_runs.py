@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run, worker
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows
 from api.jobs import queue, supervisor
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
 
@@ -112,7 +113,7 @@ class TestOneWorker:
         (done,) = at_work.wait(made["id"])
         assert done["state"] == "failed"
         with reading(at_work.engine) as connection:
-            seen = queue.events(connection, made["id"], texts=True)
+            seen = run_rows.events_of(connection, made["id"], texts=True)
         assert [event["status"] for event in seen if event["status"]] == ["ok", "failed"]
         assert "hidden-value" not in str(seen) + str(done)
         for path in (at_work.home / "jobs").rglob("*"):

@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from api import create_app
-from api.metadata import tokens
+from api.metadata import SECONDS_HEADER, TOKEN_HEADER
 from api.settings import Settings
 from tests.api.conftest import Cloud, Guest
 
@@ -213,17 +213,17 @@ def test_another_secret(cloud: Cloud, web: Guest, tmp_path: pathlib.Path) -> Non
 
 def test_session_tokens(cloud: Cloud, web: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     def put(seconds: str | None, headers: dict[str, str] = web.headers) -> t.Any:
-        more = {} if seconds is None else {tokens.SECONDS_HEADER: seconds}
+        more = {} if seconds is None else {SECONDS_HEADER: seconds}
         return web.client.put("/latest/api/token", headers={**headers, **more})
 
     def get(token: str, path: str = "/latest/user-data", headers: dict[str, str] = web.headers) -> int:
-        return int(web.client.get(path, headers={**headers, tokens.TOKEN_HEADER: token}).status_code)
+        return int(web.client.get(path, headers={**headers, TOKEN_HEADER: token}).status_code)
 
     for wrong in (None, "", "0", "21601", "-1", "1e3", "x", "9" * 50):
         assert put(wrong).status_code == 400, wrong
     answer = put("60")
     token = answer.get_data(as_text=True)
-    assert (answer.status_code, answer.headers[tokens.SECONDS_HEADER], get(token)) == (200, "60", 200)
+    assert (answer.status_code, answer.headers[SECONDS_HEADER], get(token)) == (200, "60", 200)
     # of another guest
     (network,) = [cloud.network("second", "10.10.0.0/24")]
     cloud.instance(cloud.project("alt"), "alts", "hv1", [(network, "10.10.0.5")])

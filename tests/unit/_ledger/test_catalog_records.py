@@ -12,11 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
-    flavor_records,
-    image_records,
-    project_usage,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavors, image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import (
@@ -25,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     accounting,
+    counts,
     keypair_records,
     network_records,
 )
@@ -104,10 +101,10 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
     sizes = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
     for number, public in (("7", True), ("8", False)):
         record = {"flavorid": number, "name": f"f{number}", "is_public": public, "description": None, **sizes}
-        flavor_records.create_flavor(connection, record)
+        flavors.create_flavor(connection, record)
     with pytest.raises(ConflictError):
-        flavor_records.create_flavor(connection, record)
-    assert [row["flavorid"] for row in flavor_records.flavors_seen(connection, private=False)] == ["7"]
+        flavors.create_flavor(connection, record)
+    assert [row["flavorid"] for row in flavors.flavors_seen(connection, private=False)] == ["7"]
     add_image(connection, "a", id="i", owner=DEMO)
     (before,) = image_records.images_seen(connection, DEMO)
     image_records.update_image(connection, before, {**before, "tags": ["x"], "name": "b"})
@@ -121,6 +118,6 @@ def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
     connection.execute(sa.insert(tables.server_group_member).values(instance_uuid=member, group_id=group))
     assert server_group_records.server_groups(connection, DEMO)[0].members == [member]
     assert keypair_records.keypairs_of(connection, DEMO) == []
-    used = project_usage.used(connection, DEMO)
+    used = counts.used(connection, DEMO)
     assert (used["instances"], used["cores"], used["images"], used["server_groups"]) == (1, 2, 1, 1)
     assert [row["seconds"] for row in accounting.ran_between(connection, DEMO, 150, 400)] == [50]

@@ -32,7 +32,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
     volume_snapshots,
     volumes,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_hosts import worker
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_sources import worker
 from tests.support.rows import DEMO, GIB, OTHER, add_host, add_instance, add_project, an_image
 from tests.unit._ledger.conftest import on_sqlite
 

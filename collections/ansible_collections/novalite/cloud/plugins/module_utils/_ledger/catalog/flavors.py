@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Flavors: the sizes that instances come in."""
+"""Flavors, the sizes that instances come in: by name, and by the ids that clients of the Compute API know them by."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NovaliteError
+from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._rules.records import Changes, check_range, checked_names, given, scalar_text
-from ..db import tables
+from ..db.tables import flavor
+from ..db.tables_networking import flavor_access
+from ..queries.counts import is_project
 
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
 # novalite's own extra specs, which say what an instance's disks are
@@ -24,11 +26,9 @@ SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
 def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Make or change these flavors: `flavors`, `changed` and `diff`, as modules return them.
 
-    Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what
-    cannot be.
+    Sizes that are not given stay; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what cannot be.
     """
     names = checked_names("flavor", items)
-    table = tables.flavor
     there = _flavors(connection, names)
     changes = Changes()
     for item, name in zip(items, names):
@@ -36,10 +36,10 @@ def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> 
         after = {**(before or _new(item, name)), **_wanted(item, name)}
         if changes.note(name, before, after):
             if before is None:
-                connection.execute(sa.insert(table).values(name=name, **after))
+                connection.execute(sa.insert(flavor).values(name=name, **after))
             else:
-                connection.execute(sa.update(table).where(table.c.name == name).values(**after))
-    rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
+                connection.execute(sa.update(flavor).where(flavor.c.name == name).values(**after))
+    rows = connection.execute(sa.select(flavor).where(flavor.c.name.in_(names)).order_by(flavor.c.id)).mappings()
     return changes.result("flavors", [{**row} for row in rows])
 
 
@@ -50,12 +50,72 @@ def remove_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
     changes = Changes()
     for name in names:
         changes.note(name, there.get(name), None)
-    connection.execute(sa.delete(tables.flavor).where(tables.flavor.c.name.in_(names)))
+    connection.execute(sa.delete(flavor).where(flavor.c.name.in_(names)))
     return changes.result("flavors", [])
 
 
+def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[JsonObject]:
+    """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public.
+
+    Those that the project may see although they are private are always there, with `granted` set.
+    """
+    granted = sa.select(flavor_access.c.flavor_id).where(flavor_access.c.project_id == project_id)
+    mine = set(connection.execute(granted).scalars()) if project_id is not None else set()
+    query = sa.select(flavor).order_by(flavor.c.id)
+    if not private:
+        query = query.where(sa.or_(flavor.c.is_public, flavor.c.id.in_(sorted(mine))))
+    rows = connection.execute(query).mappings()
+    return [{**row, "flavorid": row["flavorid"] or str(row["id"]), "granted": row["id"] in mine} for row in rows]
+
+
+def access_of(connection: sa.Connection, number: int) -> list[str]:
+    """The projects that a private flavor was given to."""
+    query = sa.select(flavor_access.c.project_id).where(flavor_access.c.flavor_id == number)
+    return list(connection.execute(query.order_by(flavor_access.c.project_id)).scalars())
+
+
+def grant_access(connection: sa.Connection, number: int, project_id: str) -> bool:
+    """Let the project see a private flavor; returns whether it did not before. Raises NotFoundError for no project."""
+    if project_id in access_of(connection, number):
+        return False
+    if not is_project(connection, project_id):
+        raise NotFoundError(f"Project ID {project_id[:64]} is not a valid project.")
+    connection.execute(sa.insert(flavor_access).values(flavor_id=number, project_id=project_id))
+    return True
+
+
+def revoke_access(connection: sa.Connection, number: int, project_id: str) -> bool:
+    """Returns whether the project had it."""
+    mine = sa.and_(flavor_access.c.flavor_id == number, flavor_access.c.project_id == project_id)
+    return connection.execute(sa.delete(flavor_access).where(mine)).rowcount == 1
+
+
+def create_flavor(connection: sa.Connection, record: JsonMapping) -> None:
+    """Make a flavor of `record`: flavorid, name, sizes, is_public, description.
+
+    Raises NovaliteError for sizes that cannot be, ConflictError for a name or id that there is.
+    """
+    for row in flavors_seen(connection, private=True):
+        if row["flavorid"] == record["flavorid"]:
+            raise ConflictError(f"Flavor with ID {record['flavorid']} already exists.")
+        if row["name"] == record["name"]:
+            raise ConflictError(f"Flavor with name {record['name']} already exists.")
+    write_flavors(connection, [{"extra_specs": None, **record}])
+    values = {key: record[key] for key in ("flavorid", "is_public", "description")}
+    connection.execute(sa.update(flavor).where(flavor.c.name == record["name"]).values(**values))
+
+
+def describe_flavor(connection: sa.Connection, name: str, description: str | None) -> None:
+    connection.execute(sa.update(flavor).where(flavor.c.name == name).values(description=description))
+
+
+def write_specs(connection: sa.Connection, name: str, specs: t.Mapping[str, str]) -> None:
+    """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
+    write_flavors(connection, [{"name": name, "extra_specs": dict(specs), **dict.fromkeys(LOWEST)}])
+
+
 def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, JsonObject]:
-    rows = connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name.in_(names))).mappings()
+    rows = connection.execute(sa.select(flavor).where(flavor.c.name.in_(names))).mappings()
     return {row["name"]: {key: row[key] for key in row if key not in ("id", "name")} for row in rows}
 
 

@@ -20,13 +20,16 @@ from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import NAME_LENGTH, check_range, check_text, scalar_text
 from ..db.tables import image
-from ..db.tables_images import image_id_used, image_member
+from ..db.tables_images import image_id_used, image_member, image_task
 from ..identity import quotas
+from ..queries.counts import equal, is_any, owned
 from ..queries.lookups import PRIVATE, image_visible, lock_project, public_properties, shown_name
 
 Record = JsonObject
 
-MOST = 128  # tags and properties of an image; Glance's defaults
+MOST = 128  # tags, properties and members of an image; Glance's defaults
+MOST_TASKS = 1000  # that are told at once
+MEMBER_STATES = ("pending", "accepted", "rejected")
 FIELDS = (  # what a client says about an image; the rest comes with its data
     "disk_format",
     "container_format",
@@ -38,6 +41,8 @@ FIELDS = (  # what a client says about an image; the rest comes with its data
     "os_hidden",
     "owner",
 )
+# what is known of an image that waits for its data
+WAITING: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0, "status": "queued"}
 _EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
 
 
@@ -56,8 +61,7 @@ def images_seen(
     )
     if not everything:
         query = query.where(image_visible(project_id))
-    if image_id is not None:
-        query = query.where(image.c.id == image_id)
+    query = query.where(*equal({image.c.id: image_id}))
     rows = connection.execute(query.order_by(image.c.created_at.desc(), image.c.id.desc())).mappings()
     return [_shown(dict(row)) for row in rows]
 
@@ -84,11 +88,7 @@ def insert_image(
             id=image_id,
             name=handle(connection, owner, name, image_id),
             display_name=name or "",
-            status="queued",
-            source="",
-            checksum="",
-            size=0,
-            virtual_size=0,
+            **WAITING,
             properties=properties,
             tags=tags,
             created_at=now,
@@ -102,10 +102,8 @@ def insert_image(
 def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapping, by_operator: bool = False) -> None:
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 
-    A new name is the playbooks' name for it, too, unless another image of the owner's has it.
-    A property that stays as it was is not judged: an image that was recorded with a bad one can be tagged and mended.
-    Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say (insert_image()),
-    QuotaError for an owner who has enough images.
+    A new name is the playbooks' name for it, too, unless another image of the owner's has it. A property that stays as
+    it was is not judged: an image that was recorded with a bad one can be tagged and mended. Raises as insert_image().
     """
     stored = connection.execute(
         sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
@@ -125,6 +123,30 @@ def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapp
     )
     if after["owner"] != stored.owner:
         check_count(connection, after["owner"])
+
+
+def register(connection: sa.Connection, project_id: str, of: JsonMapping, name: str, description: str) -> str:
+    """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
+
+    A file is there for as long as one image needs it. The name is one that checked_names() lets through. Raises
+    ConflictError for a name that is taken, QuotaError, NovaliteError for an image without data or with a bad property.
+    """
+    lock_project(connection, project_id)
+    if is_any(connection, image.c.owner == project_id, image.c.name == name):
+        raise ConflictError(f"AMI name {name} is already in use")
+    row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
+    if row["status"] != "active":
+        raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
+    properties = image_properties.without_host_mount(public_properties(row["properties"]))
+    image_properties.check_new(of["name"] or of["id"], properties, {})
+    if description:
+        properties |= checked_properties(name, {"description": description})
+    now = int(time.time())
+    own = {"id": str(uuid.uuid4()), "owner": project_id, "name": name, "display_name": None, "visibility": "private"}
+    rest = {"protected": False, "tags": [], "properties": properties, "created_at": now, "updated_at": now}
+    connection.execute(sa.insert(image).values(**{**row, **own, **rest}))
+    check_count(connection, project_id)
+    return str(own["id"])
 
 
 def delete_images(connection: sa.Connection, which: sa.ColumnElement[bool]) -> None:
@@ -149,24 +171,21 @@ def check_id(connection: sa.Connection, image_id: str) -> None:
     start = _EC2_FORM.match(image_id)
     for column in (image.c.id, image_id_used.c.id):
         taken = column.startswith(start[0], autoescape=True) if start else column == image_id
-        if connection.execute(sa.select(column).where(taken).limit(1)).first() is not None:
+        if is_any(connection, taken):
             raise ConflictError(f"Image ID {image_id} already exists!")
 
 
 def handle(connection: sa.Connection, owner: str, name: str | None, image_id: str) -> str:
     """The playbooks' name for an image that its owner calls `name`: that itself, where no other image has it."""
     plain = (name or "").strip() or f"image-{image_id[:8]}"
-    taken = sa.select(image.c.id).where(image.c.owner == owner, image.c.name == plain, image.c.id != image_id)
-    if connection.execute(taken).first() is None:
-        return plain
-    return f"{plain[: NAME_LENGTH - 37]}-{image_id}"
+    taken = is_any(connection, image.c.owner == owner, image.c.name == plain, image.c.id != image_id)
+    return f"{plain[: NAME_LENGTH - 37]}-{image_id}" if taken else plain
 
 
 def check_count(connection: sa.Connection, owner: str) -> None:
     """Raise QuotaError if the project has more images than it may, those just written included."""
     if owner:
-        used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == owner)
-        quotas.check_quota(connection, owner, "images", connection.execute(used).scalar_one())
+        quotas.check_quota(connection, owner, "images", owned(connection, owner, "images"))
 
 
 def _checked(image_id: str, wanted: JsonMapping, known: JsonMapping) -> tuple[Record, list[str]]:
@@ -207,3 +226,77 @@ def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | 
         checked[key] = scalar_text(f"{what}: property {key}", value)
     image_properties.check_new(name, checked, known or {})
     return checked
+
+
+# --- Members: whom an image is shared with ----------------------------------------------------------------------------
+
+
+def members(connection: sa.Connection, image_id: str, member: str | None = None) -> list[Record]:
+    """All members of an image, the first one first, or the one of this id."""
+    mine = image_member.c.image_id == image_id if member is None else _sharing(image_id, member)
+    order = (image_member.c.created_at, image_member.c.member)
+    rows = connection.execute(sa.select(image_member).where(mine).order_by(*order)).mappings()
+    return [dict(row) for row in rows]
+
+
+def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
+    """Raises ConflictError for one who is a member already, NovaliteError for too many."""
+    there = members(connection, image_id)
+    if any(sharing["member"] == member for sharing in there):
+        raise ConflictError(f"Image member {member[:60]} already exists for image {image_id}")
+    if len(there) >= MOST:
+        raise NovaliteError(f"The limit has been exceeded on the number of allowed image members: {MOST}")
+    now = int(time.time())
+    row = {"image_id": image_id, "member": member, "status": "pending", "created_at": now, "updated_at": now}
+    connection.execute(sa.insert(image_member).values(**row))
+    return row
+
+
+def set_status(connection: sa.Connection, image_id: str, member: str, status: str) -> None:
+    changed = sa.update(image_member).where(_sharing(image_id, member))
+    connection.execute(changed.values(status=status, updated_at=int(time.time())))
+
+
+def remove_member(connection: sa.Connection, image_id: str, member: str) -> None:
+    connection.execute(sa.delete(image_member).where(_sharing(image_id, member)))
+
+
+def _sharing(image_id: str, member: str) -> sa.ColumnElement[bool]:
+    return sa.and_(image_member.c.image_id == image_id, image_member.c.member == member)
+
+
+# --- Tasks: what imports were asked for, and how they ended, as Glance tells it ---------------------------------------
+
+
+def begin_task(
+    connection: sa.Connection, image_id: str, body: Record, *, user_id: str, project_id: str, request_id: str
+) -> str:
+    """Record the import that `body` asks for; return the task's id."""
+    now, task = int(time.time()), str(uuid.uuid4())
+    connection.execute(
+        sa.insert(image_task).values(
+            id=task,
+            image_id=image_id,
+            status="processing",
+            input={"image_id": image_id, "import_req": body},
+            request_id=request_id,
+            user_id=user_id,
+            project_id=project_id,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    return task
+
+
+def end_task(connection: sa.Connection, task: str, failure: str) -> None:
+    """Record how the import ended; an empty `failure` is success."""
+    ended = {"status": "failure" if failure else "success", "message": failure, "updated_at": int(time.time())}
+    connection.execute(sa.update(image_task).where(image_task.c.id == task).values(**ended))
+
+
+def image_tasks(connection: sa.Connection, image_id: str | None = None, task: str | None = None) -> list[Record]:
+    """Return the tasks, the newest first: of one image, the one with this id, or all."""
+    query = sa.select(image_task).order_by(image_task.c.created_at.desc(), image_task.c.id).limit(MOST_TASKS)
+    query = query.where(*equal({image_task.c.image_id: image_id, image_task.c.id: task}))
+    return [dict(row) for row in connection.execute(query).mappings()]

@@ -49,8 +49,6 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
     if "image_id" not in details:
         raise NovaliteError("an image needs a name, and an id: see details_of()")
     base = row.image
-    # as Nova: what held its disk is needed to hold it again
-    min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
     properties = {
         **public_properties(image_properties.without_host_mount(base["properties"])),
         **{"image_type": "snapshot", "instance_uuid": row.uuid},
@@ -58,25 +56,15 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),
         **details["properties"],
     }
-    insert_image(
-        connection,
-        {
-            "id": details["image_id"],
-            "owner": row.project_id,
-            "name": details["name"],
-            "visibility": "private",
-            "disk_format": "qcow2",
-            "container_format": "bare",
-            "min_disk_gb": min_disk_gb,
-            "min_ram_mb": base["min_ram_mb"],
-            "cmdline": base["cmdline"],
-            "protected": False,
-            "os_hidden": False,
-            "properties": properties,
-            "tags": [],
-        },
-        inherited=base["properties"],
-    )
+    wanted = {
+        **{"id": details["image_id"], "owner": row.project_id, "name": details["name"]},
+        **{"visibility": "private", "protected": False, "os_hidden": False, "properties": properties, "tags": []},
+        **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"]},
+        "cmdline": base["cmdline"],
+        # as Nova: what held its disk is needed to hold it again
+        "min_disk_gb": max(base["min_disk_gb"], row.flavor["root_gb"]),
+    }
+    insert_image(connection, wanted, inherited=base["properties"])
     boot = {field: base[field] for field in ("kernel", "ramdisk")}
     # not `queued`: that waits for whoever uploads something
     connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(status="saving", **boot))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-import typing as t
 import uuid
 
 import sqlalchemy as sa
@@ -23,8 +22,10 @@ from ..db.tables import image, instance
 from ..db.tables_images import image_task
 from ..db.tables_volumes import volume
 from ..identity import quotas
+from ..queries.counts import image_bytes, is_any
 from ..queries.lookups import lock_project
 from . import image_store
+from .image_records import WAITING
 
 Record = JsonObject
 
@@ -68,7 +69,7 @@ def finish(
 
 def give_up(connection: sa.Connection, image_id: str, transfer: str, fault: str | None) -> None:
     """The image waits for data again. Nothing happens if the upload does not count any more."""
-    values = {**_EMPTY, "status": "queued", "transfer": None, "fault": fault, "updated_at": int(time.time())}
+    values = {**WAITING, "transfer": None, "fault": fault, "updated_at": int(time.time())}
     _swap(connection, image_id, image.c.transfer == transfer, values)
 
 
@@ -84,12 +85,7 @@ def room(connection: sa.Connection, owner: str) -> int | None:
     limit = quotas.quota_limits(connection, owner)["image_size_total"] if owner else quotas.UNLIMITED
     if limit == quotas.UNLIMITED:
         return None
-    return max(0, limit * MIB - used_bytes(connection, owner))
-
-
-def used_bytes(connection: sa.Connection, owner: str) -> int:
-    used = sa.select(sa.func.coalesce(sa.func.sum(image.c.size), 0)).where(image.c.owner == owner)
-    return int(connection.execute(used).scalar_one())
+    return max(0, limit * MIB - image_bytes(connection, owner))
 
 
 def check_size(connection: sa.Connection, image_id: str) -> None:
@@ -97,25 +93,22 @@ def check_size(connection: sa.Connection, image_id: str) -> None:
     owner = connection.execute(sa.select(image.c.owner).where(image.c.id == image_id)).scalar()
     if owner:
         lock_project(connection, owner)
-        quotas.check_quota(connection, owner, "image_size_total", -(-used_bytes(connection, owner) // MIB), "MiB")
+        quotas.check_quota(connection, owner, "image_size_total", -(-image_bytes(connection, owner) // MIB), "MiB")
 
 
 def is_needed(connection: sa.Connection, source: str) -> bool:
     """Whether an image has its data in this file, an instance that is there was made from it, or a volume is being made
     from it. Another host may have to fetch it for them: after a failure, a move, an evacuation."""
-    files = [image.c.source, *(image.c[kind]["source"].as_string() for kind in ("kernel", "ramdisk"))]
-    if connection.execute(sa.select(image.c.id).where(sa.or_(*(file == source for file in files))).limit(1)).first():
+    boot_files = [image.c[kind]["source"].as_string() == source for kind in ("kernel", "ramdisk")]
+    if is_any(connection, sa.or_(image.c.source == source, *boot_files)):
         return True
-    record, rescue = instance.c.image, instance.c.rescue_image
-    columns = [record["source"], rescue["source"]]
-    columns += [column[kind]["source"] for column in (record, rescue) for kind in ("kernel", "ramdisk")]
-    named = sa.or_(*(column.as_string() == source for column in columns))
-    if connection.execute(sa.select(instance.c.id).where(instance.c.deleted == 0, named).limit(1)).first() is not None:
+    images = (instance.c.image, instance.c.rescue_image)
+    columns = [*images, *(column[kind] for column in images for kind in ("kernel", "ramdisk"))]
+    named = sa.or_(*(column["source"].as_string() == source for column in columns))
+    if is_any(connection, instance.c.deleted == 0, named):
         return True
-    waiting = sa.select(volume.c.id).where(
-        volume.c.status.in_(["creating", "downloading"]), volume.c.image["source"].as_string() == source
-    )
-    return connection.execute(waiting.limit(1)).first() is not None
+    waiting = volume.c.status.in_(["creating", "downloading"])
+    return is_any(connection, waiting, volume.c.image["source"].as_string() == source)
 
 
 def remove_file(connection: sa.Connection, home: str | None, image_id: str) -> None:
@@ -132,7 +125,7 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
     silent = sa.and_(image.c.transfer.is_not(None), image.c.updated_at < now - SILENT)
     dead = list(connection.execute(sa.select(image.c.id).where(silent)).scalars())
     if dead:
-        values = {**_EMPTY, "status": "queued", "transfer": None, "fault": "the upload ended before its end"}
+        values = {**WAITING, "transfer": None, "fault": "the upload ended before its end"}
         connection.execute(sa.update(image).where(image.c.id.in_(dead), silent).values(**values))
         open_ones = sa.and_(image_task.c.image_id.in_(dead), image_task.c.status == "processing")
         connection.execute(
@@ -155,9 +148,6 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
             image_store.remove(path)
 
 
-_EMPTY: JsonMapping = {"source": "", "checksum": "", "md5": None, "size": 0, "virtual_size": 0}
-
-
 def _write(connection: sa.Connection, image_id: str, transfer: str, values: JsonMapping) -> None:
     mine = image.c.transfer == transfer
     if not _swap(connection, image_id, mine, {**values, "updated_at": int(time.time())}):
@@ -165,5 +155,4 @@ def _write(connection: sa.Connection, image_id: str, transfer: str, values: Json
 
 
 def _swap(connection: sa.Connection, image_id: str, expected: sa.ColumnElement[bool], values: JsonMapping) -> bool:
-    done = connection.execute(sa.update(image).where(image.c.id == image_id, expected).values(**values))
-    return bool(t.cast("sa.CursorResult[t.Any]", done).rowcount)
+    return bool(connection.execute(sa.update(image).where(image.c.id == image_id, expected).values(**values)).rowcount)

@@ -3,8 +3,7 @@
 
 """The files of the images that clients upload, on the controller: one each, named by the image's id. No SQL here.
 
-What comes in lies under another name until it is whole. With several controllers or API nodes the directory is one that
-all of them mount.
+What comes in lies under another name until it is whole. Several controllers or API nodes mount the same directory.
 """
 
 from __future__ import annotations
@@ -97,8 +96,7 @@ def receive(stream: t.Any, path: str, limit: int, report: Report, expected: int 
                 raise BrokenOffError(f"the upload ended after {size} of {expected} bytes")
             os.fsync(target.fileno())
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        remove(path)
         raise
     return Received(size, sha256.hexdigest(), md5.hexdigest())
 
@@ -127,10 +125,7 @@ def put_in_place(part: str, path: str) -> None:
 
 
 def is_intact(path: str, checksum: str) -> bool:
-    """Whether the file holds what `checksum` (sha256:...) says. A file is read once for each state that it is in.
-
-    Raises OSError for a file that cannot be read.
-    """
+    """Whether the file holds what `checksum` (sha256:...) says; it is read once for each state. Raises OSError."""
     with open(path, "rb") as file:
         found = os.fstat(file.fileno())
         state = (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -141,10 +136,9 @@ def is_intact(path: str, checksum: str) -> bool:
     return _READ[state] == checksum
 
 
-def remove(*paths: str) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+def remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def entries(home: str | None) -> list[tuple[str, float]]:

@@ -16,6 +16,7 @@ from ..._rules.public_keys import parse_public_key
 from ..._rules.records import Changes, checked_names
 from ..db import tables
 from ..identity.quotas import check_quota
+from ..queries.counts import owned
 from ..queries.lookups import project_by_name
 
 SHOWN = ("type", "public_key", "fingerprint")
@@ -26,10 +27,9 @@ def write_keypairs(
 ) -> JsonObject:
     """Make or replace key pairs of the project of this name, for a user: `keypairs`, `changed` and `diff`.
 
-    Without a user they are the project's own, as a playbook makes them. With one, and not `by_manager`, those of others
-    are left alone: ForbiddenError.
-    Instances carry a copy of the key that they were launched with. Raises NovaliteError for a text that is not exactly
-    one public key, QuotaError beyond the project's key_pairs.
+    Without a user they are the project's own, as a playbook makes them; instances carry a copy of theirs. Raises
+    ForbiddenError for other users' (unless `by_manager`), NovaliteError for what is not exactly one public key,
+    QuotaError.
     """
     owner = project_by_name(connection, project, lock=True)["id"]
     names = checked_names("key pair", items)
@@ -51,8 +51,7 @@ def write_keypairs(
             else:
                 connection.execute(sa.update(table).where(mine, table.c.name == name).values(**after))
     if changes.after:
-        used = connection.execute(sa.select(sa.func.count()).select_from(table).where(mine)).scalar_one()
-        check_quota(connection, owner, "key_pairs", used)
+        check_quota(connection, owner, "key_pairs", owned(connection, owner, "key_pairs"))
     return changes.result("keypairs", [{"name": name, **there[name]} for name in names])
 
 
@@ -75,22 +74,14 @@ def _keypairs(connection: sa.Connection, owner: str, names: t.Sequence[str], onl
     table = tables.keypair
     query = sa.select(table).where(table.c.project_id == owner, table.c.name.in_(names))
     rows = connection.execute(query).mappings().all()
-    if only_of:
-        _check_owner(rows, only_of)
-    return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
-
-
-def _check_owner(rows: t.Iterable[sa.RowMapping], user_id: str) -> None:
-    """Raise ForbiddenError for a key pair that another user made, or a playbook.
-
-    Whoever could remove it could put one of its own under its name, which the others' next launch would take. (Nova's
-    keys are their user's; here the members of a project see and use each other's.)
-    """
+    # Whoever could remove another user's key pair, or a playbook's, could put one of its own under its name, which the
+    # others' next launch would take. (Nova's keys are their user's; here a project's members see and use each other's.)
     for row in rows:
-        if row["user_id"] != user_id:
+        if only_of and row["user_id"] != only_of:
             raise ForbiddenError(
                 f"key pair '{row['name']}' is another user's of the project, or its operator's: ask them, or a manager"
             )
+    return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
 
 
 def _wanted(text: str, name: str) -> JsonObject:

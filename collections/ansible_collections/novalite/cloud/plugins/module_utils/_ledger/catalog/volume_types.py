@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volume types: on which back end the volumes of a type are, and as what."""
+"""Volume types: on which back end the volumes of a type are, as what, and who may use one that is not for everybody."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text
+from ..db.tables_images import volume_type_access
 from ..db.tables_volumes import volume, volume_type
+from ..queries.counts import is_any
 from ..queries.volume_views import Options
 
 DEFAULT_TYPE = "file"
@@ -67,16 +69,12 @@ def types_by(
 
 def type_of(connection: sa.Connection, name_or_id: str | None) -> VolumeType:
     """The type that is called so, None for the default one. Raises NotFoundError. Reads only."""
-    wanted = DEFAULT_ID if name_or_id is None else name_or_id
-    found = [row for row in types_by(connection) if wanted in (row.id, row.name)]
-    if not found:
-        raise NotFoundError(f"Volume type {check_shown(wanted)} could not be found.")
-    return found[0]
+    return _called(DEFAULT_ID if name_or_id is None else name_or_id, types_by(connection))
 
 
 def ensure_default(connection: sa.Connection) -> None:
     """Write the row of the default type, qcow2 files on the compute host of the instance, on first use."""
-    if connection.execute(sa.select(volume_type.c.id).where(volume_type.c.id == DEFAULT_ID)).first() is None:
+    if not is_any(connection, volume_type.c.id == DEFAULT_ID):
         connection.execute(sa.insert(volume_type).values(dataclasses.asdict(_DEFAULT)))
 
 
@@ -100,8 +98,7 @@ def create_type(connection: sa.Connection, params: JsonMapping) -> VolumeType:
         is_public=params.get("is_public") is not False,
         created_at=int(time.time()),
     )
-    if connection.execute(sa.select(volume_type.c.id).where(volume_type.c.name == name)).first() is not None:
-        raise ConflictError(f"Volume Type {check_shown(name)} already exists.")
+    _refuse_taken(connection, name)
     connection.execute(sa.insert(volume_type).values(dataclasses.asdict(made)))
     return made
 
@@ -112,9 +109,7 @@ def change_type(connection: sa.Connection, type_id: str, changes: JsonMapping) -
     there = type_of(connection, type_id)
     wanted = {key: changes[key] for key in ("name", "description", "is_public", "extra_specs") if key in changes}
     if "name" in wanted and wanted["name"] != there.name:
-        taken = sa.select(volume_type.c.id).where(volume_type.c.name == wanted["name"])
-        if connection.execute(taken).first() is not None:
-            raise ConflictError(f"Volume Type {check_shown(wanted['name'])} already exists.")
+        _refuse_taken(connection, wanted["name"])
     if wanted:
         connection.execute(sa.update(volume_type).where(volume_type.c.id == there.id).values(**wanted))
     return dataclasses.replace(there, **wanted)
@@ -125,9 +120,14 @@ def delete_type(connection: sa.Connection, type_id: str) -> None:
     there = type_of(connection, type_id)
     if there.id == DEFAULT_ID:
         raise ConflictError(f"Volume Type {DEFAULT_ID} is the default one: it stays")
-    if connection.execute(sa.select(volume.c.id).where(volume.c.type_id == there.id).limit(1)).first() is not None:
+    if is_any(connection, volume.c.type_id == there.id):
         raise ConflictError(f"Volume Type {there.id} deletion is not allowed with volumes present with the type.")
     connection.execute(sa.delete(volume_type).where(volume_type.c.id == there.id))
+
+
+def _refuse_taken(connection: sa.Connection, name: str) -> None:
+    if is_any(connection, volume_type.c.name == name):
+        raise ConflictError(f"Volume Type {check_shown(name)} already exists.")
 
 
 def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
@@ -153,6 +153,60 @@ def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
     if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(host, str) for host in hosts)):
         raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
     return t.cast("Options", found)
+
+
+def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> list[VolumeType]:
+    """The types that the project may use (with `everything`: all), by name."""
+    mine = sa.select(volume_type_access.c.type_id).where(volume_type_access.c.project_id == project_id)
+    granted = set(connection.execute(mine).scalars())
+    rows = types_by(connection)
+    return [row for row in rows if everything or row.is_public or row.id in granted]
+
+
+def type_seen(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
+    """One of them; `default` names the default one. Raises NotFoundError."""
+    wanted = DEFAULT_ID if name_or_id == "default" else name_or_id
+    return _called(wanted, types_seen(connection, project_id, everything))
+
+
+def type_usable(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
+    """The type for a new volume of the project (with `everything`: any type). Raises NotFoundError."""
+    return _called(name_or_id, types_seen(connection, project_id, everything))
+
+
+def access_of(connection: sa.Connection, type_id: str) -> list[str]:
+    query = sa.select(volume_type_access.c.project_id).where(volume_type_access.c.type_id == type_id)
+    return list(connection.execute(query.order_by(volume_type_access.c.project_id)).scalars())
+
+
+def grant_access(connection: sa.Connection, of_type: VolumeType, project_id: str) -> None:
+    """Raises ConflictError for a type that is for everybody, and for a project that has it."""
+    _refuse_public(of_type)
+    if project_id in access_of(connection, of_type.id):
+        raise ConflictError(f"Volume type access for {of_type.id} / {project_id} combination already exists.")
+    connection.execute(sa.insert(volume_type_access).values(type_id=of_type.id, project_id=project_id))
+
+
+def revoke_access(connection: sa.Connection, of_type: VolumeType, project_id: str) -> None:
+    """Raises ConflictError for a type that is for everybody, NotFoundError for a project that has it not."""
+    _refuse_public(of_type)
+    if project_id not in access_of(connection, of_type.id):
+        raise NotFoundError(f"Volume type access not found for {of_type.id} / {project_id} combination.")
+    access = volume_type_access.c
+    mine = sa.and_(access.type_id == of_type.id, access.project_id == project_id)
+    connection.execute(sa.delete(volume_type_access).where(mine))
+
+
+def _called(name_or_id: str, types: t.Iterable[VolumeType]) -> VolumeType:
+    for of_type in types:
+        if name_or_id in (of_type.id, of_type.name):
+            return of_type
+    raise NotFoundError(f"Volume type {check_shown(name_or_id)} could not be found.")
+
+
+def _refuse_public(of_type: VolumeType) -> None:
+    if of_type.is_public:
+        raise ConflictError("Type access modification is not applicable to public volume type.")
 
 
 def format_of(of_type: VolumeType) -> str:

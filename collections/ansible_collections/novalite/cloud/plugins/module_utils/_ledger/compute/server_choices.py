@@ -10,9 +10,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping
+from ..catalog import volume_types
 from ..network import network_choices
 from ..queries import lookups
-from ..volumes import volume_access
 
 Record = JsonMapping
 
@@ -30,7 +30,7 @@ def check(connection: sa.Connection, project_id: str, servers: t.Iterable[Record
             lookups.flavor_by_name(connection, server["flavor"], project_id)
         for volume in server.get("volumes") or ():
             if volume.get("type"):
-                volume_access.usable(connection, volume["type"], project_id, everything=False)
+                volume_types.type_usable(connection, volume["type"], project_id, everything=False)
         for nic in server.get("networks") or ():
             if isinstance(nic, dict) and nic.get("fixed_ip"):
                 (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)

@@ -20,6 +20,7 @@ from ..db.sealing import Seal
 from ..db.tables_identity import application_credential as application
 from ..db.tables_identity import ec2_credential as ec2
 from ..db.tables_identity import role_assignment, user
+from ..queries.counts import count, equal
 
 Credential = dict[str, t.Any]
 
@@ -64,16 +65,15 @@ def create_application_credential(
 
 
 def list_application_credentials(connection: sa.Connection, user_id: str, name: str | None = None) -> list[Credential]:
-    query = sa.select(application).where(application.c.user_id == user_id).order_by(application.c.name)
-    if name is not None:
-        query = query.where(application.c.name == name)
+    mine = equal({application.c.user_id: user_id, application.c.name: name})
+    query = sa.select(application).where(*mine).order_by(application.c.name)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def find_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> Credential:
     """One of the user's own. Raises NotFoundError."""
-    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
-    row = connection.execute(sa.select(application).where(mine)).mappings().first()
+    mine = (application.c.user_id == user_id, application.c.id == credential_id)
+    row = connection.execute(sa.select(application).where(*mine)).mappings().first()
     if row is None:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
     return dict(row)
@@ -88,27 +88,23 @@ def application_credential_of(
     name: str | None = None,
 ) -> Credential | None:
     """The one that somebody says to have, by its id, or by its user and name."""
-    query = sa.select(application).select_from(application.join(user))
-    if credential_id is not None:
-        query = query.where(application.c.id == credential_id)
-    else:
-        who = user.c.id == user_id if user_id is not None else user.c.name == user_name
-        query = query.where(who, application.c.name == name)
+    who = user.c.id == user_id if user_id is not None else user.c.name == user_name
+    asked = sa.and_(who, application.c.name == name) if credential_id is None else application.c.id == credential_id
+    query = sa.select(application).select_from(application.join(user)).where(asked)
     row = connection.execute(query).mappings().first()
     return None if row is None else dict(row)
 
 
 def delete_application_credential(connection: sa.Connection, user_id: str, credential_id: str) -> None:
     """Remove one, and with it the tokens that it gave. Raises NotFoundError."""
-    mine = sa.and_(application.c.user_id == user_id, application.c.id == credential_id)
-    if connection.execute(sa.delete(application).where(mine)).rowcount == 0:
+    mine = (application.c.user_id == user_id, application.c.id == credential_id)
+    if connection.execute(sa.delete(application).where(*mine)).rowcount == 0:
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
 
 
 def create_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, project_id: str) -> Credential:
     """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100."""
-    count = sa.select(sa.func.count()).select_from(ec2).where(ec2.c.user_id == user_id)
-    if connection.execute(count).scalar_one() >= MOST:
+    if count(connection, ec2.c.user_id == user_id) >= MOST:
         raise QuotaError(f"a user has at most {MOST} EC2 credentials: delete one first")
     secret = secrets.token_hex(16)
     row = {
@@ -126,9 +122,8 @@ def list_ec2_credentials(
     connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
 ) -> list[Credential]:
     """The user's pairs, with their secrets in the clear."""
-    query = sa.select(ec2).where(ec2.c.user_id == user_id).order_by(ec2.c.created_at, ec2.c.access)
-    if project_id is not None:
-        query = query.where(ec2.c.project_id == project_id)
+    mine = equal({ec2.c.user_id: user_id, ec2.c.project_id: project_id})
+    query = sa.select(ec2).where(*mine).order_by(ec2.c.created_at, ec2.c.access)
     return [_readable(seal, dict(row)) for row in connection.execute(query).mappings()]
 
 
@@ -151,10 +146,8 @@ def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Creden
     rows = connection.execute(query).mappings().all()
     if not rows:
         return None
-    found = _readable(seal, dict(rows[0]))
-    found["roles"] = sorted({row["role"] for row in rows})
-    del found["role"]
-    return found
+    pair = {key: value for key, value in rows[0].items() if key != "role"}
+    return {**_readable(seal, pair), "roles": sorted({row["role"] for row in rows})}
 
 
 def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) -> None:

@@ -72,18 +72,13 @@ def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
 
 def default_limits(connection: sa.Connection) -> dict[str, int]:
     """The limits of a project that has none of its own."""
-    rows = connection.execute(sa.select(_DEFAULTS.c.resource, _DEFAULTS.c.hard_limit))
-    return {**DEFAULTS, **{resource: limit for resource, limit in rows if resource in DEFAULTS}}
+    return quota_limits(connection, "")
 
 
 def write_default_limits(connection: sa.Connection, limits: t.Mapping[str, int]) -> None:
     """Let these limits hold for all projects without their own."""
     connection.execute(sa.delete(_DEFAULTS).where(_DEFAULTS.c.resource.in_(list(limits))))
-    own = [
-        {"resource": resource, "hard_limit": limit} for resource, limit in limits.items() if limit != DEFAULTS[resource]
-    ]
-    if own:
-        connection.execute(sa.insert(_DEFAULTS), own)
+    _insert(connection, _DEFAULTS, limits, DEFAULTS)
 
 
 def reset_quotas(connection: sa.Connection, project_id: str, resources: t.Collection[str]) -> None:
@@ -130,12 +125,13 @@ def checked_quotas(quotas: JsonMapping | str) -> dict[str, int]:
 
 def write_quotas(connection: sa.Connection, project_id: str, quotas: t.Mapping[str, int]) -> None:
     """Store the limits in `quotas`; those that equal the defaults take no row, and follow the defaults."""
-    table, defaults = tables.quota, default_limits(connection)
     reset_quotas(connection, project_id, quotas)
-    own = [
-        {"project_id": project_id, "resource": resource, "hard_limit": limit}
-        for resource, limit in quotas.items()
-        if limit != defaults[resource]
-    ]
-    if own:
-        connection.execute(sa.insert(table), own)
+    _insert(connection, tables.quota, quotas, default_limits(connection), project_id=project_id)
+
+
+def _insert(
+    connection: sa.Connection, table: sa.Table, limits: t.Mapping[str, int], known: t.Mapping[str, int], **of: str
+) -> None:
+    new = [{**of, "resource": name, "hard_limit": limit} for name, limit in limits.items() if limit != known[name]]
+    if new:
+        connection.execute(sa.insert(table), new)

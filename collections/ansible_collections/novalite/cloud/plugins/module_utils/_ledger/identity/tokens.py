@@ -85,26 +85,13 @@ def issue_token(
     now = time.time()
     issued_at = now if issued_at is None else issued_at
     end = min(issued_at + lifetime, expires_at if expires_at is not None else float("inf"))
-    one = Token(
-        text=f"nl{secrets.token_urlsafe(40)}",
-        audit_id=base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("="),
-        issued_at=issued_at,
-        expires_at=end,
-    )
+    audit_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+    token = Token(f"nl{secrets.token_urlsafe(40)}", audit_id, issued_at, end)
+    shown = {"audit_id": audit_id, "issued_at": issued_at, "expires_at": end}
+    holder = {"user_id": user_id, "project_id": project_id, "application_credential_id": application_credential_id}
     connection.execute(sa.delete(table).where(table.c.expires_at <= now))
-    connection.execute(
-        sa.insert(table).values(
-            hash=token_hash(one.text),
-            user_id=user_id,
-            project_id=project_id,
-            method=method,
-            application_credential_id=application_credential_id,
-            audit_id=one.audit_id,
-            issued_at=one.issued_at,
-            expires_at=one.expires_at,
-        )
-    )
-    return one
+    connection.execute(sa.insert(table).values(hash=token_hash(token.text), method=method, **holder, **shown))
+    return token
 
 
 def token_holders(connection: sa.Connection, text: str, now: float) -> t.Sequence[t.Any]:

@@ -15,6 +15,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import tables
 from ..db.tables_identity import role_assignment, user
+from ..queries.counts import equal
 from .tokens import revoke_tokens
 
 User = JsonObject
@@ -39,11 +40,7 @@ def user_by_name(connection: sa.Connection, name: str) -> User | None:
 
 def list_users(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[User]:
     """All users, by name."""
-    query = sa.select(user).order_by(user.c.name)
-    if name is not None:
-        query = query.where(user.c.name == name)
-    if enabled is not None:
-        query = query.where(user.c.enabled == enabled)
+    query = sa.select(user).where(*equal({user.c.name: name, user.c.enabled: enabled})).order_by(user.c.name)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
@@ -81,21 +78,15 @@ def grant_role(connection: sa.Connection, user_id: str, project_id: str, role: s
     """Give a role, unless the user has it already."""
     if role not in ROLES:
         raise NovaliteError(f"role {role!r} is none: there are {', '.join(ROLES)}")
-    mine = {"user_id": user_id, "project_id": project_id, "role": role}
-    connection.execute(
-        sa.text(
-            "INSERT INTO role_assignment (user_id, project_id, role) VALUES (:user_id, :project_id, :role)"
-            " ON CONFLICT DO NOTHING"
-        ),
-        mine,
-    )
+    insert = "INSERT INTO role_assignment (user_id, project_id, role) VALUES (:user, :project, :role)"
+    mine = {"user": user_id, "project": project_id, "role": role}
+    connection.execute(sa.text(f"{insert} ON CONFLICT DO NOTHING"), mine)
 
 
 def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> bool:
     """Take a role away; it counts at once, for tokens that exist too. Returns whether the user had it."""
-    one = role_assignment.c
-    gone = sa.delete(role_assignment).where(one.user_id == user_id, one.project_id == project_id, one.role == role)
-    return connection.execute(gone).rowcount > 0
+    mine = _assigned(user_id, project_id, role)
+    return connection.execute(sa.delete(role_assignment).where(*mine)).rowcount > 0
 
 
 def list_roles(
@@ -106,16 +97,19 @@ def list_roles(
     query = (
         sa.select(one, user.c.name.label("user_name"), tables.project.c.name.label("project_name"))
         .select_from(one.join(user).join(tables.project, tables.project.c.id == one.c.project_id))
+        .where(*_assigned(user_id, project_id, role))
         .order_by(tables.project.c.name, user.c.name, one.c.role)
     )
-    for column, value in ((one.c.user_id, user_id), (one.c.project_id, project_id), (one.c.role, role)):
-        if value is not None:
-            query = query.where(column == value)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[str]:
     return {row["role"] for row in list_roles(connection, user_id, project_id)}
+
+
+def _assigned(user_id: str | None, project_id: str | None, role: str | None) -> list[sa.ColumnElement[bool]]:
+    one = role_assignment.c
+    return equal({one.user_id: user_id, one.project_id: project_id, one.role: role})
 
 
 def _checked(values: JsonMapping) -> JsonObject:

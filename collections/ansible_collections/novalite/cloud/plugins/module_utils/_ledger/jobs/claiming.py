@@ -18,6 +18,7 @@ from ..._json import JsonMapping
 from ..db.engine import take_turns
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance, run, run_job
+from ..queries.counts import is_any
 
 CLAIM_LOCK = 0x6E6F766A  # PostgreSQL advisory lock: workers claim one after the other
 LOOKED_AT = 1000  # jobs that wait
@@ -79,8 +80,7 @@ class _Load:
 
 def waiting(connection: sa.Connection, kinds: Kinds, full: bool = False) -> bool:
     """Return whether any job waits that a worker, which may be `full`, could take. Cheap, and takes no lock."""
-    query = sa.select(job.c.id).where(*_queued(kinds, full)).limit(1)
-    return connection.execute(query).first() is not None
+    return is_any(connection, *_queued(kinds, full))
 
 
 def _queued(kinds: Kinds, full: bool) -> list[sa.ColumnElement[bool]]:
@@ -107,10 +107,7 @@ def claim(connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limit
     load = _load(connection, kinds)
     awaited = _awaited(kinds)
     full = full or sum(count for name, count in load.runs.items() if name not in awaited) >= limits.runs
-    queue = _waiting(connection, kinds, full, load)
-    if not queue:
-        return None
-    chosen = _choose(connection, queue, load, kinds, limits)
+    chosen = _choose(connection, _waiting(connection, kinds, full, load), load, kinds, limits)
     if not chosen:
         return None
     now, run_id = time.time(), str(uuid.uuid4())

@@ -34,17 +34,10 @@ class Verdict:
 def judge(connection: sa.Connection, request_id: str | None, action: str, uuids: t.Collection[str]) -> Verdict:
     """Read from the action log how `action` of this request ended on each instance. What left no trace is open."""
     last: dict[str, tuple[float | None, str | None]] = {}  # when it ended, and with which message
-    query = (
-        sa.select(
-            instance_action.c.instance_uuid,
-            instance_action.c.request_id,
-            instance_action.c.finished_at,
-            instance_action.c.message,
-        )
-        .where(instance_action.c.instance_uuid.in_(list(uuids)), instance_action.c.action == action)
-        .order_by(instance_action.c.id)
-    )
-    for row in connection.execute(query):
+    log = instance_action.c
+    query = sa.select(log.instance_uuid, log.request_id, log.finished_at, log.message)
+    query = query.where(log.instance_uuid.in_(list(uuids)), log.action == action)
+    for row in connection.execute(query.order_by(log.id)):
         if request_id is None or row.request_id == request_id or row.instance_uuid not in last:
             last[row.instance_uuid] = row.finished_at, row.message
     return Verdict(
@@ -100,12 +93,9 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
     if kind == TERMINATE:
         return [row.uuid for row in rows]
     if kind in server_actions.NAMES:
-        query = (
-            sa.select(instance_action.c.instance_uuid, instance_action.c.details)
-            .where(instance_action.c.instance_uuid.in_(list(uuids)), instance_action.c.action == kind)
-            .order_by(instance_action.c.id)
-        )
-        details = {row.instance_uuid: row.details for row in connection.execute(query)}
+        log = instance_action.c
+        query = sa.select(log.instance_uuid, log.details).where(log.instance_uuid.in_(list(uuids)), log.action == kind)
+        details = {row.instance_uuid: row.details for row in connection.execute(query.order_by(log.id))}
         for row in rows:
             server_actions.begin(
                 connection, kind, [row.uuid], request_id=request_id, details=details.get(row.uuid), ignore_lock=True
@@ -115,16 +105,9 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
 
 def forgive(connection: sa.Connection, uuids: t.Collection[str]) -> None:
     """Forget which hosts failed to build these: it may have been another instance of the same run that they refused."""
-    connection.execute(
-        sa.update(instance)
-        .where(
-            instance.c.uuid.in_(list(uuids)),
-            instance.c.vm_state == "building",
-            instance.c.task_state == "scheduling",
-            instance.c.host.is_(None),
-        )
-        .values(attempts=[], updated_at=int(time.time()))
-    )
+    waiting = (instance.c.vm_state == "building", instance.c.task_state == "scheduling", instance.c.host.is_(None))
+    these = sa.update(instance).where(instance.c.uuid.in_(list(uuids)), *waiting)
+    connection.execute(these.values(attempts=[], updated_at=int(time.time())))
 
 
 def hosts_tried(connection: sa.Connection, uuids: t.Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ from ..._json import Json, JsonMapping, JsonObject
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
 from ..identity.quotas import check_quota
+from ..queries.counts import count, equal
 from .claiming import OPEN
 from .waking import notify
 
@@ -25,12 +26,10 @@ FINAL = (SUCCEEDED, FAILED, CANCELLED)
 STATES = (QUEUED, RUNNING, *FINAL)
 # What takes away what a project has, and an operator's moves: it has a quota of its own, as large, so that nobody who
 # asked for too much has to keep it.
-FREEING = frozenset(
-    [
-        *("terminate", "volume_delete", "volume_detach", "volume_snapshot_delete", "interface_detach"),
-        *("security_groups", "floating_ips"),
-        *("migrate", "live-migration", "evacuate", "confirmResize", "revertResize"),
-    ]
+FREEING = (
+    *("terminate", "volume_delete", "volume_detach", "volume_snapshot_delete", "interface_detach"),
+    *("security_groups", "floating_ips"),
+    *("migrate", "live-migration", "evacuate", "confirmResize", "revertResize"),
 )
 PAGE = 1000
 LOOKED_AT = 50  # jobs of a kind; those for single hosts, after a build that failed there, are no matter
@@ -86,13 +85,10 @@ def list_jobs(
 ) -> list[Job]:
     """Jobs, newest first, of all projects or of one; those after the job `marker`. Raises NotFoundError for it."""
     query = sa.select(job).order_by(job.c.created_at.desc(), job.c.id.desc()).limit(min(limit, PAGE))
-    for column, value in ((job.c.project_id, project_id), (job.c.kind, kind), (job.c.state, state)):
-        if value is not None:
-            query = query.where(column == value)
+    query = query.where(*equal({job.c.project_id: project_id, job.c.kind: kind, job.c.state: state}))
     if instance_uuid is not None:
-        query = query.where(
-            job.c.id.in_(sa.select(job_instance.c.job_id).where(job_instance.c.instance_uuid == instance_uuid))
-        )
+        mine = sa.select(job_instance.c.job_id).where(job_instance.c.instance_uuid == instance_uuid)
+        query = query.where(job.c.id.in_(mine))
     if marker is not None:
         last = row_of(connection, marker, project_id)
         query = query.where(sa.tuple_(job.c.created_at, job.c.id) < (last.created_at, last.id))
@@ -101,9 +97,7 @@ def list_jobs(
 
 def row_of(connection: sa.Connection, job_id: str, project_id: str | None = None) -> JobRow:
     """Return the job's row; with `project_id`, only one of that project. Raises NotFoundError."""
-    query = sa.select(job).where(job.c.id == job_id)
-    if project_id is not None:
-        query = query.where(job.c.project_id == project_id)
+    query = sa.select(job).where(*equal({job.c.id: job_id, job.c.project_id: project_id}))
     row = connection.execute(query).mappings().first()
     if row is None:
         raise NotFoundError(f"there is no job {job_id[:70]}")
@@ -142,11 +136,10 @@ def is_waiting(connection: sa.Connection, kind: str, variables: JsonMapping, pro
 
     A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
     """
-    like = sa.and_(
-        job.c.kind == kind, job.c.project_id == project_id, job.c.state == QUEUED, job.c.check_mode.is_(False)
-    )
+    waiting = (job.c.state == QUEUED, job.c.check_mode.is_(False))
+    like = sa.select(job.c.variables).where(job.c.kind == kind, job.c.project_id == project_id, *waiting)
     # who is about to begin it waits for us, and then finds what we write
-    rows = connection.execute(sa.select(job.c.variables).where(like).order_by(job.c.id).with_for_update()).scalars()
+    rows = connection.execute(like.order_by(job.c.id).with_for_update()).scalars()
     return any(row == variables for row in rows)
 
 
@@ -220,8 +213,7 @@ def _check_open(connection: sa.Connection, kind: str, project_id: str) -> None:
     of_this_sort = job.c.kind.in_(FREEING) if freeing else job.c.kind.not_in(FREEING)
     # not job.project_id itself: SQLite would go over all that the project ever asked for, and not over the open ones
     mine = sa.func.coalesce(job.c.project_id, "") == project_id
-    query = sa.select(sa.func.count()).select_from(job).where(OPEN, mine, of_this_sort)
-    check_quota(connection, project_id, "jobs", connection.execute(query).scalar_one() + 1)
+    check_quota(connection, project_id, "jobs", count(connection, OPEN, mine, of_this_sort) + 1)
 
 
 def _known(connection: sa.Connection, row: Job) -> Job | None:

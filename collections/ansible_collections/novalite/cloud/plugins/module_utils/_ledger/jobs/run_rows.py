@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs in the ledger, from the claim to their end: who has them, which jobs are theirs, how they ended."""
+"""Runs in the ledger, from the claim until they are forgotten: who has them, which jobs are theirs, what happened in
+them, how they ended."""
 
 from __future__ import annotations
 
@@ -10,9 +11,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._json import Json
-from ..db.tables_jobs import job, run
-from .job_rows import RUNNING, JobRow
+from ..._json import Json, JsonMapping, JsonObject
+from ..db.tables_jobs import job, job_event, run, run_job
+from ..queries.counts import equal
+from .job_rows import FINAL, PAGE, RUNNING, JobRow
+from .job_rows import row_of as job_row
+
+EVENT_SHOWN = ("seq", "created_at", "event", "play", "task", "host", "status", "duration", "text")
+FORGOTTEN_AT_ONCE = 1000  # jobs: others wait to write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +50,7 @@ def jobs_of(connection: sa.Connection, run_id: str) -> list[JobRow]:
 
 def running(connection: sa.Connection, worker_id: str | None = None) -> set[str]:
     """Return the ids of the runs that have not ended: all of them, or those of one worker."""
-    query = sa.select(run.c.id).where(run.c.state == "running")
-    if worker_id is not None:
-        query = query.where(run.c.worker_id == worker_id)
+    query = sa.select(run.c.id).where(run.c.state == "running", *equal({run.c.worker_id: worker_id}))
     return set(connection.execute(query).scalars())
 
 
@@ -92,3 +96,51 @@ def queue_again(connection: sa.Connection, job_id: str) -> None:
 
 def _write(connection: sa.Connection, job_id: str, **values: Json) -> None:
     connection.execute(sa.update(job).where(job.c.id == job_id, job.c.state == RUNNING).values(**values))
+
+
+def write_events(connection: sa.Connection, rows: t.Sequence[JsonMapping]) -> None:
+    """Record events of runs."""
+    if rows:
+        connection.execute(sa.insert(job_event), list(rows))
+
+
+def events_of(
+    connection: sa.Connection,
+    job_id: str,
+    *,
+    after: int = 0,
+    limit: int = PAGE,
+    project_id: str | None = None,
+    texts: bool = False,
+) -> list[JsonObject]:
+    """What happened in the job's run so far, after the event with the number `after`, oldest first.
+
+    A run may serve jobs of several projects. What its tasks said is then shown with `texts` (to administrators) only,
+    and so is on which hosts, which is no tenant's business.
+    """
+    run_id = job_row(connection, job_id, project_id).run_id
+    if run_id is None:
+        return []
+    shared = connection.execute(sa.select(run.c.project_id).where(run.c.id == run_id)).scalar() is None
+    query = (
+        sa.select(*(job_event.c[name] for name in EVENT_SHOWN))
+        .where(job_event.c.run_id == run_id, job_event.c.seq > after)
+        .order_by(job_event.c.seq)
+        .limit(min(limit, PAGE))
+    )
+    hidden: JsonObject = {} if texts else {"host": None, "text": None} if shared else {"host": None}
+    return [{**row, **hidden} for row in connection.execute(query).mappings()]
+
+
+def forget(connection: sa.Connection, runs_before: float, jobs_before: float) -> None:
+    """Remove the events of runs and the results of jobs that ended before `runs_before`, which may each have half a MiB
+    of what a guest wrote; jobs that ended before `jobs_before`, and runs that no job is left of."""
+    old_runs = sa.select(run.c.id).where(run.c.state == "ended", run.c.finished_at < runs_before)
+    connection.execute(sa.delete(job_event).where(job_event.c.run_id.in_(old_runs)))
+    with_result = sa.select(job.c.id).where(job.c.finished_at < runs_before, job.c.result.is_not(None))
+    some = with_result.limit(FORGOTTEN_AT_ONCE)
+    connection.execute(sa.update(job).where(job.c.id.in_(some)).values(result=sa.null()))
+    old_jobs = sa.select(job.c.id).where(job.c.state.in_(FINAL), job.c.finished_at < jobs_before)
+    connection.execute(sa.delete(job).where(job.c.id.in_(old_jobs.limit(FORGOTTEN_AT_ONCE))))
+    of_a_job = sa.select(run_job.c.job_id).where(run_job.c.run_id == run.c.id).exists()
+    connection.execute(sa.delete(run).where(run.c.state == "ended", run.c.finished_at < jobs_before, ~of_a_job))

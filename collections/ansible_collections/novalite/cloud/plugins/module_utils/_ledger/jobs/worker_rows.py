@@ -46,14 +46,9 @@ class Held(t.NamedTuple):
 
 def runs_of_others(connection: sa.Connection, me: str) -> list[Held]:
     """Return the runs that other workers have."""
+    silent = (_clock(connection) - worker.c.seen_at).label("silent")
     query = (
-        sa.select(
-            run.c.id,
-            run.c.worker_id,
-            worker.c.machine,
-            worker.c.stopped_at,
-            (_clock(connection) - worker.c.seen_at).label("silent"),
-        )
+        sa.select(run.c.id, run.c.worker_id, worker.c.machine, worker.c.stopped_at, silent)
         .outerjoin(worker, worker.c.id == run.c.worker_id)
         .where(run.c.state == "running", run.c.worker_id != me)
     )

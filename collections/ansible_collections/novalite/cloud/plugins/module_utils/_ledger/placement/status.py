@@ -15,11 +15,11 @@ from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
 from ..._json import JsonObject
 from ..._scheduling.rows import HostState
-from ..catalog import project_usage
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HELD, OF_VIF
 from ..identity.quotas import quota_limits
+from ..queries import counts
 from .compute_hosts import EVER, host_states
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
@@ -163,8 +163,8 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObje
     )
     for record in found.values():
         record["addresses"] = dict.fromkeys(_STATES, 0)
-    for number, *counts in connection.execute(counted):
-        found[number]["addresses"] = _named(counts)
+    for number, *numbers in connection.execute(counted):
+        found[number]["addresses"] = _named(numbers)
     return list(found.values())
 
 
@@ -318,5 +318,5 @@ def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> P
 
 def usage(connection: sa.Connection, project_id: str) -> list[Usage]:
     """The quotas of a project that can be counted over all of it."""
-    limits, used = quota_limits(connection, project_id), project_usage.used(connection, project_id)
+    limits, used = quota_limits(connection, project_id), counts.used(connection, project_id)
     return [{"resource": resource, "used": used[resource], "limit": limits[resource]} for resource in _COUNTED]

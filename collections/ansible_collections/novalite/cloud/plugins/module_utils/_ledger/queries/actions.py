@@ -46,18 +46,18 @@ def start(
     connection: sa.Connection,
     action: str,
     details: t.Mapping[str, JsonMapping],
-    request_id: str,
+    request_id: str | None,
     now: int | None = None,
     user_id: str | None = None,
     project_id: str | None = None,
 ) -> None:
     """Record that `action` began on every instance in `details` (UUID -> what is worth keeping about it).
 
-    `user_id` and `project_id` say who asked, where the API knows.
+    `request_id` None: a new one. `user_id` and `project_id` say who asked, where the API knows.
     """
     if not details:
         return
-    started = int(time.time()) if now is None else now
+    started, request_id = int(time.time()) if now is None else now, request_id or new_request_id()
     connection.execute(
         sa.insert(instance_action),
         [
@@ -82,7 +82,8 @@ def finish(
     ended: bool = True,
     now: int | None = None,
 ) -> None:
-    """Record on the unfinished `action` of each (UUID, host, error message or None) one event, and its end.
+    """Record on the unfinished `action` of each (UUID, host, error message or None) one event, and its end. The message
+    may be any text, even an empty one.
 
     With `ended` false the action goes on: an attempt on one host failed, the next is to come. An instance without
     such an action (its record was made by hand, or it ended already) is passed over.
@@ -117,7 +118,8 @@ def finish(
                 "result": "Success" if error is None else "Error",
             }
         )
-        ends.append({"of_action": row.id, "finished": finished if ended else None, "error": error})
+        message = None if error is None else one_line(error) or "no reason was given"
+        ends.append({"of_action": row.id, "finished": finished if ended else None, "error": message})
     if over:  # steps that were under way
         connection.execute(
             sa.update(instance_action_event)

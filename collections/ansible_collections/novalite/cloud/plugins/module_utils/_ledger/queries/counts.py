@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many of a thing there are, for limits and metrics. Reads only."""
+"""How many of a thing there are, for limits and metrics, and conditions to look by. Reads only."""
 
 from __future__ import annotations
 
@@ -11,19 +11,68 @@ import sqlalchemy as sa
 
 from ..db import tables
 from ..db.tables_jobs import job
+from ..db.tables_networking import port, router
+from .usage import usage
+from .volume_views import used as used_by_volumes
 
-OWNED = {
-    "server_groups": tables.server_group,
-    "security_groups": tables.security_group,
-    "floating_ips": tables.floating_ip,
+MIB = 1 << 20
+
+# by the name of the quota, the column that says whose it is
+OWNERS = {
+    "key_pairs": tables.keypair.c.project_id,
+    "server_groups": tables.server_group.c.project_id,
+    "security_groups": tables.security_group.c.project_id,
+    "floating_ips": tables.floating_ip.c.project_id,
+    "networks": tables.network.c.owner,
+    "routers": router.c.project_id,
+    "images": tables.image.c.owner,
 }
 
 
+def equal(values: t.Mapping[sa.Column[t.Any], t.Any]) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions that columns have these values; None: any."""
+    return [column == value for column, value in values.items() if value is not None]
+
+
+def count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
+    """Return for how many rows the conditions hold, of the table whose columns they name."""
+    return int(connection.execute(sa.select(sa.func.count()).where(*conditions)).scalar_one())
+
+
+def is_any(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> bool:
+    """Return whether the conditions hold for any row."""
+    return connection.execute(sa.select(sa.literal(1)).where(*conditions).limit(1)).first() is not None
+
+
 def owned(connection: sa.Connection, project_id: str, kind: str) -> int:
-    """Return how many of this kind (of OWNED) the project has."""
-    table = OWNED[kind]
-    query = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
-    return int(connection.execute(query).scalar_one())
+    """Return how many of this kind (of OWNERS) the project has."""
+    return count(connection, OWNERS[kind] == project_id)
+
+
+def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """Return how many a project has of what is counted for the project as a whole, by the names of the quotas.
+
+    Nova counts nothing for those that hold for each instance or each group: they are not in it.
+    """
+    network, subnet = tables.network, tables.tables_networking.subnet
+    return {
+        **{kind: owned(connection, project_id, kind) for kind in OWNERS},
+        "ports": count(connection, port.c.project_id == project_id, port.c.kept.is_(True)),
+        "subnets": count(connection, subnet.c.network_id == network.c.id, network.c.owner == project_id),
+        "image_size_total": -(-image_bytes(connection, project_id) // MIB),
+        **usage(connection, project_id),
+        **used_by_volumes(connection, project_id),
+    }
+
+
+def image_bytes(connection: sa.Connection, owner: str) -> int:
+    """Return the size of all images of a project."""
+    size = sa.select(sa.func.coalesce(sa.func.sum(tables.image.c.size), 0)).where(tables.image.c.owner == owner)
+    return int(connection.execute(size).scalar_one())
+
+
+def is_project(connection: sa.Connection, project_id: str) -> bool:
+    return is_any(connection, tables.project.c.id == project_id)
 
 
 def jobs_by_state(connection: sa.Connection, since: float) -> list[tuple[str, str, int]]:

@@ -20,8 +20,10 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..._rules.rules import EVERYONE, identity, normalised, range_of
-from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
+from ..db.tables import instance, instance_security_group, security_group, security_group_rule
 from ..identity.quotas import check_quota
+from ..queries.counts import is_any, owned
+from ..queries.lookups import lock_project
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 
 Record = JsonObject
@@ -68,13 +70,9 @@ def open_egress(group: JsonMapping) -> list[Record]:
             "direction": "egress",
             "ethertype": family,
             "protocol": "any",
-            "port_min": None,
-            "port_max": None,
             "cidr": EVERYONE[family],
-            "said_cidr": None,
-            "remote_group_id": None,
-            "remote_group_uuid": None,
             "description": "",
+            **dict.fromkeys(("port_min", "port_max", "said_cidr", "remote_group_id", "remote_group_uuid")),
         }
         for family in FAMILIES
     ]
@@ -84,11 +82,10 @@ def create_group(connection: sa.Connection, project_id: str, name: str, descript
     """Make a group; returns its UUID. Raises ConflictError for a name that the project has, QuotaError."""
     (name,) = checked_names("security group", [{"name": name}], spaces=True)
     check_text("description", description)
-    _lock(connection, project_id)
+    lock_project(connection, project_id)
     _check_free(connection, project_id, name)
     number = insert_group(connection, project_id, name, description)
-    count = sa.select(sa.func.count()).select_from(security_group).where(security_group.c.project_id == project_id)
-    check_quota(connection, project_id, "security_groups", connection.execute(count).scalar_one())
+    check_quota(connection, project_id, "security_groups", owned(connection, project_id, "security_groups"))
     return str(connection.execute(sa.select(security_group.c.uuid).where(security_group.c.id == number)).scalar_one())
 
 
@@ -96,7 +93,7 @@ def update_group(
     connection: sa.Connection, project_id: str, group_uuid: str, name: str | None, description: str | None
 ) -> None:
     """Change what is not None. Raises NotFoundError, ConflictError for a name that is taken or the default group's."""
-    _lock(connection, project_id)
+    lock_project(connection, project_id)
     group = _group(connection, project_id, group_uuid)
     values = {}
     if name is not None and name != group.name:
@@ -118,7 +115,7 @@ def delete_group(
     Raises NotFoundError, and ConflictError for the default group, for one that an instance is in, and without
     `naming_rules` for one that another group's rules name.
     """
-    _lock(connection, project_id)
+    lock_project(connection, project_id)
     row = _group(connection, project_id, group_uuid)
     losing = {}
     if naming_rules and row.name != DEFAULT_GROUP:
@@ -136,7 +133,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
     ConflictError for a rule that is there already, QuotaError.
     """
-    _lock(connection, project_id)
+    lock_project(connection, project_id)
     group = _group(connection, project_id, group_uuid)
     remote = None
     if rule.get("remote_group_uuid") is not None:
@@ -166,11 +163,9 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
-            **{
-                # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
-                **{column: value for column, value in wanted.items() if column != "remote_group"},
-                "cidr": None if rule.get("cidr") is None else wanted["cidr"],
-            },
+            **{column: value for column, value in wanted.items() if column not in ("remote_group", "cidr")},
+            # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
+            cidr=None if rule.get("cidr") is None else wanted["cidr"],
         )
     )
     return number, int(group.id)
@@ -178,7 +173,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
 
 def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int:
     """Delete one rule; returns the number of its group. Raises NotFoundError."""
-    _lock(connection, project_id)
+    lock_project(connection, project_id)
     found = [
         (group, rule) for group in groups_of(connection, project_id) for rule in group["rules"] if rule["id"] == rule_id
     ]
@@ -201,35 +196,21 @@ def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int
 
 def instances_concerned(connection: sa.Connection, group: int) -> bool:
     """Whether a host has to be told when this group's rules change: an instance on one is in it."""
-    link = instance_security_group
-    found = connection.execute(
-        sa.select(instance.c.id)
-        .join(link, link.c.instance_id == instance.c.id)
-        .where(link.c.group_id == group, instance.c.deleted == 0, instance.c.host.is_not(None))
-        .limit(1)
-    ).first()
-    return found is not None
-
-
-def _lock(connection: sa.Connection, project_id: str) -> None:
-    """Let no other transaction count and add records of this project meanwhile. SQLite's exclude each other anyway."""
-    connection.execute(sa.select(project.c.id).where(project.c.id == project_id).with_for_update())
+    link = instance_security_group.c
+    placed = sa.and_(instance.c.deleted == 0, instance.c.host.is_not(None))
+    return is_any(connection, link.group_id == group, link.instance_id == instance.c.id, placed)
 
 
 def _group(connection: sa.Connection, project_id: str, group_uuid: str) -> t.Any:
-    table = security_group
-    row = connection.execute(
-        sa.select(table).where(table.c.project_id == project_id, table.c.uuid == group_uuid)
-    ).first()
+    mine = sa.and_(security_group.c.project_id == project_id, security_group.c.uuid == group_uuid)
+    row = connection.execute(sa.select(security_group).where(mine)).first()
     if row is None:
         raise NotFoundError(f"Security group {group_uuid} does not exist")
     return row
 
 
 def _check_free(connection: sa.Connection, project_id: str, name: str) -> None:
-    table = security_group
-    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == name)
-    if connection.execute(taken).first() is not None:
+    if is_any(connection, security_group.c.project_id == project_id, security_group.c.name == name):
         raise ConflictError(f"the project has a security group {name!r} already: names are unique here")
 
 

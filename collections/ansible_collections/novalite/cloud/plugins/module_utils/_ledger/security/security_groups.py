@@ -38,19 +38,10 @@ def insert_group(connection: sa.Connection, project_id: str, name: str, descript
 def rules_query() -> sa.Select[t.Any]:
     rules = tables.security_group_rule
     own, remote = tables.security_group.alias("own"), tables.security_group.alias("remote")
+    plain = ("id", "group_id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr")
+    names = (own.c.name.label("group"), remote.c.name.label("remote_group"))
     return (
-        sa.select(
-            rules.c.id,
-            rules.c.group_id,
-            own.c.name.label("group"),
-            rules.c.direction,
-            rules.c.ethertype,
-            rules.c.protocol,
-            rules.c.port_min,
-            rules.c.port_max,
-            rules.c.cidr,
-            remote.c.name.label("remote_group"),
-        )
+        sa.select(*(rules.c[column] for column in plain), *names)
         .join(own, own.c.id == rules.c.group_id)
         .outerjoin(remote, remote.c.id == rules.c.remote_group_id)
     )

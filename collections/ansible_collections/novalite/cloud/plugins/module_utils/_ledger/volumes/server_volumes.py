@@ -15,12 +15,11 @@ from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Image
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, VolumeRequest
-from ..catalog.volume_types import LOCAL_BACKENDS, types_by
-from ..db.tables import instance
+from ..catalog.volume_types import LOCAL_BACKENDS, type_usable, types_by
 from ..db.tables_volumes import volume, volume_attachment
 from ..queries.views import image_of
-from ..queries.volume_views import volumes_by
-from . import volume_access, volume_attachments, volume_plans, volume_sources, volumes
+from ..queries.volume_views import attachments_by, volumes_by
+from . import volume_attachments, volume_plans, volume_sources, volumes
 
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: Image = {
@@ -45,14 +44,13 @@ def resolved(
 ) -> tuple[VolumeRequest, ...]:
     """The same with ids in place of names. Raises NotFoundError, also for a volume type that the project may not use
     (`private_types`: any may be named)."""
+    named = {VOLUME: volume_sources.volume_named, SNAPSHOT: volume_sources.snapshot_named}
     found = []
     for request in requests:
         if request.type is not None:
-            volume_access.usable(connection, request.type, project_id, private_types)
-        if request.source == VOLUME:
-            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "").id)
-        elif request.source == SNAPSHOT:
-            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "").id)
+            type_usable(connection, request.type, project_id, private_types)
+        if request.source in named:
+            request = replace(request, of=named[request.source](connection, project_id, request.of or "").id)
         found.append(request)
     return tuple(found)
 
@@ -96,14 +94,8 @@ def give(
         if request.source == VOLUME:
             row = volumes.one_volume(connection, request.of or "", project_id)
         else:
-            params: JsonObject = {
-                "size_gb": request.size_gb,
-                "type": request.type,
-                "user_id": user_id,
-                "deferred": True,
-                "private_types": True,  # resolved() has looked
-                "availability_zone": zone,
-            }
+            params: JsonObject = {"size_gb": request.size_gb, "type": request.type, "availability_zone": zone}
+            params |= {"user_id": user_id, "deferred": True, "private_types": True}  # resolved() has looked
             if request.source == IMAGE:
                 params["image"] = request.of or dict(image or {})
             elif request.source == SNAPSHOT:
@@ -150,20 +142,11 @@ def complete(connection: sa.Connection, plan: JsonObject, kind: str, moving: boo
 
 def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     """The guests of these run, with all of their volumes."""
-    now = int(time.time())
-    table = volume_attachment
-    mine = table.c.instance_uuid.in_(sorted(set(uuids)))
-    query = (
-        sa.select(table.c.id, table.c.volume_id, instance.c.host)
-        .join(instance, instance.c.uuid == table.c.instance_uuid)
-        .where(mine, table.c.attached_at.is_(None))
-    )
+    table, now = volume_attachment, int(time.time())
     local = [of_type.id for of_type in types_by(connection) if of_type.backend in LOCAL_BACKENDS]
-    for row in connection.execute(query).all():
-        connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
-        volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
-        connection.execute(
-            sa.update(volume)
-            .where(volume.c.id == row.volume_id, volume.c.host.is_(None), volume.c.type_id.in_(local))
-            .values(host=row.host)
-        )
+    unbound = sa.and_(volume.c.host.is_(None), volume.c.type_id.in_(local))
+    for row in attachments_by(connection, instances=uuids):
+        if row.attached_at is None:
+            connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
+            volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
+            connection.execute(sa.update(volume).where(volume.c.id == row.volume_id, unbound).values(host=row.host))

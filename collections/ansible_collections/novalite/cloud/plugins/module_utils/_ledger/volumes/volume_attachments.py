@@ -17,16 +17,16 @@ import sqlalchemy as sa
 
 from ..._domain.guest import choose_device, own_devices
 from ..._errors import ConflictError, NotFoundError
+from ..._json import JsonMapping
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
 from ..queries import actions, adopted
 from ..queries.volume_views import Attachment, Volume, attachments_by, volumes_by
-from .volumes import begin, one_volume, swap
+from .volumes import begin, one_volume, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
-ATTACHABLE = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
-DETACHABLE = ("active", "paused", "stopped", "suspended", "resized")
+ALLOWED = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
 _HELD = ("attaching", "in-use", "detaching", "error_attaching", "error_detaching")
 
 
@@ -54,19 +54,18 @@ def begin_attach(
     server = _instance(connection, instance_uuid, project_id)
     if row.project_id != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
-    _refuse_wrong_state(server, ATTACH, ATTACHABLE, ignore_lock)
+    _refuse_wrong_state(server, ATTACH, ignore_lock)
     adopted.refuse(connection, [instance_uuid], ATTACH)
     _refuse_elsewhere(row, server.host)
-    bound = {"host": server.host} if row.host is None and row.backend in LOCAL_BACKENDS else {}
     if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
         raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
-    begin(connection, row, "attach", ("available",), "attaching", **bound)
-    made = _insert(
-        connection, server, row, device=device, tag=tag, delete_on_termination=delete_on_termination, readonly=readonly
-    )
+    begin(connection, row, "attach", ("available",), "attaching")
+    if row.host is None and row.backend in LOCAL_BACKENDS:
+        write(connection, "volume", row.id, {"host": server.host})
+    own = {"tag": tag, "delete_on_termination": delete_on_termination, "readonly": readonly or row.readonly}
+    made = _insert(connection, server, row, device, own)
     details = {instance_uuid: {"volume_id": volume_id, "device": made.device}}
-    asked = request_id or actions.new_request_id()
-    actions.start(connection, ATTACH, details, asked, user_id=user_id, project_id=server.project_id)
+    actions.start(connection, ATTACH, details, request_id, user_id=user_id, project_id=server.project_id)
     return made
 
 
@@ -77,17 +76,15 @@ def finish_attach(connection: sa.Connection, attachment_id: str, *, error: str |
         return False
     one = found[0]
     now = int(time.time())
-    message = None if error is None else actions.one_line(error) or "no reason was given"
+    mine = volume_attachment.c.id == attachment_id
     if error is None:
         swap(connection, one.volume_id, ("attaching", "error_attaching", "creating"), "in-use", made=True)
-        connection.execute(
-            sa.update(volume_attachment).where(volume_attachment.c.id == attachment_id).values(attached_at=now)
-        )
+        connection.execute(sa.update(volume_attachment).where(mine).values(attached_at=now))
     else:
-        connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
+        connection.execute(sa.delete(volume_attachment).where(mine))
         swap(connection, one.volume_id, ("attaching",), "available", error)
         unbind(connection, [one.volume_id])
-    actions.finish(connection, ATTACH, [(one.instance_uuid, one.host, message)], now=now)
+    actions.finish(connection, ATTACH, [(one.instance_uuid, one.host, error)], now=now)
     return True
 
 
@@ -102,8 +99,7 @@ def begin_detach(
     ignore_lock: bool = False,
     force: bool = False,
 ) -> Attachment:
-    """Begin to detach a volume from an instance (None: the only one that has it). `force`: whatever its status was
-    made, if nothing is under way.
+    """Begin to detach a volume from an instance (None: the only one). `force`: of any status, if nothing is under way.
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
@@ -113,7 +109,7 @@ def begin_detach(
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
     one = theirs[0]
     server = _instance(connection, one.instance_uuid, None)
-    _refuse_wrong_state(server, DETACH, DETACHABLE, ignore_lock)
+    _refuse_wrong_state(server, DETACH, ignore_lock)
     if one.boot_index == 0:
         raise ConflictError("Cannot detach a root device volume")
     allowed = {"in-use", "error_attaching", "error_detaching"}
@@ -121,8 +117,7 @@ def begin_detach(
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
     begin(connection, row, "detach", allowed, "detaching")
     details = {server.uuid: {"volume_id": volume_id, "device": one.device}}
-    asked = request_id or actions.new_request_id()
-    actions.start(connection, DETACH, details, asked, user_id=user_id, project_id=server.project_id)
+    actions.start(connection, DETACH, details, request_id, user_id=user_id, project_id=server.project_id)
     return one
 
 
@@ -132,23 +127,19 @@ def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str |
     if not found:
         return False
     one = found[0]
-    message = None if error is None else actions.one_line(error) or "no reason was given"
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
         swap(connection, one.volume_id, ("detaching",), "available")
     else:
         swap(connection, one.volume_id, ("detaching",), "in-use", error)
-    actions.finish(connection, DETACH, [(one.instance_uuid, one.host, message)])
+    actions.finish(connection, DETACH, [(one.instance_uuid, one.host, error)])
     return True
 
 
 def update_attachment(connection: sa.Connection, attachment_id: str, *, delete_on_termination: bool) -> None:
-    """Whether the volume goes with its instance."""
-    connection.execute(
-        sa.update(volume_attachment)
-        .where(volume_attachment.c.id == attachment_id)
-        .values(delete_on_termination=delete_on_termination)
-    )
+    """Have the volume go with its instance, or stay."""
+    mine = volume_attachment.c.id == attachment_id
+    connection.execute(sa.update(volume_attachment).where(mine).values(delete_on_termination=delete_on_termination))
 
 
 def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
@@ -159,14 +150,9 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     changed = []
     for volume_id in sorted(set(volume_ids)):
         attached = attachments_by(connection, volumes=[volume_id])
-        for before, after, action in (
-            ("attaching", "error_attaching", ATTACH),
-            ("detaching", "error_detaching", DETACH),
-        ):
-            if swap(connection, volume_id, (before,), after if attached else "available", reason):
-                ended = [
-                    (attachment.instance_uuid, attachment.host, actions.one_line(reason)) for attachment in attached
-                ]
+        for before, action in (("attaching", ATTACH), ("detaching", DETACH)):
+            if swap(connection, volume_id, (before,), f"error_{before}" if attached else "available", reason):
+                ended = [(attachment.instance_uuid, attachment.host, reason) for attachment in attached]
                 actions.finish(connection, action, ended)
                 changed.append(volume_id)
     return changed
@@ -230,42 +216,24 @@ def attach_new(
     server = _instance(connection, instance_uuid, None)
     if row.status != "creating":
         begin(connection, row, "attach", ("available",), "attaching")
-    return _insert(
-        connection,
-        server,
-        row,
-        device=device,
-        tag=tag,
-        delete_on_termination=delete_on_termination,
-        boot_index=boot_index,
-    )
+    own = {"tag": tag, "delete_on_termination": delete_on_termination, "readonly": row.readonly}
+    return _insert(connection, server, row, device, {**own, "boot_index": boot_index})
 
 
 def _insert(
-    connection: sa.Connection,
-    server: t.Any,
-    row: Volume,
-    *,
-    device: str | None,
-    tag: str | None,
-    delete_on_termination: bool,
-    readonly: bool = False,
-    boot_index: int | None = None,
+    connection: sa.Connection, server: t.Any, row: Volume, device: str | None, values: JsonMapping
 ) -> Attachment:
     own = own_devices(server.flavor, server.config_drive)
     others = sa.select(volume_attachment.c.device).where(volume_attachment.c.instance_uuid == server.uuid)
     taken = {*own, *(name.rpartition("/")[2] for name in connection.execute(others).scalars())}
-    name = next(iter(own)) if boot_index == 0 else choose_device(taken, device)
+    name = next(iter(own)) if values.get("boot_index") == 0 else choose_device(taken, device)
     made = {
         "id": str(uuid.uuid4()),
         "volume_id": row.id,
         "instance_uuid": server.uuid,
         "device": f"/dev/{name}",
-        "boot_index": boot_index,
-        "tag": tag,
-        "delete_on_termination": delete_on_termination,
-        "readonly": readonly or row.readonly,
         "created_at": int(time.time()),
+        **values,
     }
     connection.execute(sa.insert(volume_attachment).values(**made))
     return attachments_by(connection, ids=[made["id"]])[0]
@@ -282,12 +250,12 @@ def _instance(connection: sa.Connection, instance_uuid: str, project_id: str | N
     return row
 
 
-def _refuse_wrong_state(server: t.Any, action: str, allowed: t.Collection[str], ignore_lock: bool) -> None:
+def _refuse_wrong_state(server: t.Any, action: str, ignore_lock: bool) -> None:
     if server.locked and not ignore_lock:
         raise ConflictError(f"Instance {server.uuid} is locked")
     if server.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in task_state {server.task_state}")
-    if server.vm_state not in allowed:
+    if server.vm_state not in ALLOWED:
         raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in vm_state {server.vm_state}")
     if server.host is None:
         raise ConflictError(f"Instance {server.uuid} is not ready")

@@ -10,8 +10,11 @@ import typing as t
 import sqlalchemy as sa
 
 from ..db.tables_jobs import job
-from ..db.tables_volumes import volume, volume_attachment, volume_snapshot, volume_type
+from ..db.tables_volumes import volume, volume_attachment, volume_type
+from ..queries.counts import is_any
+from ..queries.volume_views import attachments_by
 from . import volume_attachments, volume_snapshots, volumes
+from .volume_sources import TABLES
 
 _MOVING = ("attaching", "detaching")
 
@@ -22,25 +25,26 @@ def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Cha
     """Give an end to what was begun on volumes and snapshots, was silent for `timeout` seconds, and has no job."""
     waited_for = _in_jobs(connection)
     silent = [
-        (kind, table, row)
-        for kind, table in (("volume", volume), ("volume_snapshot", volume_snapshot))
+        (table, row)
+        for table in TABLES.values()
         for row in connection.execute(_silent(table, now - timeout))
         if row.id not in waited_for
     ]
     found: list[Change] = []
-    for kind, table, row in silent:
+    for table, row in silent:
         reason = f"it is {row.status}, and nobody goes on: no sign of life for {now - row.updated_at} s"
-        if kind == "volume_snapshot":
+        if table is not volume:
             changed = volume_snapshots.settle(connection, [row.id], reason)
         elif row.status not in _MOVING:
             changed = volumes.settle(connection, [row.id], reason)
-        elif _has_attachment(connection, row.id):  # without, a client has reserved it, and may take its time
+        # without an attachment a client has reserved it, and may take its time
+        elif is_any(connection, volume_attachment.c.volume_id == row.id):
             changed = volume_attachments.settle(connection, [row.id], reason)
         else:
             changed = []
         if changed:
             after = connection.execute(sa.select(table.c.status).where(table.c.id == row.id)).scalar_one()
-            found.append((kind, f"{row.name} ({row.id})", reason, {"status": row.status}, {"status": after}))
+            found.append((table.name, f"{row.name} ({row.id})", reason, {"status": row.status}, {"status": after}))
     return found
 
 
@@ -69,11 +73,6 @@ def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)
 
 
-def _has_attachment(connection: sa.Connection, volume_id: str) -> bool:
-    query = sa.select(volume_attachment.c.id).where(volume_attachment.c.volume_id == volume_id).limit(1)
-    return connection.execute(query).first() is not None
-
-
 def _in_jobs(connection: sa.Connection) -> set[str]:
     """Volumes and snapshots that a job of the API waits for, or works at."""
     found: set[str] = set()
@@ -83,7 +82,6 @@ def _in_jobs(connection: sa.Connection) -> set[str]:
     for variables in rows.scalars():
         for name in ("volumes", "snapshots"):
             found.update(variables.get(name) or ())
-        attachments = variables.get("attachments") or ()
-        query = sa.select(volume_attachment.c.volume_id).where(volume_attachment.c.id.in_(list(attachments)))
-        found.update(connection.execute(query).scalars())
+        attached = attachments_by(connection, ids=variables.get("attachments") or ())
+        found.update(attachment.volume_id for attachment in attached)
     return found

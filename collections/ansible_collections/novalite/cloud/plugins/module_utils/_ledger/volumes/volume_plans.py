@@ -18,7 +18,7 @@ from ..._json import JsonObject as Plan
 from ..db.tables import compute_host, instance
 from ..queries.views import domain_name
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
-from .volume_hosts import worker
+from .volume_sources import worker
 
 # status -> what is under way, as operations/volume_action.py knows it
 VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}
@@ -44,14 +44,12 @@ def plan(
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
 
-    def at(host: str | None, does: str, one_id: str) -> Plan | None:
-        if host is None:
-            nowhere.append({"id": one_id, "does": does})
-            return None
-        empty: Plan = {key: [] for key in ("images", "volumes", "snapshots", "gone", "attach", "detach", "work")}
-        found = hosts.setdefault(host, empty)
-        found["work"].append({"id": one_id, "does": does})
-        return found
+    def at(host: str | None, does: str, one_id: str) -> Plan:
+        """The plan of the host; for no host one that nobody carries out."""
+        plan: Plan = {key: [] for key in ("images", "volumes", "snapshots", "gone", "attach", "detach", "work")}
+        plan = plan if host is None else hosts.setdefault(host, plan)
+        (nowhere if host is None else plan["work"]).append({"id": one_id, "does": does})
+        return plan
 
     for volume in volumes:
         does = VOLUME_WORK.get(volume.status)
@@ -59,8 +57,6 @@ def plan(
             continue
         nothing = does == "delete" and volume.made_at is None and volume.host is None
         mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id)
-        if mine is None:
-            continue
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
             for snapshot in snapshots_by(connection, volumes=[volume.id]):
@@ -77,8 +73,6 @@ def plan(
             continue
         of = volumes_by(connection, ids=[snapshot.volume_id])[0]
         mine = at(worker(connection, of, limit_to), does, snapshot.id)
-        if mine is None:
-            continue
         data = data_of(snapshot)
         if does == "snapshot_delete":
             mine["gone"].append(data)
@@ -94,8 +88,6 @@ def plan(
             if attachment.id not in wanted or does is None:
                 continue
             mine = at(attachment.host, does, attachment.id)
-            if mine is None:
-                continue
             mine[does].append(plug(connection, volume, attachment, state_dir))
             if does == "attach":
                 mine["volumes"].append(to_be_made(connection, volume))
@@ -133,13 +125,8 @@ def images_for(one: Volume) -> list[Plan]:
     copied = one.snapshot_id is not None or one.source_volume_id is not None
     if image is None or copied or one.made_at is not None or one.status != "creating":
         return []
-    return [
-        {
-            **{key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")},
-            "kind": "disk",
-            "max_virtual_size": one.size_gb << 30,
-        }
-    ]
+    file = {key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
+    return [{**file, "kind": "disk", "max_virtual_size": one.size_gb << 30}]
 
 
 def holder_of(one: Volume) -> str | None:
@@ -157,9 +144,7 @@ def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_d
     facts = {"disk_cache": "none", **(row.facts or {})}
     disk = {**data_of(one), "volume_id": one.id, "device": attachment.device, "readonly": attachment.readonly}
     return {
-        "id": attachment.id,
-        "volume_id": one.id,
-        "instance_uuid": attachment.instance_uuid,
+        **{"id": attachment.id, "volume_id": one.id, "instance_uuid": attachment.instance_uuid},
         "name": domain_name(row.id, row.adopted),
         "device": attachment.device.rpartition("/")[2],
         "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts),

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import time
 import typing as t
-import uuid
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NotFoundError
+from ..._errors import ConflictError
 from ..._json import JsonMapping
-from ..._rules.records import check_text
-from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
+from ..catalog.volume_types import LOCAL_BACKENDS
 from ..db.tables_volumes import volume, volume_snapshot
-from ..queries import actions, lookups
+from ..queries import lookups
+from ..queries.counts import is_any
 from ..queries.volume_views import Snapshot, Volume, snapshots_by
-from . import volume_hosts, volumes
-from .volumes import check_quota, checked_metadata, handle, one_volume, refuse_twice
+from . import volume_sources, volumes
 
 ERRORS = {"creating": "error", "deleting": "error_deleting"}
+
+one_snapshot = volume_sources.snapshot_of
 
 
 def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapping) -> Snapshot:
@@ -33,7 +33,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
     ConflictError for a volume that is not at rest, QuotaError.
     """
     lookups.lock_project(connection, project_id)
-    row = one_volume(connection, params["volume_id"], project_id)
+    row = volumes.one_volume(connection, params["volume_id"], project_id)
     allowed = ("available", "in-use") if params.get("force") else ("available",)
     if row.status not in allowed:
         raise ConflictError(
@@ -42,32 +42,13 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: JsonMapp
         )
     if row.host is None and row.backend in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
         zone, limit_to = row.availability_zone, params.get("limit_to")
-        host = volume_hosts.choose(connection, row.type, row.options, zone, limit_to=limit_to)
+        host = volume_sources.choose_host(connection, row.type, row.options, zone, limit_to=limit_to)
         connection.execute(sa.update(volume).where(volume.c.id == row.id).values(host=host))
-    now = int(time.time())
-    own_id, name = str(uuid.uuid4()), params.get("name") or None
-    if name is not None:
-        check_text("snapshot name", name)
-    own = params.get("handle") or handle(connection, volume_snapshot, project_id, name, "snapshot", own_id)
-    refuse_twice(connection, volume_snapshot, project_id, own, "snapshot")
-    connection.execute(
-        sa.insert(volume_snapshot).values(
-            id=own_id,
-            volume_id=row.id,
-            project_id=project_id,
-            user_id=params.get("user_id"),
-            name=own,
-            display_name=name,
-            description=params.get("description"),
-            size_gb=row.size_gb,
-            status="creating",
-            metadata=checked_metadata(params.get("metadata") or {}),
-            created_at=now,
-            updated_at=now,
-        )
-    )
-    check_quota(connection, project_id, row.size_gb, snapshot=True)
-    return one_snapshot(connection, own_id)
+    new = volumes.new_record(connection, "snapshot", project_id, params)
+    of = {"volume_id": row.id, "size_gb": row.size_gb, "status": "creating"}
+    connection.execute(sa.insert(volume_snapshot).values(**new, **of))
+    volumes.check_quota(connection, project_id, row.size_gb, snapshot=True)
+    return one_snapshot(connection, new["id"])
 
 
 def finish_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
@@ -86,20 +67,10 @@ def begin_delete_snapshot(
 ) -> Snapshot:
     """Begin to delete a snapshot; what was made of it stays. Raises ConflictError while something is being made."""
     row = one_snapshot(connection, snapshot_id, project_id)
-    copying = sa.select(volume.c.id).where(volume.c.snapshot_id == snapshot_id, volume.c.status == "creating")
-    if connection.execute(copying.limit(1)).first() is not None:
+    if is_any(connection, volume.c.snapshot_id == snapshot_id, volume.c.status == "creating"):
         raise ConflictError(f"Invalid snapshot: Snapshot {snapshot_id} is in use: a volume is being made of it.")
     allowed = {"available", "error", "error_deleting"} | ({row.status} if force else set())
-    swapped = connection.execute(
-        sa.update(volume_snapshot)
-        .where(
-            volume_snapshot.c.id == snapshot_id,
-            volume_snapshot.c.status == row.status,
-            volume_snapshot.c.status.in_(sorted(allowed)),
-        )
-        .values(status="deleting", fault=None, updated_at=int(time.time()))
-    ).rowcount
-    if not swapped:
+    if row.status not in allowed or not _swap(connection, snapshot_id, row.status, "deleting", None):
         raise ConflictError(
             f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row.status}."
         )
@@ -119,34 +90,16 @@ def begin_delete_all(
 
 def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:
     """Record how it ended: without `error` the row goes."""
-    if error is not None:
-        return _swap(connection, snapshot_id, "deleting", "error_deleting", error)
-    mine = sa.and_(volume_snapshot.c.id == snapshot_id, volume_snapshot.c.status == "deleting")
-    return bool(connection.execute(sa.delete(volume_snapshot).where(mine)).rowcount)
+    return volumes.remove(connection, "snapshot", snapshot_id, error)
 
 
 def update_snapshot(
     connection: sa.Connection, snapshot_id: str, changes: JsonMapping, *, project_id: str | None = None
 ) -> Snapshot:
     """Change what is only shown: `name`, `description`, `metadata`; and `status`, for an administrator."""
-    row = one_snapshot(connection, snapshot_id, project_id)
-    values = {key: changes[key] for key in ("description", "status") if key in changes}
-    if "name" in changes:
-        values["display_name"] = check_text("snapshot name", changes["name"] or "")
-    if "metadata" in changes:
-        values["metadata"] = checked_metadata(changes["metadata"])
-    if values:
-        values["updated_at"] = int(time.time())
-        connection.execute(sa.update(volume_snapshot).where(volume_snapshot.c.id == row.id).values(**values))
+    one_snapshot(connection, snapshot_id, project_id)
+    volumes.change(connection, "snapshot", snapshot_id, changes, ("description", "status"))
     return one_snapshot(connection, snapshot_id)
-
-
-def one_snapshot(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
-    """The snapshot of this id, if the project (None: anybody) has it. Raises NotFoundError."""
-    found = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
-    if not found:
-        raise NotFoundError(f"Snapshot {check_shown(snapshot_id)} could not be found.")
-    return found[0]
 
 
 def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str) -> list[str]:
@@ -160,11 +113,4 @@ def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str
 
 
 def _swap(connection: sa.Connection, snapshot_id: str, before: str, after: str, error: str | None) -> bool:
-    now = int(time.time())
-    fault = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
-    swapped = connection.execute(
-        sa.update(volume_snapshot)
-        .where(volume_snapshot.c.id == snapshot_id, volume_snapshot.c.status == before)
-        .values(status=after, fault=fault, updated_at=now)
-    )
-    return bool(swapped.rowcount)
+    return volumes.swap(connection, snapshot_id, (before,), after, error, kind="snapshot")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a new volume is made of, and what follows from that: its type, its least size, its host."""
+"""What a new volume is made of, and what follows from that: its type, its least size, its host; and who works on it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from ..._model.instance import Image
 from ..._rules.records import LARGEST, check_range
 from ..catalog import volume_types
 from ..catalog.volume_types import VolumeType
+from ..db.tables import compute_host
 from ..db.tables_volumes import volume, volume_snapshot
 from ..queries import lookups
+from ..queries.counts import is_any
 from ..queries.views import image_of
-from ..queries.volume_views import Snapshot, Volume, snapshots_by, volumes_by
-from . import volume_access, volume_hosts
+from ..queries.volume_views import Options, Snapshot, Volume, snapshots_by, volumes_by
 
 GIB = 1024**3
+TABLES = {"volume": volume, "snapshot": volume_snapshot}  # by kind
+Record = t.TypeVar("Record", Volume, Snapshot)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +59,7 @@ def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -
         least = max(1, image["min_disk_gb"], math.ceil(image["virtual_size"] / GIB))
         return Source("image", image_of(image), True, least)
     if kinds[0] == "snapshot_id":
-        query = sa.select(volume_snapshot).where(
-            volume_snapshot.c.id == params["snapshot_id"], volume_snapshot.c.project_id == project_id
-        )
-        snapshot = connection.execute(query).first()
-        if snapshot is None:
-            raise NotFoundError(f"Snapshot {volume_types.check_shown(str(params['snapshot_id']))} could not be found.")
+        snapshot = snapshot_of(connection, str(params["snapshot_id"]), project_id)
         if snapshot.status != "available":
             raise ConflictError(
                 f"Invalid snapshot: Originating snapshot status must be one of available values, not {snapshot.status}."
@@ -91,7 +89,7 @@ def type_of(connection: sa.Connection, project_id: str, params: JsonMapping, sou
                 f"{of_type.name}: leave it out"
             )
     elif name is not None:
-        of_type = volume_access.usable(connection, name, project_id, bool(params.get("private_types")))
+        of_type = volume_types.type_usable(connection, name, project_id, bool(params.get("private_types")))
     else:
         of_type = volume_types.type_of(connection, None)
     if of_type.id == volume_types.DEFAULT_ID:
@@ -128,7 +126,57 @@ def host_of(connection: sa.Connection, of_type: VolumeType, params: JsonMapping,
         return source.of.host
     if params.get("deferred") or not (host or source.kind is not None):
         return None
-    return volume_hosts.choose(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
+    return choose_host(connection, of_type.name, of_type.options, zone, host, params.get("limit_to"))
+
+
+def choose_host(
+    connection: sa.Connection,
+    type_name: str,
+    options: Options,
+    zone: str | None = None,
+    host: str | None = None,
+    limit_to: t.Collection[str] | None = None,
+) -> str:
+    """The compute host for a new volume: `host`, else of `limit_to` (None: all) the one with the fewest GiB of volumes.
+
+    Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
+    """
+    allowed = options.get("hosts")
+    if host is not None:
+        lookups.check_compute_hosts(connection, [host])
+        if allowed is not None and host not in allowed:
+            raise ConflictError(
+                f"volume type {type_name} is not on the compute host {host}, only on {', '.join(allowed)}"
+            )
+        return host
+    taken = sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0)).where(volume.c.host == compute_host.c.name)
+    query = (
+        sa.select(compute_host.c.name)
+        .where(compute_host.c.up, compute_host.c.enabled)
+        .order_by(taken.scalar_subquery(), compute_host.c.name)
+    )
+    for names in (allowed, limit_to):
+        if names is not None:
+            query = query.where(compute_host.c.name.in_(sorted(set(names))))
+    if zone is not None:
+        if not is_any(connection, compute_host.c.zone == zone):
+            raise NotFoundError(f"Availability zone '{volume_types.check_shown(zone)}' is invalid.")
+        query = query.where(compute_host.c.zone == zone)
+    chosen = connection.execute(query.limit(1)).scalar()
+    if chosen is None:
+        where = f" in zone {zone}" if zone is not None else ""
+        where += f" among {', '.join(limit_to) or 'none'}" if limit_to is not None else ""
+        raise ConflictError(f"no compute host that is up has room for volumes of type {type_name}{where}")
+    return str(chosen)
+
+
+def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | None = None) -> str | None:
+    """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
+    `limit_to`). None for one of which nothing is anywhere."""
+    host = of.host or next((attachment.host for attachment in of.attachments if attachment.host is not None), None)
+    if host is not None or of.backend in volume_types.LOCAL_BACKENDS:
+        return host
+    return choose_host(connection, of.type, of.options, limit_to=limit_to)
 
 
 def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
@@ -139,23 +187,28 @@ def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None 
     return found[0]
 
 
+def snapshot_of(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
+    """The snapshot of this id, likewise."""
+    found = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
+    if not found:
+        raise NotFoundError(f"Snapshot {volume_types.check_shown(snapshot_id)} could not be found.")
+    return found[0]
+
+
 def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
     """The project's volume of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = volumes_by(connection, names=[name], project_id=owner) or volumes_by(
-        connection, ids=[name], project_id=owner
-    )
-    if not found:
-        mine = sa.select(volume.c.name).where(volume.c.project_id == owner).order_by(volume.c.name)
-        raise lookups.unknown("volume", name, connection.execute(mine).scalars())
-    return found[0]
+    return _named(connection, "volume", volumes_by, owner, name)
 
 
 def snapshot_named(connection: sa.Connection, owner: str, name: str) -> Snapshot:
     """The project's snapshot of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = snapshots_by(connection, names=[name], project_id=owner) or snapshots_by(
-        connection, ids=[name], project_id=owner
-    )
+    return _named(connection, "snapshot", snapshots_by, owner, name)
+
+
+def _named(connection: sa.Connection, kind: str, by: t.Callable[..., list[Record]], owner: str, name: str) -> Record:
+    found = by(connection, names=[name], project_id=owner) or by(connection, ids=[name], project_id=owner)
     if not found:
-        mine = sa.select(volume_snapshot.c.name).where(volume_snapshot.c.project_id == owner)
-        raise lookups.unknown("snapshot", name, connection.execute(mine.order_by(volume_snapshot.c.name)).scalars())
+        columns = TABLES[kind].c
+        mine = sa.select(columns.name).where(columns.project_id == owner).order_by(columns.name)
+        raise lookups.unknown(kind, name, connection.execute(mine).scalars())
     return found[0]

@@ -24,8 +24,10 @@ from ..catalog.volume_types import VolumeType
 from ..db.tables_volumes import volume, volume_snapshot
 from ..identity import quotas
 from ..queries import actions, lookups
+from ..queries.counts import is_any
 from ..queries.volume_views import Volume, used, volumes_by
 from . import volume_sources
+from .volume_sources import TABLES
 
 # what a status that belongs to something under way becomes when that died
 ERRORS = {"creating": "error", "downloading": "error", "deleting": "error_deleting", "extending": "error_extending"}
@@ -41,32 +43,19 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
     one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
     compute host that has to have it), `limit_to` (those of which it may be chosen; None: all), `description`,
     `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot
-    from volume); `private_types`: a type that is not the project's
-    may be named, as administrators may.
+    from volume); `private_types`: a type that is not the project's may be named, as administrators may.
 
     Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
     is too small or a combination that makes no sense.
     """
     lookups.lock_project(connection, project_id)
-    now = int(time.time())
     source = volume_sources.source_of(connection, project_id, params)
     of_type = volume_sources.type_of(connection, project_id, params, source)
     size = volume_sources.size_of(params, source)
     host = volume_sources.host_of(connection, of_type, params, source)
     waits = source.kind is not None or host is not None or bool(params.get("deferred"))
-    volume_id = str(uuid.uuid4())
-    name = params.get("name") or None
-    if name is not None:
-        check_text("volume name", name)
-    own = params.get("handle") or handle(connection, volume, project_id, name, "volume", volume_id)
-    refuse_twice(connection, volume, project_id, own, "volume")
     row = {
-        "id": volume_id,
-        "project_id": project_id,
-        "user_id": params.get("user_id"),
-        "name": own,
-        "display_name": name,
-        "description": params.get("description"),
+        **new_record(connection, "volume", project_id, params),
         "size_gb": size,
         "type_id": of_type.id,
         "format": source.format or volume_types.format_of(of_type),
@@ -79,13 +68,10 @@ def create_volume(connection: sa.Connection, project_id: str, params: JsonMappin
         "image": source.image,
         "source_volume_id": params.get("source_volume_id"),
         "snapshot_id": params.get("snapshot_id"),
-        "metadata": checked_metadata(params.get("metadata") or {}),
-        "created_at": now,
-        "updated_at": now,
     }
     connection.execute(sa.insert(volume).values(**row))
     check_quota(connection, project_id, size)
-    return one_volume(connection, volume_id)
+    return one_volume(connection, row["id"])
 
 
 def finish_create(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
@@ -111,7 +97,6 @@ def begin_delete(
     """Begin to delete a volume. With `force` (an administrator) one that hangs somewhere as well, if nothing has it.
 
     `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
-
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
     row = one_volume(connection, volume_id, project_id)
@@ -120,9 +105,12 @@ def begin_delete(
             f"Invalid volume: Volume {volume_id} is attached to the instance {row.attachments[0].instance_uuid}: "
             "detach it first."
         )
-    if not cascade and _has_snapshots(connection, volume_id):
+    if not cascade and is_any(connection, volume_snapshot.c.volume_id == volume_id):
         raise ConflictError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
-    _refuse_copies_under_way(connection, volume_id)
+    copying = sa.select(volume.c.id).where(volume.c.source_volume_id == volume_id, volume.c.status == "creating")
+    copy = connection.execute(copying.limit(1)).scalar()
+    if copy is not None:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is being copied to {copy}: wait for that.")
     allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
     begin(connection, row, "delete", tuple({*allowed, row.status}) if force else allowed, "deleting")
     return one_volume(connection, volume_id)
@@ -130,17 +118,9 @@ def begin_delete(
 
 def finish_delete(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
     """Record how its deletion ended: without `error` the row goes."""
-    if error is None and _has_snapshots(connection, volume_id):
+    if error is None and is_any(connection, volume_snapshot.c.volume_id == volume_id):
         error = "some of its snapshots could not be deleted"
-    if error is not None:
-        return swap(connection, volume_id, ("deleting",), "error_deleting", error)
-    gone = connection.execute(sa.delete(volume).where(volume.c.id == volume_id, volume.c.status == "deleting"))
-    return bool(gone.rowcount)
-
-
-def _has_snapshots(connection: sa.Connection, volume_id: str) -> bool:
-    query = sa.select(volume_snapshot.c.id).where(volume_snapshot.c.volume_id == volume_id).limit(1)
-    return connection.execute(query).first() is not None
+    return remove(connection, "volume", volume_id, error)
 
 
 def begin_extend(
@@ -153,8 +133,7 @@ def begin_extend(
     request_id: str | None = None,
     user_id: str | None = None,
 ) -> Volume:
-    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them. An instance that has it shows it
-    among its actions.
+    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them, as does its instance's action log.
 
     `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
     and NovaliteError for a size that is no larger.
@@ -171,10 +150,9 @@ def begin_extend(
     values: JsonObject = {"new_size_gb": size_gb}
     if row.made_at is None and not row.attachments:  # nothing is anywhere
         values = {"size_gb": size_gb, "status": "available"}
-    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
+    write(connection, "volume", volume_id, values)
     details = {holder.instance_uuid: {"volume_id": volume_id} for holder in row.attachments}
-    asked = request_id or actions.new_request_id()
-    actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row.project_id)
+    actions.start(connection, EXTEND, details, request_id, user_id=user_id, project_id=row.project_id)
     check_quota(connection, row.project_id, size_gb)
     return one_volume(connection, volume_id)
 
@@ -189,16 +167,14 @@ def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | Non
     if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
         return False
     size = row.size_gb if error is not None else row.new_size_gb or row.size_gb
-    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(size_gb=size, new_size_gb=None))
+    write(connection, "volume", volume_id, {"size_gb": size, "new_size_gb": None})
     _tell_instances(connection, row, error)
     return True
 
 
 def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
     """End the action of those that have a volume which was being extended."""
-    message = None if error is None else actions.one_line(error) or "no reason was given"
-    ends = [(holder.instance_uuid, holder.host, message) for holder in row.attachments]
-    actions.finish(connection, EXTEND, ends)
+    actions.finish(connection, EXTEND, [(holder.instance_uuid, holder.host, error) for holder in row.attachments])
 
 
 def update_volume(
@@ -206,17 +182,9 @@ def update_volume(
 ) -> Volume:
     """Change what is only shown or meant: `name` (shown), `description`, `metadata`, `bootable`, `readonly`."""
     row = one_volume(connection, volume_id, project_id)
-    values = {key: changes[key] for key in ("description", "bootable", "readonly") if key in changes}
-    if "name" in changes:
-        values["display_name"] = check_text("volume name", changes["name"] or "")
-    if "metadata" in changes:
-        values["metadata"] = checked_metadata(changes["metadata"])
-    if values.get("readonly") not in (None, row.readonly) and row.attachments:
+    if changes.get("readonly") not in (None, row.readonly) and row.attachments:
         raise ConflictError(f"Invalid volume: Volume {volume_id} is in use: detach it first.")
-    if values:
-        connection.execute(
-            sa.update(volume).where(volume.c.id == volume_id).values(**values, updated_at=int(time.time()))
-        )
+    change(connection, "volume", volume_id, changes, ("description", "bootable", "readonly"))
     return one_volume(connection, volume_id)
 
 
@@ -241,21 +209,14 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
         )
     if of_type.id == volume_types.DEFAULT_ID:
         volume_types.ensure_default(connection)
-    values: JsonObject = {"type_id": of_type.id, "updated_at": int(time.time())}
-    if nowhere:
-        values["format"] = volume_types.format_of(of_type)
-    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
+    own_format = {"format": volume_types.format_of(of_type)} if nowhere else {}
+    write(connection, "volume", volume_id, {"type_id": of_type.id, **own_format})
     return one_volume(connection, volume_id)
 
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
     """What an administrator says it is (os-reset_status); nothing is done to it."""
-    row = one_volume(connection, volume_id)
-    connection.execute(
-        sa.update(volume)
-        .where(volume.c.id == row.id)
-        .values(status=status, new_size_gb=None, updated_at=int(time.time()))
-    )
+    write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
     return one_volume(connection, volume_id)
 
 
@@ -280,7 +241,7 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     for record in volumes_by(connection, ids=volume_ids):
         after = ERRORS.get(record.status)
         if after is not None and swap(connection, record.id, (record.status,), after, reason):
-            connection.execute(sa.update(volume).where(volume.c.id == record.id).values(new_size_gb=None))
+            write(connection, "volume", record.id, {"new_size_gb": None})
             if record.status == "extending":
                 _tell_instances(connection, record, reason)
             changed.append(record.id)
@@ -290,21 +251,12 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
 # --- Shared with attachments and snapshots --------------------------------------------------------------------------
 
 
-def one_volume(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
-    """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
-    return volume_sources.volume_of(connection, volume_id, project_id)
+one_volume = volume_sources.volume_of
 
 
-def begin(
-    connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str, **values: str | None
-) -> None:
+def begin(connection: sa.Connection, row: Volume, what: str, allowed: t.Collection[str], status: str) -> None:
     """Swap the status of the volume from one of `allowed` to `status`. Raises ConflictError in Cinder's words."""
-    swapped = connection.execute(
-        sa.update(volume)
-        .where(volume.c.id == row.id, volume.c.status.in_(sorted(allowed)), volume.c.status == row.status)
-        .values(status=status, fault=None, updated_at=int(time.time()), **values)
-    ).rowcount
-    if not swapped:
+    if row.status not in allowed or not swap(connection, row.id, (row.status,), status):
         raise ConflictError(
             f"Invalid volume: Volume {row.id} status must be {' or '.join(sorted(allowed))} to {what} it, but "
             f"current status is: {row.status}."
@@ -313,22 +265,73 @@ def begin(
 
 def swap(
     connection: sa.Connection,
-    volume_id: str,
+    own_id: str,
     before: t.Collection[str],
     after: str,
     error: str | None = None,
     made: bool = False,
+    kind: str = "volume",
 ) -> bool:
-    """The end of something: the status becomes `after`, if it is one of `before` still."""
+    """Have the status of a volume or snapshot (`kind`) become `after`, if it is one of `before` still."""
+    table = TABLES[kind]
     now = int(time.time())
-    values: JsonObject = {"status": after, "updated_at": now}
-    values["fault"] = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
-    if made:
-        values["made_at"] = sa.func.coalesce(volume.c.made_at, now)
-    swapped = connection.execute(
-        sa.update(volume).where(volume.c.id == volume_id, volume.c.status.in_(sorted(before))).values(**values)
-    )
-    return bool(swapped.rowcount)
+    fault = None if error is None else {"code": 500, "message": actions.one_line(error), "created": now}
+    data = {"made_at": sa.func.coalesce(volume.c.made_at, now)} if made else {}
+    mine = sa.and_(table.c.id == own_id, table.c.status.in_(sorted(before)))
+    changed = sa.update(table).where(mine).values(status=after, updated_at=now, fault=fault, **data)
+    return bool(connection.execute(changed).rowcount)
+
+
+def write(connection: sa.Connection, kind: str, own_id: str, values: JsonMapping) -> None:
+    """Change the row of a volume or snapshot; nothing is done to its data."""
+    table = TABLES[kind]
+    connection.execute(sa.update(table).where(table.c.id == own_id).values(**values, updated_at=int(time.time())))
+
+
+def change(connection: sa.Connection, kind: str, own_id: str, changes: JsonMapping, columns: t.Collection[str]) -> None:
+    """Write those of `changes` that say what a volume or snapshot is called: `name`, `metadata`, and its `columns`."""
+    values = {key: changes[key] for key in columns if key in changes}
+    if "name" in changes:
+        values["display_name"] = check_text(f"{kind} name", changes["name"] or "")
+    if "metadata" in changes:
+        values["metadata"] = checked_metadata(changes["metadata"])
+    if values:
+        write(connection, kind, own_id, values)
+
+
+def remove(connection: sa.Connection, kind: str, own_id: str, error: str | None) -> bool:
+    """Record how a deletion ended: without `error` the row goes. Returns whether this changed anything."""
+    if error is not None:
+        return swap(connection, own_id, ("deleting",), "error_deleting", error, kind=kind)
+    table = TABLES[kind]
+    mine = sa.and_(table.c.id == own_id, table.c.status == "deleting")
+    return bool(connection.execute(sa.delete(table).where(mine)).rowcount)
+
+
+def new_record(connection: sa.Connection, kind: str, project_id: str, params: JsonMapping) -> JsonObject:
+    """The columns that a new volume has in common with a new snapshot. Its handle, what playbooks call it, is what
+    `params` say, else its name if that is free, else one with its id. Raises ConflictError for a handle that is taken.
+    """
+    own_id, now, name = str(uuid.uuid4()), int(time.time()), params.get("name") or None
+    if name is not None:
+        check_text(f"{kind} name", name)
+    handle = params.get("handle") or name or f"{kind}-{own_id[:8]}"
+    columns = TABLES[kind].c
+    if is_any(connection, columns.project_id == project_id, columns.name == handle):
+        if params.get("handle"):
+            raise ConflictError(f"the project has a {kind} {handle!r} already: give it another name")
+        handle = f"{handle[:200]}-{own_id}"
+    return {
+        "id": own_id,
+        "project_id": project_id,
+        "user_id": params.get("user_id"),
+        "name": handle,
+        "display_name": name,
+        "description": params.get("description"),
+        "metadata": checked_metadata(params.get("metadata") or {}),
+        "created_at": now,
+        "updated_at": now,
+    }
 
 
 def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapshot: bool = False) -> None:
@@ -359,25 +362,3 @@ def checked_metadata(metadata: JsonMapping) -> dict[str, str]:
         if not key or len(value) > 255:
             raise NovaliteError(f"metadata {key!r}: give a key and a value of at most 255 characters")
     return found
-
-
-def handle(
-    connection: sa.Connection, table: sa.Table, project_id: str, name: str | None, prefix: str, own_id: str
-) -> str:
-    """What playbooks call something that the API was asked for: its name if that is free, else one with its id."""
-    wanted = name or f"{prefix}-{own_id[:8]}"
-    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == wanted)
-    return wanted if connection.execute(taken).first() is None else f"{wanted[:200]}-{own_id}"
-
-
-def refuse_twice(connection: sa.Connection, table: sa.Table, project_id: str, name: str, kind: str) -> None:
-    taken = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == name)
-    if connection.execute(taken).first() is not None:
-        raise ConflictError(f"the project has a {kind} {name!r} already: give it another name")
-
-
-def _refuse_copies_under_way(connection: sa.Connection, volume_id: str) -> None:
-    copying = sa.select(volume.c.id).where(volume.c.source_volume_id == volume_id, volume.c.status == "creating")
-    other = connection.execute(copying.limit(1)).scalar()
-    if other is not None:
-        raise ConflictError(f"Invalid volume: Volume {volume_id} is being copied to {other}: wait for that.")
