@@ -13,21 +13,21 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
-from ...web import services, validation
+from ...web import services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import reading_ledger
+from ...web.services import reads, takes, writes
 from . import schemas, views
 
 service = services.Service("identity_projects", "/identity/v3")
 
 
-@service.get("/projects", "identity:projects:list")
-def list_projects() -> Body:
+@service.get("/projects", "identity:projects:list", reads)
+def list_projects(connection: Connection) -> Body:
     """All projects. Whose one has a role in are at /auth/projects."""
-    with reading_ledger() as connection:
-        rows = projects.projects(connection)
+    rows = projects.projects(connection)
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
@@ -40,45 +40,39 @@ def list_projects() -> Body:
     return views.listing("projects", shown)
 
 
-@service.post("/projects", "identity:projects:create")
-def create_project() -> Answer:
-    asked = validation.body(schemas.CREATE_PROJECT)["project"]
+@service.post("/projects", "identity:projects:create", takes(schemas.CREATE_PROJECT), writes)
+def create_project(connection: Connection, asked: Record) -> Answer:
     check_domain(asked)
-    with writing_ledger() as connection:
-        if projects.project_id_of(connection, asked["name"]) is not None:
-            raise ConflictError(f"Conflict occurred attempting to store project - a project {asked['name']!r} exists.")
-        with as_bad_request():
-            made = identity_projects.write_projects(connection, [{"name": asked["name"], "quotas": None}])
-            row = _update(connection, made["projects"][0]["id"], asked)
+    if projects.project_id_of(connection, asked["name"]) is not None:
+        raise ConflictError(f"Conflict occurred attempting to store project - a project {asked['name']!r} exists.")
+    with as_bad_request():
+        made = identity_projects.write_projects(connection, [{"name": asked["name"], "quotas": None}])
+        row = _update(connection, made["projects"][0]["id"], asked)
     return {"project": views.project(row)}, 201
 
 
-@service.get("/projects/<project_id>", "identity:projects:show")
-def show_project(project_id: str) -> Body:
-    with reading_ledger() as connection:
-        row = _find(connection, project_id)
-        mine = {project["id"] for project in projects.projects_of_user(connection, current().user_id)}
+@service.get("/projects/<project_id>", "identity:projects:show", reads)
+def show_project(connection: Connection, project_id: str) -> Body:
+    row = _find(connection, project_id)
+    mine = {project["id"] for project in projects.projects_of_user(connection, current().user_id)}
     if not (current().is_admin or project_id in mine):
         raise _unknown(project_id)
     return {"project": views.project(row)}
 
 
-@service.patch("/projects/<project_id>", "identity:projects:update")
-def update_project(project_id: str) -> Body:
-    asked = validation.body(schemas.UPDATE_PROJECT)["project"]
+@service.patch("/projects/<project_id>", "identity:projects:update", takes(schemas.UPDATE_PROJECT), writes)
+def update_project(connection: Connection, asked: Record, project_id: str) -> Body:
     check_domain(asked)
-    with writing_ledger() as connection:
-        _find(connection, project_id)
-        with as_bad_request():
-            row = _update(connection, project_id, asked)
+    _find(connection, project_id)
+    with as_bad_request():
+        row = _update(connection, project_id, asked)
     return {"project": views.project(row)}
 
 
-@service.delete("/projects/<project_id>", "identity:projects:delete")
-def delete_project(project_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row = _find(connection, project_id)
-        identity_projects.remove_projects(connection, [{"name": row["name"]}])
+@service.delete("/projects/<project_id>", "identity:projects:delete", writes)
+def delete_project(connection: Connection, project_id: str) -> Answer:
+    row = _find(connection, project_id)
+    identity_projects.remove_projects(connection, [{"name": row["name"]}])
     return "", 204
 
 
@@ -96,38 +90,34 @@ def list_assignments() -> Body:
     return views.listing("role_assignments", shown)
 
 
-@service.get("/projects/<project_id>/users/<user_id>/roles", "identity:assignments:list")
-def list_roles_of(project_id: str, user_id: str) -> Body:
-    with reading_ledger() as connection:
-        _find_both(connection, project_id, user_id)
-        roles = users.roles_in(connection, user_id, project_id)
+@service.get("/projects/<project_id>/users/<user_id>/roles", "identity:assignments:list", reads)
+def list_roles_of(connection: Connection, project_id: str, user_id: str) -> Body:
+    _find_both(connection, project_id, user_id)
+    roles = users.roles_in(connection, user_id, project_id)
     return views.listing("roles", [views.role(name) for name in users.ROLES if name in roles])
 
 
-@service.get("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:check")
-def check_role(project_id: str, user_id: str, role_id: str) -> Answer:
+@service.get("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:check", reads)
+def check_role(connection: Connection, project_id: str, user_id: str, role_id: str) -> Answer:
     """What clients ask with HEAD."""
-    with reading_ledger() as connection:
-        _find_both(connection, project_id, user_id)
-        if _role(role_id) not in users.roles_in(connection, user_id, project_id):
-            raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
+    _find_both(connection, project_id, user_id)
+    if _role(role_id) not in users.roles_in(connection, user_id, project_id):
+        raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
     return "", 204
 
 
-@service.put("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:create")
-def grant_role(project_id: str, user_id: str, role_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _find_both(connection, project_id, user_id)
-        users.grant_role(connection, user_id, project_id, _role(role_id))
+@service.put("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:create", writes)
+def grant_role(connection: Connection, project_id: str, user_id: str, role_id: str) -> Answer:
+    _find_both(connection, project_id, user_id)
+    users.grant_role(connection, user_id, project_id, _role(role_id))
     return "", 204
 
 
-@service.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:delete")
-def revoke_role(project_id: str, user_id: str, role_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _find_both(connection, project_id, user_id)
-        if not users.revoke_role(connection, user_id, project_id, _role(role_id)):
-            raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
+@service.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:delete", writes)
+def revoke_role(connection: Connection, project_id: str, user_id: str, role_id: str) -> Answer:
+    _find_both(connection, project_id, user_id)
+    if not users.revoke_role(connection, user_id, project_id, _role(role_id)):
+        raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
     return "", 204
 
 

@@ -17,6 +17,7 @@ from ...web.bodies import Answer, Body, Record
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads
 from . import authenticate, catalog, schemas, views
 
 service = services.Service("identity_tokens", "/identity/v3/auth")
@@ -75,11 +76,10 @@ def show_catalog() -> Body:
     return {"catalog": catalog.catalog(project_id), "links": {"self": catalog.url("auth/catalog")}}
 
 
-@service.get("/projects", "identity:auth:projects")
-def list_projects() -> Body:
+@service.get("/projects", "identity:auth:projects", reads)
+def list_projects(connection: Connection) -> Body:
     """The projects that one can have a token for."""
-    with reading_ledger() as connection:
-        projects = projects_of_user(connection, current().user_id)
+    projects = projects_of_user(connection, current().user_id)
     return views.listing("projects", map(views.project, projects))
 
 

@@ -21,16 +21,16 @@ from ...web.bodies import Answer, Body, Record
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads, writes
 from . import authenticate, schemas, views
 from .routes_projects import check_domain, flag
 
 service = services.Service("identity_users", "/identity/v3/users")
 
 
-@service.get("/", "identity:users:list")
-def list_users() -> Body:
-    with reading_ledger() as connection:
-        rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
+@service.get("/", "identity:users:list", reads)
+def list_users(connection: Connection) -> Body:
+    rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
     if request.args.get("domain_id", "default") != "default":
         rows = []
     return views.listing("users", map(views.user, rows))
@@ -68,10 +68,9 @@ def update_user(user_id: str) -> Body:
     return {"user": views.user(row)}
 
 
-@service.delete("/<user_id>", "identity:users:delete")
-def delete_user(user_id: str) -> Answer:
-    with writing_ledger() as connection:
-        users.delete_user(connection, user_id)
+@service.delete("/<user_id>", "identity:users:delete", writes)
+def delete_user(connection: Connection, user_id: str) -> Answer:
+    users.delete_user(connection, user_id)
     return "", 204
 
 

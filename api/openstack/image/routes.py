@@ -9,12 +9,14 @@ from flask import make_response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import policy
 from ...web.bodies import Answer, Body
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads, writes, writes_checked
 from . import finding, listing, patch, uploads, views
 from .blueprint import image, image_versions
 
@@ -34,18 +36,16 @@ def list_versions() -> Answer:
 
 
 # "/images/" is an image without an id, which there is none of
-@image.get("/images", "image:read", strict_slashes=True)
-def list_images() -> Answer:
+@image.get("/images", "image:read", reads, strict_slashes=True)
+def list_images(connection: Connection) -> Answer:
     project = current().project
-    with reading_ledger() as connection:
-        rows = image_records.images_seen(connection, project, everything=current().is_admin)
+    rows = image_records.images_seen(connection, project, everything=current().is_admin)
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
-@image.get("/images/<image_id>", "image:read")
-def show_image(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return views.image(finding.seen(connection, image_id)), 200
+@image.get("/images/<image_id>", "image:read", reads)
+def show_image(connection: Connection, image_id: str) -> Answer:
+    return views.image(finding.seen(connection, image_id)), 200
 
 
 @image.post("/images", "image:write", strict_slashes=True)
@@ -76,40 +76,36 @@ def _is_operator() -> bool:
     return policy.may(current(), "image:host_mount")
 
 
-@image.delete("/images/<image_id>", "image:write")
-def delete_image(image_id: str) -> Answer:
-    with writing_ledger() as connection:
-        if finding.own(connection, image_id)["protected"]:
-            raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
-        image_records.delete_image(connection, image_id)
-        image_states.remove_file(connection, uploads.home(), image_id)
+@image.delete("/images/<image_id>", "image:write", writes)
+def delete_image(connection: Connection, image_id: str) -> Answer:
+    if finding.own(connection, image_id)["protected"]:
+        raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
+    image_records.delete_image(connection, image_id)
+    image_states.remove_file(connection, uploads.home(), image_id)
     return "", 204
 
 
-@image.put("/images/<image_id>/tags/<tag>", "image:write")
-def add_tag(image_id: str, tag: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        row = finding.own(connection, image_id)
-        image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
+@image.put("/images/<image_id>/tags/<tag>", "image:write", writes_checked)
+def add_tag(connection: Connection, image_id: str, tag: str) -> Answer:
+    row = finding.own(connection, image_id)
+    image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
     return "", 204
 
 
-@image.delete("/images/<image_id>/tags/<tag>", "image:write")
-def remove_tag(image_id: str, tag: str) -> Answer:
-    with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
-        if tag not in row["tags"]:
-            raise NotFoundError(f"Image {image_id} has no tag {tag[:60]}")
-        image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
+@image.delete("/images/<image_id>/tags/<tag>", "image:write", writes)
+def remove_tag(connection: Connection, image_id: str, tag: str) -> Answer:
+    row = finding.own(connection, image_id)
+    if tag not in row["tags"]:
+        raise NotFoundError(f"Image {image_id} has no tag {tag[:60]}")
+    image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
     return "", 204
 
 
-@image.post("/images/<image_id>/actions/<any(deactivate, reactivate):action>", "image:write")
-def change_status(image_id: str, action: str) -> Answer:
-    with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
-        if not image_states.set_active(connection, image_id, action == "reactivate"):
-            raise ForbiddenError(f"Image {image_id} is {row['status']}: only an active one can be {action}d.")
+@image.post("/images/<image_id>/actions/<any(deactivate, reactivate):action>", "image:write", writes)
+def change_status(connection: Connection, image_id: str, action: str) -> Answer:
+    row = finding.own(connection, image_id)
+    if not image_states.set_active(connection, image_id, action == "reactivate"):
+        raise ForbiddenError(f"Image {image_id} is {row['status']}: only an active one can be {action}d.")
     return "", 204
 
 

@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
     end_task,
     image_tasks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
 from ...web.bodies import Answer, Record
@@ -24,6 +25,7 @@ from ...web.context import current, request_id
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import TEXT, a_list, an_object
+from ...web.services import reads
 from . import finding, transfers, uploads, views
 from .blueprint import image
 from .routes import METHODS
@@ -148,25 +150,22 @@ def show_stores() -> Answer:
 # --- Tasks ----------------------------------------------------------------------------------------------------------
 
 
-@image.get("/images/<image_id>/tasks", "image:read")
-def list_tasks(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        finding.seen(connection, image_id)
-        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
+@image.get("/images/<image_id>/tasks", "image:read", reads)
+def list_tasks(connection: Connection, image_id: str) -> Answer:
+    finding.seen(connection, image_id)
+    return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
 
 
-@image.get("/tasks", "image:tasks")
-def list_all_tasks() -> Answer:
-    with reading_ledger() as connection:
-        rows = image_tasks(connection)
+@image.get("/tasks", "image:tasks", reads)
+def list_all_tasks(connection: Connection) -> Answer:
+    rows = image_tasks(connection)
     shown = [{key: value for key, value in views.task(row).items() if key != "input"} for row in rows]
     return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
 
 
-@image.get("/tasks/<task_id>", "image:tasks")
-def show_task(task_id: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = image_tasks(connection, task=task_id)
+@image.get("/tasks/<task_id>", "image:tasks", reads)
+def show_task(connection: Connection, task_id: str) -> Answer:
+    rows = image_tasks(connection, task=task_id)
     if not rows:
         raise NotFoundError(f"No task found with ID {task_id[:60]}")
     return views.task(rows[0]), 200

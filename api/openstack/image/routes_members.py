@@ -13,55 +13,50 @@ from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, in_words
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, an_object, of
+from ...web.services import reads, writes
 from . import finding, views
 from .blueprint import image
 
 STATUS = an_object({"status": {"enum": list(image_members.STATES)}}, ["status"], more=True)
 
 
-@image.get("/images/<image_id>/members", "image:members:read")
-def list_members(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = _seen(connection, finding.seen(connection, image_id))
+@image.get("/images/<image_id>/members", "image:members:read", reads)
+def list_members(connection: Connection, image_id: str) -> Answer:
+    rows = _seen(connection, finding.seen(connection, image_id))
     return {"members": [views.member(row) for row in rows], "schema": "/v2/schemas/members"}, 200
 
 
-@image.get("/images/<image_id>/members/<member>", "image:members:read")
-def show_member(image_id: str, member: str) -> Answer:
-    with reading_ledger() as connection:
-        return views.member(_one(connection, finding.seen(connection, image_id), member)), 200
+@image.get("/images/<image_id>/members/<member>", "image:members:read", reads)
+def show_member(connection: Connection, image_id: str, member: str) -> Answer:
+    return views.member(_one(connection, finding.seen(connection, image_id), member)), 200
 
 
-@image.post("/images/<image_id>/members", "image:members:write")
-def add_member(image_id: str) -> Answer:
-    with writing_ledger() as connection:
-        _check_shared(finding.own(connection, image_id))
-        member = validation.body(of("member", NAME))["member"]
-        with in_words({NovaliteError: TooLargeError}):
-            row = image_members.add_member(connection, image_id, member)
+@image.post("/images/<image_id>/members", "image:members:write", writes)
+def add_member(connection: Connection, image_id: str) -> Answer:
+    _check_shared(finding.own(connection, image_id))
+    member = validation.body(of("member", NAME))["member"]
+    with in_words({NovaliteError: TooLargeError}):
+        row = image_members.add_member(connection, image_id, member)
     return views.member(row), 200
 
 
-@image.put("/images/<image_id>/members/<member>", "image:members:write")
-def change_member(image_id: str, member: str) -> Answer:
-    with writing_ledger() as connection:
-        row = finding.seen(connection, image_id)
-        _one(connection, row, member)
-        _check_shared(row)
-        status = validation.body(STATUS)["status"]
-        if member != current().project and not current().is_admin:
-            raise ForbiddenError("Only a member itself accepts or rejects an image.")
-        image_members.set_status(connection, image_id, member, status)
-        return views.member(_one(connection, row, member)), 200
+@image.put("/images/<image_id>/members/<member>", "image:members:write", writes)
+def change_member(connection: Connection, image_id: str, member: str) -> Answer:
+    row = finding.seen(connection, image_id)
+    _one(connection, row, member)
+    _check_shared(row)
+    status = validation.body(STATUS)["status"]
+    if member != current().project and not current().is_admin:
+        raise ForbiddenError("Only a member itself accepts or rejects an image.")
+    image_members.set_status(connection, image_id, member, status)
+    return views.member(_one(connection, row, member)), 200
 
 
-@image.delete("/images/<image_id>/members/<member>", "image:members:write")
-def remove_member(image_id: str, member: str) -> Answer:
-    with writing_ledger() as connection:
-        _one(connection, finding.own(connection, image_id), member)
-        image_members.remove_member(connection, image_id, member)
+@image.delete("/images/<image_id>/members/<member>", "image:members:write", writes)
+def remove_member(connection: Connection, image_id: str, member: str) -> Answer:
+    _one(connection, finding.own(connection, image_id), member)
+    image_members.remove_member(connection, image_id, member)
     return "", 204
 
 

@@ -17,8 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.ledger import reading_ledger
-from ...web.services import Service
+from ...web.services import Service, reads
 from . import listing, views
 from .blueprint import NeutronError, not_found
 
@@ -97,16 +96,14 @@ def put_into(service: Service, plural: str, operation: str) -> None:
     """The routes by which a kind is listed, and one of it is shown."""
     kind = KINDS[plural]
 
-    @service.get(f"/{plural}", operation, endpoint=f"list_{plural}")
-    def list_all() -> Answer:
-        with reading_ledger() as connection:
-            rows = with_tags(connection, kind.find(connection))
+    @service.get(f"/{plural}", operation, reads, endpoint=f"list_{plural}")
+    def list_all(connection: Connection) -> Answer:
+        rows = with_tags(connection, kind.find(connection))
         return listing.answer(plural, rows, kind.attributes), 200
 
-    @service.get(f"/{plural}/<resource_id>", operation, endpoint=f"show_{kind.word}")
-    def show(resource_id: str) -> Answer:
-        with reading_ledger() as connection:
-            return {kind.word: listing.fields(find(connection, plural, resource_id))}, 200
+    @service.get(f"/{plural}/<resource_id>", operation, reads, endpoint=f"show_{kind.word}")
+    def show(connection: Connection, resource_id: str) -> Answer:
+        return {kind.word: listing.fields(find(connection, plural, resource_id))}, 200
 
 
 def find(connection: Connection, plural: str, number: str) -> Record:

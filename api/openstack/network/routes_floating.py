@@ -11,11 +11,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
-from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.errors import BadRequestError
+from ...web.services import reads, takes, writes_checked
 from . import listing, records, schemas, views
 from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, project_name, tell_hosts
@@ -26,33 +25,29 @@ FLOATING = (
 )
 
 
-@network.get("/floatingips", "network:floating_ips:read")
-def list_floating_ips() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().reach)
-        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
+@network.get("/floatingips", "network:floating_ips:read", reads)
+def list_floating_ips(connection: Connection) -> Answer:
+    rows = network_records.floating_ips_of(connection, current().reach)
+    found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
     return listing.answer("floatingips", found, FLOATING), 200
 
 
-@network.get("/floatingips/<floatingip_id>", "network:floating_ips:read")
-def show_floating_ip(floatingip_id: str) -> Answer:
-    with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, floatingip_id))])
+@network.get("/floatingips/<floatingip_id>", "network:floating_ips:read", reads)
+def show_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
+    (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, floatingip_id))])
     return {"floatingip": listing.fields(shown)}, 200
 
 
-@network.post("/floatingips", "network:floating_ips:write")
-def create_floating_ip() -> Answer:
-    wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
-    with writing_ledger() as connection, as_bad_request():
-        owner = owner_of(connection, wanted)
-        pool = _pool(connection, wanted["floating_network_id"].lower())
-        port = _port(connection, wanted)
-        number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
-        if port is not None:
-            associate(connection, number, port)
-        _describe(connection, number, wanted)
-        row = _row(connection, number)
+@network.post("/floatingips", "network:floating_ips:write", takes(schemas.CREATE_FLOATING), writes_checked)
+def create_floating_ip(connection: Connection, wanted: Record) -> Answer:
+    owner = owner_of(connection, wanted)
+    pool = _pool(connection, wanted["floating_network_id"].lower())
+    port = _port(connection, wanted)
+    number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
+    if port is not None:
+        associate(connection, number, port)
+    _describe(connection, number, wanted)
+    row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
 
 
@@ -69,22 +64,21 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
     return str(done["floating_ips"][0]["id"])
 
 
-@network.put("/floatingips/<floatingip_id>", "network:floating_ips:write")
-def update_floating_ip(floatingip_id: str) -> Answer:
-    wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
-    with writing_ledger() as connection, as_bad_request():
-        _row(connection, floatingip_id)
-        if "port_id" in wanted:
-            associate(connection, floatingip_id, _port(connection, wanted))
-        _describe(connection, floatingip_id, wanted)
-        row = _row(connection, floatingip_id)
+@network.put(
+    "/floatingips/<floatingip_id>", "network:floating_ips:write", takes(schemas.UPDATE_FLOATING), writes_checked
+)
+def update_floating_ip(connection: Connection, wanted: Record, floatingip_id: str) -> Answer:
+    _row(connection, floatingip_id)
+    if "port_id" in wanted:
+        associate(connection, floatingip_id, _port(connection, wanted))
+    _describe(connection, floatingip_id, wanted)
+    row = _row(connection, floatingip_id)
     return {"floatingip": views.floating_ip(row)}, 200
 
 
-@network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write")
-def delete_floating_ip(floatingip_id: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        release(connection, _row(connection, floatingip_id))
+@network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write", writes_checked)
+def delete_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
+    release(connection, _row(connection, floatingip_id))
     return "", 204
 
 

@@ -20,6 +20,7 @@ from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads, takes, writes, writes_checked
 from . import listing, records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner, tell_group_hosts
@@ -53,23 +54,20 @@ def list_groups() -> Answer:
     return listing.answer("security_groups", found, GROUP), 200
 
 
-@network.post("/security-groups", "network:security_groups:write")
-def create_group() -> Answer:
-    wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
+@network.post("/security-groups", "network:security_groups:write", takes(schemas.CREATE_GROUP), writes_checked)
+def create_group(connection: Connection, wanted: Record) -> Answer:
     check_owner(wanted)
     _check_name(wanted["name"])
     project = current().project
-    with writing_ledger() as connection, as_bad_request():
-        with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
-            number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
-        row = _group(connection, number)
+    with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
+        number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
+    row = _group(connection, number)
     return {"security_group": views.security_group(row)}, 201
 
 
-@network.get("/security-groups/<group_id>", "network:security_groups:read")
-def show_group(group_id: str) -> Answer:
-    with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, group_id))])
+@network.get("/security-groups/<group_id>", "network:security_groups:read", reads)
+def show_group(connection: Connection, group_id: str) -> Answer:
+    (shown,) = records.with_tags(connection, [views.security_group(_group(connection, group_id))])
     return {"security_group": listing.fields(shown)}, 200
 
 
@@ -88,19 +86,18 @@ def update_group(group_id: str) -> Answer:
     return {"security_group": views.security_group(row)}, 200
 
 
-@network.delete("/security-groups/<group_id>", "network:security_groups:write")
-def delete_group(group_id: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        row = _group(connection, group_id)
-        if row["name"] == DEFAULT_GROUP:
-            raise NeutronError(
-                409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
-            )
-        try:
-            delete_group_and_tell(connection, group_id)
-        except ConflictError as error:
-            message = f"Security Group {group_id} in use: {error}"
-            raise NeutronError(409, "SecurityGroupInUse", message) from error
+@network.delete("/security-groups/<group_id>", "network:security_groups:write", writes_checked)
+def delete_group(connection: Connection, group_id: str) -> Answer:
+    row = _group(connection, group_id)
+    if row["name"] == DEFAULT_GROUP:
+        raise NeutronError(
+            409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
+        )
+    try:
+        delete_group_and_tell(connection, group_id)
+    except ConflictError as error:
+        message = f"Security Group {group_id} in use: {error}"
+        raise NeutronError(409, "SecurityGroupInUse", message) from error
     return "", 204
 
 
@@ -113,44 +110,39 @@ def delete_group_and_tell(connection: Connection, number: str) -> None:
 # --- Rules ----------------------------------------------------------------------------------------------------------
 
 
-@network.get("/security-group-rules", "network:security_groups:read")
-def list_rules() -> Answer:
-    with reading_ledger() as connection:
-        found = _rules(connection)
+@network.get("/security-group-rules", "network:security_groups:read", reads)
+def list_rules(connection: Connection) -> Answer:
+    found = _rules(connection)
     return listing.answer("security_group_rules", found, RULE), 200
 
 
-@network.get("/security-group-rules/<rule_id>", "network:security_groups:read")
-def show_rule(rule_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"security_group_rule": listing.fields(_rule(connection, rule_id))}, 200
+@network.get("/security-group-rules/<rule_id>", "network:security_groups:read", reads)
+def show_rule(connection: Connection, rule_id: str) -> Answer:
+    return {"security_group_rule": listing.fields(_rule(connection, rule_id))}, 200
 
 
-@network.post("/security-group-rules", "network:security_groups:write")
-def create_rule() -> Answer:
-    wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
+@network.post("/security-group-rules", "network:security_groups:write", takes(schemas.CREATE_RULE), writes_checked)
+def create_rule(connection: Connection, wanted: Record) -> Answer:
     check_owner(wanted)
     project = current().project
-    with writing_ledger() as connection, as_bad_request():
-        number = wanted["security_group_id"].lower()
-        _group(connection, number)
-        if wanted.get("remote_group_id"):
-            _group(connection, wanted["remote_group_id"].lower())
-        with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
-            rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
-        shown = _rule(connection, rule_id)
-        tell_group_hosts(connection, group, _group(connection, number)["name"])
+    number = wanted["security_group_id"].lower()
+    _group(connection, number)
+    if wanted.get("remote_group_id"):
+        _group(connection, wanted["remote_group_id"].lower())
+    with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
+        rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
+    shown = _rule(connection, rule_id)
+    tell_group_hosts(connection, group, _group(connection, number)["name"])
     return {"security_group_rule": shown}, 201
 
 
-@network.delete("/security-group-rules/<rule_id>", "network:security_groups:write")
-def delete_rule(rule_id: str) -> Answer:
+@network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
+def delete_rule(connection: Connection, rule_id: str) -> Answer:
     project = current().project
-    with writing_ledger() as connection:
-        found = _rule(connection, rule_id)
-        with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
-            group = group_rules.delete_rule(connection, project, rule_id)
-        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+    found = _rule(connection, rule_id)
+    with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
+        group = group_rules.delete_rule(connection, project, rule_id)
+    tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
 
 

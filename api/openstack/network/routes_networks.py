@@ -9,12 +9,14 @@ import typing as t
 
 from flask import current_app
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 
 from ...web import validation
 from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import writing_ledger
+from ...web.services import takes, writes, writes_checked
 from . import records, schemas
 from .blueprint import network
 from .changes import owner_of
@@ -55,19 +57,16 @@ def create_networks() -> Answer:
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
-@network.put("/networks/<network_id>", "network:write")
-def update_network(network_id: str) -> Answer:
-    wanted = validation.body(UPDATE)["network"]
-    with writing_ledger() as connection, as_bad_request():
-        row = records.network_row(connection, network_id, write=True)
-        tenant_networks.update_network(connection, row, wanted)
-        return {"network": records.find(connection, "networks", row.uuid)}, 200
+@network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
+def update_network(connection: Connection, wanted: Record, network_id: str) -> Answer:
+    row = records.network_row(connection, network_id, write=True)
+    tenant_networks.update_network(connection, row, wanted)
+    return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
-@network.delete("/networks/<network_id>", "network:write")
-def delete_network(network_id: str) -> Answer:
-    with writing_ledger() as connection:
-        tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
+@network.delete("/networks/<network_id>", "network:write", writes)
+def delete_network(connection: Connection, network_id: str) -> Answer:
+    tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
     return "", 204
 
 
@@ -90,21 +89,18 @@ def create_subnets() -> Answer:
         return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
-@network.put("/subnets/<subnet_id>", "network:write")
-def update_subnet(subnet_id: str) -> Answer:
-    wanted = validation.body(UPDATE_SUBNET)["subnet"]
-    with writing_ledger() as connection, as_bad_request():
-        row, version = records.subnet_row(connection, subnet_id, write=True)
-        before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
-        subnets.update_subnet(connection, row, before, _given(wanted))
-        return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
+@network.put("/subnets/<subnet_id>", "network:write", takes(UPDATE_SUBNET), writes_checked)
+def update_subnet(connection: Connection, wanted: Record, subnet_id: str) -> Answer:
+    row, version = records.subnet_row(connection, subnet_id, write=True)
+    before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
+    subnets.update_subnet(connection, row, before, _given(wanted))
+    return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
 
 
-@network.delete("/subnets/<subnet_id>", "network:write")
-def delete_subnet(subnet_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row, version = records.subnet_row(connection, subnet_id, write=True)
-        subnets.delete_subnet(connection, row, version)
+@network.delete("/subnets/<subnet_id>", "network:write", writes)
+def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
+    row, version = records.subnet_row(connection, subnet_id, write=True)
+    subnets.delete_subnet(connection, row, version)
     return "", 204
 
 

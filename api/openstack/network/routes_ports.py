@@ -23,6 +23,7 @@ from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import as_bad_request, in_words
 from ...web.ledger import writing_ledger
+from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import NeutronError, network, word
 from .changes import owner_of, tell_hosts
@@ -67,35 +68,32 @@ def create_ports() -> Answer:
         return records.some(connection, "ports", made, "ports" in body), 201
 
 
-@network.put("/ports/<port_id>", "network:ports:write")
-def update_port(port_id: str) -> Answer:
-    wanted = validation.body(UPDATE)["port"]
+@network.put("/ports/<port_id>", "network:ports:write", takes(UPDATE), writes_checked)
+def update_port(connection: Connection, wanted: Record, port_id: str) -> Answer:
     _check(wanted)
-    with writing_ledger() as connection, as_bad_request():
-        seen = records.port_row(connection, port_id)
-        if seen.router_id is not None:
-            if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
-                del wanted["fixed_ips"]
-            if {"device_id", "device_owner", "fixed_ips"} & set(wanted):
-                raise NeutronError(409, "PortInUse", f"Port {seen.id} is a router's: take it from the router first.")
-        if seen.instance_uuid is not None:
-            _check_attached(seen, wanted)
-        row = records.network_row(connection, seen.network_uuid)
+    seen = records.port_row(connection, port_id)
+    if seen.router_id is not None:
         if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
             del wanted["fixed_ips"]
-        _check_choices(row, wanted)
-        with in_words(WORDS):
-            ports.update_port(connection, seen.project_id, row, seen, wanted)
-            if "security_groups" in wanted and seen.instance_uuid is not None:
-                groups = [group.lower() for group in wanted["security_groups"] or ()]
-                _change_groups(connection, seen, seen.instance_uuid, groups)
-        return {"port": records.find(connection, "ports", seen.id)}, 200
+        if {"device_id", "device_owner", "fixed_ips"} & set(wanted):
+            raise NeutronError(409, "PortInUse", f"Port {seen.id} is a router's: take it from the router first.")
+    if seen.instance_uuid is not None:
+        _check_attached(seen, wanted)
+    row = records.network_row(connection, seen.network_uuid)
+    if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
+        del wanted["fixed_ips"]
+    _check_choices(row, wanted)
+    with in_words(WORDS):
+        ports.update_port(connection, seen.project_id, row, seen, wanted)
+        if "security_groups" in wanted and seen.instance_uuid is not None:
+            groups = [group.lower() for group in wanted["security_groups"] or ()]
+            _change_groups(connection, seen, seen.instance_uuid, groups)
+    return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
-@network.delete("/ports/<port_id>", "network:ports:write")
-def delete_port(port_id: str) -> Answer:
-    with writing_ledger() as connection:
-        ports.delete_port(connection, records.port_row(connection, port_id))
+@network.delete("/ports/<port_id>", "network:ports:write", writes)
+def delete_port(connection: Connection, port_id: str) -> Answer:
+    ports.delete_port(connection, records.port_row(connection, port_id))
     return "", 204
 
 

@@ -18,10 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
-from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import reading_ledger
+from ...web.services import reads, takes, writes
 from ..projects import check_project
 from . import listing, schemas, views
 from .blueprint import network, not_found, word
@@ -96,26 +96,23 @@ def list_zones() -> Answer:
     return body, 200
 
 
-@network.get("/quotas/<project>", "network:read")
-def show_quotas(project: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
+@network.get("/quotas/<project>", "network:read", reads)
+def show_quotas(connection: Connection, project: str) -> Answer:
+    return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
 
 
-@network.get("/quotas/<project>/default", "network:read")
-def show_default_quotas(project: str) -> Answer:
-    with reading_ledger() as connection:
-        _project(connection, project)
-        return {"quota": _limits(default_limits(connection))}, 200
+@network.get("/quotas/<project>/default", "network:read", reads)
+def show_default_quotas(connection: Connection, project: str) -> Answer:
+    _project(connection, project)
+    return {"quota": _limits(default_limits(connection))}, 200
 
 
 @network.get("/quotas/<project>/details.json", "network:read")
-@network.get("/quotas/<project>/details", "network:read")
-def show_quota_details(project: str) -> Answer:
-    with reading_ledger() as connection:
-        owner = _project(connection, project)
-        limits = _limits(quota_limits(connection, owner))
-        used = project_usage.used(connection, owner)
+@network.get("/quotas/<project>/details", "network:read", reads)
+def show_quota_details(connection: Connection, project: str) -> Answer:
+    owner = _project(connection, project)
+    limits = _limits(quota_limits(connection, owner))
+    used = project_usage.used(connection, owner)
     return {
         "quota": {
             name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}
@@ -124,21 +121,18 @@ def show_quota_details(project: str) -> Answer:
     }, 200
 
 
-@network.put("/quotas/<project>", "network:quotas:update")
-def update_quotas(project: str) -> Answer:
-    wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
-    with writing_ledger() as connection:
-        owner = _project(connection, project)
-        limits = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
-        write_quotas(connection, owner, {name: limit for name, limit in limits.items() if name is not None})
-        return {"quota": _limits(quota_limits(connection, owner))}, 200
+@network.put("/quotas/<project>", "network:quotas:update", takes(schemas.UPDATE_QUOTA), writes)
+def update_quotas(connection: Connection, wanted: Record, project: str) -> Answer:
+    owner = _project(connection, project)
+    limits = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
+    write_quotas(connection, owner, {name: limit for name, limit in limits.items() if name is not None})
+    return {"quota": _limits(quota_limits(connection, owner))}, 200
 
 
-@network.delete("/quotas/<project>", "network:quotas:update")
-def delete_quotas(project: str) -> Answer:
-    with writing_ledger() as connection:
-        owner = _project(connection, project)
-        reset_quotas(connection, owner, [name for name in RESOURCES.values() if name is not None])
+@network.delete("/quotas/<project>", "network:quotas:update", writes)
+def delete_quotas(connection: Connection, project: str) -> Answer:
+    owner = _project(connection, project)
+    reset_quotas(connection, owner, [name for name in RESOURCES.values() if name is not None])
     return "", 204
 
 
@@ -162,10 +156,9 @@ def list_agents() -> Answer:
     return listing.answer("agents", agents, attributes), 200
 
 
-@network.get("/agents/<agent_id>", "network:agents:read")
-def show_agent(agent_id: str) -> Answer:
-    with reading_ledger() as connection:
-        agent = the_one(_agents(connection), "id", agent_id, not_found("Agent", agent_id))
+@network.get("/agents/<agent_id>", "network:agents:read", reads)
+def show_agent(connection: Connection, agent_id: str) -> Answer:
+    agent = the_one(_agents(connection), "id", agent_id, not_found("Agent", agent_id))
     return {"agent": listing.fields(agent)}, 200
 
 

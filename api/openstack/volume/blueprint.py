@@ -18,6 +18,7 @@ from ...jobs import queue
 from ...web import services
 from ...web.context import current, request_id
 from ...web.errors import BadRequestError, TooLargeError, in_words
+from ...web.ledger import writing_ledger
 from ...web.microversions import HEADER, asked_for, negotiated, text
 
 volume_versions = services.Service("volume_versions", "/volume")
@@ -55,6 +56,9 @@ def whose() -> str | None:
 def in_cinders_words() -> t.ContextManager[None]:
     """What the ledger calls a conflict is a bad request here, and a quota is a limit."""
     return in_words({QuotaError: TooLargeError, ConflictError: BadRequestError, NovaliteError: BadRequestError})
+
+
+cinder_writes = services.within(writing_ledger, in_cinders_words)
 
 
 def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:

@@ -11,6 +11,7 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
@@ -21,6 +22,7 @@ from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import is_true
 from ...web.microversions import text
+from ...web.services import reads, writes
 from ..projects import check_project
 from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
@@ -90,11 +92,10 @@ def show_limits() -> Answer:
 
 
 @volume.get("/os-quota-sets/<target>", "volume:read")
-@volume.get("/<project>/os-quota-sets/<target>", "volume:read")
-def show_quotas(target: str) -> Answer:
-    with reading_ledger() as connection:
-        check_project(connection, target)
-        limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
+@volume.get("/<project>/os-quota-sets/<target>", "volume:read", reads)
+def show_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     shown = _shown(limits)
     if is_true("usage"):
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
@@ -102,11 +103,10 @@ def show_quotas(target: str) -> Answer:
 
 
 @volume.get("/os-quota-sets/<target>/defaults", "volume:read")
-@volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read")
-def show_default_quotas(target: str) -> Answer:
-    with reading_ledger() as connection:
-        check_project(connection, target)
-        return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
+@volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read", reads)
+def show_default_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-sets/<target>", "volume:admin")
@@ -118,19 +118,17 @@ def update_quotas(target: str) -> Answer:
         return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
 
 
-@volume.delete("/<project>/os-quota-sets/<target>", "volume:admin")
-def reset_quotas(target: str) -> Answer:
-    with writing_ledger() as connection:
-        check_project(connection, target)
-        quotas.reset_quotas(connection, target, QUOTAS)
+@volume.delete("/<project>/os-quota-sets/<target>", "volume:admin", writes)
+def reset_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    quotas.reset_quotas(connection, target, QUOTAS)
     return "", 200
 
 
 # The only class that there is: what holds for projects without limits of their own
-@volume.get("/<project>/os-quota-class-sets/default", "volume:admin")
-def show_quota_class() -> Answer:
-    with reading_ledger() as connection:
-        return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
+@volume.get("/<project>/os-quota-class-sets/default", "volume:admin", reads)
+def show_quota_class(connection: Connection) -> Answer:
+    return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-class-sets/default", "volume:admin")
@@ -154,10 +152,9 @@ def _shown(limits: t.Mapping[str, int]) -> Record:
 
 
 @volume.get("/os-availability-zone", "volume:read")
-@volume.get("/<project>/os-availability-zone", "volume:read")
-def list_zones() -> Answer:
-    with reading_ledger() as connection:
-        zones = hypervisor_records.zones(connection, int(time.time()))
+@volume.get("/<project>/os-availability-zone", "volume:read", reads)
+def list_zones(connection: Connection) -> Answer:
+    zones = hypervisor_records.zones(connection, int(time.time()))
     return {
         "availabilityZoneInfo": [
             {"zoneName": name, "zoneState": {"available": any(host["active"] for host in hosts.values())}}

@@ -22,6 +22,7 @@ from ...web.bodies import Answer, Record
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
 from ...web.listing import is_true
+from ...web.services import reads
 from ...web.times import precise as moment
 from ...web.validation import body
 from .blueprint import volume
@@ -32,10 +33,9 @@ DONE_ELSEWHERE = "any(enable, disable, 'disable-log-reason', freeze, thaw, failo
 
 
 @volume.get("/os-services", "volume:admin")
-@volume.get("/<project>/os-services", "volume:admin")
-def list_services() -> Answer:
-    with reading_ledger() as connection:
-        services = _services(connection)
+@volume.get("/<project>/os-services", "volume:admin", reads)
+def list_services(connection: Connection) -> Answer:
+    services = _services(connection)
     args = request.args
     wanted = {key: args[key] for key in ("host", "binary") if key in args}
     rows = [
@@ -63,10 +63,9 @@ def change_service(action: str) -> Answer:
     raise BadRequestError(f"{action}: a host's volumes are in use where its servers are: use Compute's os-services")
 
 
-@volume.get("/<project>/os-hosts", "volume:admin")
-def list_hosts() -> Answer:
-    with reading_ledger() as connection:
-        services = _services(connection)
+@volume.get("/<project>/os-hosts", "volume:admin", reads)
+def list_hosts(connection: Connection) -> Answer:
+    services = _services(connection)
     hosts = [
         {
             "host_name": service["host"],
@@ -81,13 +80,12 @@ def list_hosts() -> Answer:
     return {"hosts": hosts}, 200
 
 
-@volume.get("/<project>/os-hosts/<name>", "volume:admin")
-def show_host(name: str) -> Answer:
+@volume.get("/<project>/os-hosts/<name>", "volume:admin", reads)
+def show_host(connection: Connection, name: str) -> Answer:
     """What a host has: of all projects, and of each."""
-    with reading_ledger() as connection:
-        _check(_services(connection), name)
-        rows = volumes_by(connection, hosts=[name.partition("@")[0]])
-        snapshots = snapshots_by(connection, volumes=[row.id for row in rows])
+    _check(_services(connection), name)
+    rows = volumes_by(connection, hosts=[name.partition("@")[0]])
+    snapshots = snapshots_by(connection, volumes=[row.id for row in rows])
     projects = sorted({row.project_id for row in (*rows, *snapshots)})
     resources = []
     for project in (None, *projects):
@@ -106,10 +104,9 @@ def show_host(name: str) -> Answer:
     return {"host": [{"resource": resource} for resource in resources]}, 200
 
 
-@volume.get("/<project>/scheduler-stats/get_pools", "volume:admin")
-def list_pools() -> Answer:
-    with reading_ledger() as connection:
-        services = _services(connection)
+@volume.get("/<project>/scheduler-stats/get_pools", "volume:admin", reads)
+def list_pools(connection: Connection) -> Answer:
+    services = _services(connection)
     pools: list[Record] = [{"name": f"{service['host']}#{BACKEND}"} for service in services]
     if is_true("detail"):
         for pool, service in zip(pools, services, strict=True):
@@ -120,10 +117,9 @@ def list_pools() -> Answer:
     return {"pools": pools}, 200
 
 
-@volume.get("/<project>/capabilities/<name>", "volume:admin")
-def show_capabilities(name: str) -> Answer:
-    with reading_ledger() as connection:
-        _check(_services(connection), name.partition("#")[0])
+@volume.get("/<project>/capabilities/<name>", "volume:admin", reads)
+def show_capabilities(connection: Connection, name: str) -> Answer:
+    _check(_services(connection), name.partition("#")[0])
     return {
         **_backend(),
         "namespace": f"OS::Storage::Capabilities::{name}",

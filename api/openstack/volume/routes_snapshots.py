@@ -18,23 +18,22 @@ from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change, Texts
 from ...web.schemas import ACTION, an_object
+from ...web.services import reads, takes
 from . import listing, schemas, views
-from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import cinder_writes, enqueue, in_cinders_words, speaks, volume, whose
 from .routes_volumes import METADATA, changes
 
 
 @volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
-@volume.get("/<project>/snapshots/detail", "volume:read", defaults={"shown": views.snapshot})
-def list_snapshots(shown: listing.View) -> Answer:
-    with reading_ledger() as connection:
-        rows = snapshots_by(connection, project_id=listing.project_asked_for())
+@volume.get("/<project>/snapshots/detail", "volume:read", reads, defaults={"shown": views.snapshot})
+def list_snapshots(connection: Connection, shown: listing.View) -> Answer:
+    rows = snapshots_by(connection, project_id=listing.project_asked_for())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
 
 
-@volume.get("/<project>/snapshots/<snapshot_id>", "volume:read")
-def show_snapshot(snapshot_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+@volume.get("/<project>/snapshots/<snapshot_id>", "volume:read", reads)
+def show_snapshot(connection: Connection, snapshot_id: str) -> Answer:
+    return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
 @volume.post("/<project>/snapshots", "volume:write", strict_slashes=True)
@@ -57,11 +56,9 @@ def create(body: Record) -> Snapshot:
     return row
 
 
-@volume.put("/<project>/snapshots/<snapshot_id>", "volume:write")
-def update_snapshot(snapshot_id: str) -> Answer:
-    body = validation.body(schemas.SNAPSHOT_CHANGES)["snapshot"]
-    with writing_ledger() as connection, in_cinders_words():
-        row = volume_snapshots.update_snapshot(connection, snapshot_id, changes(body), project_id=whose())
+@volume.put("/<project>/snapshots/<snapshot_id>", "volume:write", takes(schemas.SNAPSHOT_CHANGES), cinder_writes)
+def update_snapshot(connection: Connection, body: Record, snapshot_id: str) -> Answer:
+    row = volume_snapshots.update_snapshot(connection, snapshot_id, changes(body), project_id=whose())
     return {"snapshot": views.new_snapshot(row)}, 200
 
 

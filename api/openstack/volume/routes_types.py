@@ -17,28 +17,27 @@ from ...web import validation
 from ...web.bodies import Answer
 from ...web.context import current
 from ...web.errors import as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import writing_ledger
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import Schema, an_object
+from ...web.services import reads
 from . import listing, schemas, views
-from .blueprint import in_cinders_words, volume
+from .blueprint import cinder_writes, volume
 
 
-@volume.get("/<project>/types", "volume:read", strict_slashes=True)
-def list_types() -> Answer:
+@volume.get("/<project>/types", "volume:read", reads, strict_slashes=True)
+def list_types(connection: Connection) -> Answer:
     caller = current()
-    with reading_ledger() as connection:
-        rows = volume_access.types_seen(connection, caller.project, caller.is_admin)
+    rows = volume_access.types_seen(connection, caller.project, caller.is_admin)
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
         rows = [row for row in rows if row.is_public == (asked == "true")]
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
-@volume.get("/<project>/types/<type_id>", "volume:read")
-def show_type(type_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"volume_type": views.volume_type(_seen(connection, type_id))}, 200
+@volume.get("/<project>/types/<type_id>", "volume:read", reads)
+def show_type(connection: Connection, type_id: str) -> Answer:
+    return {"volume_type": views.volume_type(_seen(connection, type_id))}, 200
 
 
 @volume.post("/<project>/types", "volume:admin", strict_slashes=True)
@@ -65,11 +64,10 @@ def update_type(type_id: str) -> Answer:
         return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, wanted))}, 200
 
 
-@volume.delete("/<project>/types/<type_id>", "volume:admin")
-def delete_type(type_id: str) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        _seen(connection, type_id)
-        volume_types.delete_type(connection, type_id)
+@volume.delete("/<project>/types/<type_id>", "volume:admin", cinder_writes)
+def delete_type(connection: Connection, type_id: str) -> Answer:
+    _seen(connection, type_id)
+    volume_types.delete_type(connection, type_id)
     return "", 202
 
 
@@ -107,13 +105,12 @@ ACCESS = an_object(
 )
 
 
-@volume.get("/<project>/types/<type_id>/os-volume-type-access", "volume:admin")
-def list_access(type_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = _seen(connection, type_id)
-        if row.is_public:
-            raise NotFoundError("Access list not available for public volume types.")
-        projects = volume_access.projects_of(connection, row.id)
+@volume.get("/<project>/types/<type_id>/os-volume-type-access", "volume:admin", reads)
+def list_access(connection: Connection, type_id: str) -> Answer:
+    row = _seen(connection, type_id)
+    if row.is_public:
+        raise NotFoundError("Access list not available for public volume types.")
+    projects = volume_access.projects_of(connection, row.id)
     access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
     return {"volume_type_access": access}, 200
 

@@ -17,25 +17,24 @@ from ...web import policy, validation
 from ...web.bodies import Answer, Record
 from ...web.context import current
 from ...web.errors import BadRequestError
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import writing_ledger
 from ...web.maps import Change, Map, Texts
+from ...web.services import reads, takes
 from . import listing, schemas, views
-from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import cinder_writes, enqueue, in_cinders_words, speaks, volume, whose
 
 
 # "/volumes/" is a volume without an id, which there is none of
 @volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
-@volume.get("/<project>/volumes/detail", "volume:read", defaults={"shown": views.volume})
-def list_volumes(shown: listing.View) -> Answer:
-    with reading_ledger() as connection:
-        rows = volumes_by(connection, project_id=listing.project_asked_for())
+@volume.get("/<project>/volumes/detail", "volume:read", reads, defaults={"shown": views.volume})
+def list_volumes(connection: Connection, shown: listing.View) -> Answer:
+    rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
 
 
-@volume.get("/<project>/volumes/summary", "volume:read")
-def summarize() -> Answer:
-    with reading_ledger() as connection:
-        rows = volumes_by(connection, project_id=listing.project_asked_for())
+@volume.get("/<project>/volumes/summary", "volume:read", reads)
+def summarize(connection: Connection) -> Answer:
+    rows = volumes_by(connection, project_id=listing.project_asked_for())
     body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
     if speaks(36):
         values: dict[str, set[str]] = {}
@@ -46,10 +45,9 @@ def summarize() -> Answer:
     return {"volume-summary": body}, 200
 
 
-@volume.get("/<project>/volumes/<volume_id>", "volume:read")
-def show_volume(volume_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+@volume.get("/<project>/volumes/<volume_id>", "volume:read", reads)
+def show_volume(connection: Connection, volume_id: str) -> Answer:
+    return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
 @volume.post("/<project>/volumes", "volume:write", strict_slashes=True)
@@ -92,11 +90,9 @@ def _wanted(connection: Connection, body: Record) -> Record:
     }
 
 
-@volume.put("/<project>/volumes/<volume_id>", "volume:write")
-def update_volume(volume_id: str) -> Answer:
-    body = validation.body(schemas.VOLUME_CHANGES)["volume"]
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
+@volume.put("/<project>/volumes/<volume_id>", "volume:write", takes(schemas.VOLUME_CHANGES), cinder_writes)
+def update_volume(connection: Connection, body: Record, volume_id: str) -> Answer:
+    row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
     return {"volume": views.new_volume(row)}, 200
 
 
