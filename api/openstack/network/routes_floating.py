@@ -14,28 +14,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError
-from ...web.services import reads, takes, writes_checked
-from . import listing, records, schemas, views
+from ...web.services import takes, writes_checked
+from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, project_name, tell_hosts
 
-FLOATING = (
-    *("id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status"),
-    *("tenant_id", "project_id", "description", "revision_number"),
-)
-
-
-@network.get("/floatingips", "network:floating_ips:read", reads)
-def list_floating_ips(connection: Connection) -> Answer:
-    rows = network_records.floating_ips_of(connection, current().reach)
-    found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
-    return listing.answer("floatingips", found, FLOATING), 200
-
-
-@network.get("/floatingips/<floatingip_id>", "network:floating_ips:read", reads)
-def show_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
-    (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, floatingip_id))])
-    return {"floatingip": listing.fields(shown)}, 200
+records.put_into(network, "floatingips", "network:floating_ips:read")
 
 
 @network.post("/floatingips", "network:floating_ips:write", takes(schemas.CREATE_FLOATING), writes_checked)
@@ -47,8 +31,7 @@ def create_floating_ip(connection: Connection, wanted: Record) -> Answer:
     if port is not None:
         associate(connection, number, port)
     _describe(connection, number, wanted)
-    row = _row(connection, number)
-    return {"floatingip": views.floating_ip(row)}, 201
+    return {"floatingip": views.floating_ip(_row(connection, number))}, 201
 
 
 def allocate(connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None) -> str:
@@ -72,8 +55,7 @@ def update_floating_ip(connection: Connection, wanted: Record, floatingip_id: st
     if "port_id" in wanted:
         associate(connection, floatingip_id, _port(connection, wanted))
     _describe(connection, floatingip_id, wanted)
-    row = _row(connection, floatingip_id)
-    return {"floatingip": views.floating_ip(row)}, 200
+    return {"floatingip": views.floating_ip(_row(connection, floatingip_id))}, 200
 
 
 @network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write", writes_checked)
@@ -110,13 +92,10 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
                 f"Cannot associate floating IP {before.address} ({number}) with port {port.id} using fixed IP "
                 f"{port.ip}, as that fixed IP already has a floating IP on that external network.",
             )
+    item = {"address": before.address, "pool": None, "server": "", "fixed_ip": None}
     attached = port is not None and port.instance_name is not None
-    item = {
-        "address": before.address,
-        "pool": None,
-        "server": port.instance_name if port is not None and attached else "",
-        "fixed_ip": port.ip if port is not None and attached else None,
-    }
+    if port is not None and attached:
+        item.update(server=port.instance_name, fixed_ip=port.ip)
     floating_ips.write_floating_ips(connection, project_name(connection, before.project_id), [item])
     if port is not None and not attached:
         floating_ips.lead_to_port(connection, before.project_id, number, port.id, port.ip)
@@ -137,17 +116,15 @@ def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp 
 
     The address is not named: when the job runs, it may be another project's.
     """
-    holders = sorted({after.host} if after is not None and after.host else set())
+    holders = [after.host] if after is not None and after.host else []
     hosts = sorted({*holders, *([before.host] if before.host else [])})
-    if not hosts:
-        return
-    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
 
 
 def _row(connection: Connection, number: str) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, current().reach, number)
-    missing = NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
-    return the_one(rows, "id", number, missing)
+    return the_one(rows, "id", number, not_found("Floating IP", number))
 
 
 def _pool(connection: Connection, number: str) -> str:

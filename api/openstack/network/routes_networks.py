@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import subnets, tenant_networks
 
-from ...web import validation
 from ...web.bodies import Answer, Record
-from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import writing_ledger
+from ...web.errors import BadRequestError
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas
 from .blueprint import network
@@ -44,17 +40,15 @@ records.put_into(network, "subnets", "network:read")
 # --- Networks -------------------------------------------------------------------------------------------------------
 
 
-@network.post("/networks", "network:write")
-def create_networks() -> Answer:
-    body = validation.body(CREATE)
+@network.post("/networks", "network:write", takes(CREATE), writes_checked)
+def create_networks(connection: Connection, body: Record) -> Answer:
     how = current_app.extensions["settings"].carrier
-    made = []
-    with writing_ledger() as connection, as_bad_request():
-        for item in _items(body, "network"):
-            owner = owner_of(connection, item)
-            values = {"name": "", "description": "", "mtu": None, **item}
-            made.append(tenant_networks.create_network(connection, owner, values, how))
-        return records.some(connection, "networks", made, "networks" in body), 201
+
+    def create(item: Record) -> str:
+        values = {"name": "", "description": "", "mtu": None, **item}
+        return tenant_networks.create_network(connection, owner_of(connection, item), values, how)
+
+    return records.create_some(connection, "networks", body, create), 201
 
 
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
@@ -73,20 +67,17 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
 # --- Subnets --------------------------------------------------------------------------------------------------------
 
 
-@network.post("/subnets", "network:write")
-def create_subnets() -> Answer:
-    body = validation.body(CREATE_SUBNET)
-    made = []
-    with writing_ledger() as connection, as_bad_request():
-        for item in _items(body, "subnet"):
-            owner_of(connection, item)
-            version = int(item["ip_version"])
-            if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
-                raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
-            row = records.network_row(connection, item["network_id"], write=True)
-            values = {"version": version, "cidr": item["cidr"], **_given(item)}
-            made.append(subnets.create_subnet(connection, row, values))
-        return records.some(connection, "subnets", made, "subnets" in body), 201
+@network.post("/subnets", "network:write", takes(CREATE_SUBNET), writes_checked)
+def create_subnets(connection: Connection, body: Record) -> Answer:
+    def create(item: Record) -> str:
+        owner_of(connection, item)
+        version = int(item["ip_version"])
+        if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
+            raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
+        row = records.network_row(connection, item["network_id"], write=True)
+        return subnets.create_subnet(connection, row, {"version": version, "cidr": item["cidr"], **_given(item)})
+
+    return records.create_some(connection, "subnets", body, create), 201
 
 
 @network.put("/subnets/<subnet_id>", "network:write", takes(UPDATE_SUBNET), writes_checked)
@@ -109,7 +100,3 @@ def _given(wanted: Record) -> Record:
     if "allocation_pools" in wanted:
         values["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
     return values
-
-
-def _items(body: Record, word: str) -> list[Record]:
-    return t.cast("list[Record]", body.get(f"{word}s") or [body[word]])
