@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
+import typing as t
 import uuid
 
 from flask import g, request
@@ -92,6 +93,17 @@ def request_id() -> str:
         asked = request.headers.get("X-OpenStack-Request-ID", "")
         g.request_id = asked if _REQUEST_ID.fullmatch(asked) else f"req-{uuid.uuid4()}"
     return str(g.request_id)
+
+
+class Signature(t.TypedDict):
+    """Who did something, and in which request, as the ledger keeps it with actions and jobs."""
+
+    user_id: str
+    request_id: str
+
+
+def signature() -> Signature:
+    return {"user_id": current().user_id, "request_id": request_id()}
 
 
 def find_caller(connection: Connection, token: str, now: float | None = None) -> Caller | None:
