@@ -25,7 +25,6 @@ from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.listing import is_true
 from ...web.microversions import text
-from ...web.schemas import an_object
 from ...web.services import reads, takes, writes
 from ...web.times import precise as moment
 from ..projects import check_project
