@@ -20,14 +20,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
-from ...web.bodies import Answer, Record
-from ...web.context import current, request_id
+from ...web.bodies import Answer, Record, same
+from ...web.context import current, signature
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import TEXT, a_list, an_object
 from ...web.services import reads
-from . import finding, transfers, uploads, views
-from .blueprint import image
+from . import transfers, uploads, views
+from .blueprint import image, own, seen
 from .routes import METHODS
 
 IMPORT = an_object(
@@ -54,7 +54,7 @@ def stage(image_id: str) -> Answer:
 def _take(number: str, staged: bool) -> Answer:
     try:
         with reading_ledger() as connection:
-            row = finding.own(connection, number)
+            row = own(connection, number)
         uploads.check_request(row)
         uploads.receive(row, staged)
     except BaseException:
@@ -66,7 +66,7 @@ def _take(number: str, staged: bool) -> Answer:
 @image.get("/images/<image_id>/file", "image:read")
 def download(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = finding.seen(connection, image_id)
+        row = seen(connection, image_id)
     if row["status"] == "deactivated" and not current().is_admin:
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     if row["status"] not in ("active", "deactivated"):
@@ -106,7 +106,7 @@ def _sent(row: Record) -> Response:
 @image.post("/images/<image_id>/import", "image:write")
 def import_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.own(connection, image_id)  # before a word about the body
+        own(connection, image_id)  # before a word about the body
     body = validation.body(IMPORT)
     method = body["method"]["name"]
     if method not in METHODS:
@@ -115,17 +115,13 @@ def import_image(image_id: str) -> Answer:
         if store != views.STORE:
             raise BadRequestError(f"Unknown store '{store[:60]}'; there is {views.STORE}")
     with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
+        row = own(connection, image_id)
         transfer = image_states.begin(connection, image_id, "uploading", "importing")
-        caller = current()
-        task = begin_task(
-            connection, image_id, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
-        )
+        task = begin_task(connection, image_id, body, project_id=current().project, **signature())
     staged = image_store.staged_of(uploads.home(), image_id)
     message = ""
     try:
-        values = {key: row[key] for key in ("size", "checksum", "md5")}
-        uploads.settle(row, transfer, staged, values)
+        uploads.settle(row, transfer, staged, same(row, "size", "checksum", "md5"))
     except (NovaliteError, OSError) as error:  # the image says what failed, and waits for other data
         message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
         image_store.remove(staged)
@@ -152,7 +148,7 @@ def show_stores() -> Answer:
 
 @image.get("/images/<image_id>/tasks", "image:read", reads)
 def list_tasks(connection: Connection, image_id: str) -> Answer:
-    finding.seen(connection, image_id)
+    seen(connection, image_id)
     return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
 
 
