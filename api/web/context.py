@@ -13,6 +13,8 @@ import uuid
 
 from flask import g, request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
@@ -93,6 +95,14 @@ def request_id() -> str:
         asked = request.headers.get("X-OpenStack-Request-ID", "")
         g.request_id = asked if _REQUEST_ID.fullmatch(asked) else f"req-{uuid.uuid4()}"
     return str(g.request_id)
+
+
+def check_project(connection: Connection, project_id: str, word: t.Callable[[str], Exception] = NotFoundError) -> str:
+    """Return the id itself: the caller's project's, or any project's for an administrator. Raises what `word` makes."""
+    caller = current()
+    if project_id == caller.project or (caller.is_admin and is_project(connection, project_id)):
+        return project_id
+    raise word(f"Project {project_id[:64]} could not be found.")
 
 
 class Signature(t.TypedDict):

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import importlib
 import pkgutil
-import types
 import typing as t
 
 from flask import Blueprint, Flask
@@ -108,13 +107,14 @@ class Service:
     delete = functools.partialmethod(route, "DELETE")
 
 
-def import_routes(package: types.ModuleType) -> None:
+def import_routes(package: str) -> None:
     """Import the modules routes*.py of `package`, which put their routes into services."""
-    for module in pkgutil.iter_modules(package.__path__):
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module.name.startswith("routes"):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+            importlib.import_module(f"{package}.{module.name}")
 
 
-def register(app: Flask, *services: Service) -> None:
+def register(app: Flask, package: str, *services: Service) -> None:
+    import_routes(package)
     for service in services:
         app.register_blueprint(service.blueprint)

@@ -17,4 +17,4 @@ from . import routes_credentials, routes_discovery, routes_projects, routes_toke
 
 def register(app: Flask, settings: Settings) -> None:
     modules = (routes_discovery, routes_tokens, routes_projects, routes_credentials)
-    services.register(app, *(module.service for module in modules))
+    services.register(app, __name__, *(module.service for module in modules))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...web.bodies import Body, Record, same
-from ...web.schemas import NAME, Schema
+from ...web.schemas import NAME, UUID, Schema
 from ...web.times import iso
 
 STORE = "file"
@@ -14,7 +14,6 @@ DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "a
 CONTAINER_FORMATS = ("bare", "ami", "ari", "aki", "ovf", "ova", "docker", "compressed")
 VISIBILITIES = ("public", "private", "shared", "community")
 STATES = ("queued", "saving", "uploading", "importing", "active", "killed", "deactivated")
-UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 SIZE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 TEXT: Schema = {"type": "string"}
 READ_TEXT: Schema = {"type": "string", "readOnly": True}
@@ -23,7 +22,7 @@ READ_NUMBER_OR_NULL: Schema = {"type": ["null", "integer"], "readOnly": True}
 
 # Attributes of every image, with their JSON types; what is beside them are properties
 BASE: Schema = {
-    "id": {"type": "string", "pattern": UUID},
+    "id": UUID,
     "name": {"type": ["null", "string"], "maxLength": 255},
     "status": {"type": "string", "readOnly": True, "enum": list(STATES)},
     "visibility": {"type": "string", "enum": list(VISIBILITIES)},

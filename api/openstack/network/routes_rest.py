@@ -20,10 +20,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags
 
 from ...web.bodies import Answer, Record
+from ...web.context import check_project
 from ...web.maps import Tags, Update
 from ...web.schemas import NAME
 from ...web.services import reads, takes, writes
-from ..projects import check_project
 from . import listing, records, schemas
 from .blueprint import NeutronError, network, network_versions, not_found, word
 

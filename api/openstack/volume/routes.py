@@ -21,13 +21,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 
 from ...web.bodies import Answer, Record
-from ...web.context import current
+from ...web.context import check_project, current
 from ...web.errors import BadRequestError
 from ...web.listing import is_true
 from ...web.microversions import text
 from ...web.services import reads, takes, writes
 from ...web.times import precise as moment
-from ..projects import check_project
 from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
 

@@ -182,8 +182,7 @@ def _enqueue_snapshot(connection: Connection, kind: str, row: Snapshot) -> None:
     enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
 
 
-SNAPSHOT_STATES = ["creating", "available", "deleting", "error", "error_deleting"]
-SNAPSHOT_STATUS = an_object({"status": {"enum": SNAPSHOT_STATES}}, ["status"], more=True)
+SNAPSHOT_STATUS = an_object({"status": {"enum": list(schemas.SNAPSHOT_STATES)}}, ["status"], more=True)
 
 
 @volume.post("/<project>/snapshots/<snapshot_id>/action", "volume:write")
