@@ -8,10 +8,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
+import typing as t
 import uuid
 
 from flask import g, request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
@@ -92,6 +95,25 @@ def request_id() -> str:
         asked = request.headers.get("X-OpenStack-Request-ID", "")
         g.request_id = asked if _REQUEST_ID.fullmatch(asked) else f"req-{uuid.uuid4()}"
     return str(g.request_id)
+
+
+def check_project(connection: Connection, project_id: str, word: t.Callable[[str], Exception] = NotFoundError) -> str:
+    """Return the id itself: the caller's project's, or any project's for an administrator. Raises what `word` makes."""
+    caller = current()
+    if project_id == caller.project or (caller.is_admin and is_project(connection, project_id)):
+        return project_id
+    raise word(f"Project {project_id[:64]} could not be found.")
+
+
+class Signature(t.TypedDict):
+    """Who did something, and in which request, as the ledger keeps it with actions and jobs."""
+
+    user_id: str
+    request_id: str
+
+
+def signature() -> Signature:
+    return {"user_id": current().user_id, "request_id": request_id()}
 
 
 def find_caller(connection: Connection, token: str, now: float | None = None) -> Caller | None:

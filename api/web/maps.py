@@ -16,9 +16,8 @@ from . import validation
 from .bodies import Answer, Body
 from .errors import BadRequestError, as_bad_request
 from .ledger import reading_ledger, writing_ledger
-from .policy import Decorator
 from .schemas import Schema, an_object, of
-from .services import Service
+from .services import Layer, Service
 
 Texts = t.Mapping[str, str]
 
@@ -45,20 +44,37 @@ Update = t.Callable[[t.Collection[str]], t.Collection[str]]
 Words = t.Callable[[], t.ContextManager[None]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Map:
-    """Metadata, extra specs or properties of an object.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Kit:
+    """What an object has many of, by keys: the routes of all at `path`, and of one below that.
 
-    `find` takes a connection and the ids in `path`; `write` a connection, the change, the map as it was and the ids,
-    and returns it as it is then. `item` is the word for one pair in a body; None: it stands alone.
+    `find` takes a connection and the ids in `path`.
     """
 
     name: str  # of the routes
     path: str
     reads: str  # operation
     writes: str  # operation
-    word: str  # in a body
     schema: Schema
+    below: tuple[Layer, ...] = ()  # what is checked beside the operation
+
+    def _put(self, service: Service, *rows: tuple[str, str, t.Callable[..., Answer]]) -> None:
+        """The routes: what follows the path, method and function of each."""
+        for key, method, view in rows:
+            operation = self.reads if method == "GET" else self.writes
+            endpoint = f"{self.name}{view.__name__}_{method}"
+            service.route(method, self.path + key, operation, *self.below, endpoint=endpoint)(view)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Map(_Kit):
+    """Metadata, extra specs or properties of an object.
+
+    `write` takes a connection, the change, the map as it was and the ids, and returns it as it is then. `item` is the
+    word for one pair in a body; None: it stands alone.
+    """
+
+    word: str  # in a body
     find: t.Callable[..., Texts]
     write: t.Callable[..., Texts]
     words: Words = as_bad_request  # for what the ledger refuses
@@ -67,20 +83,13 @@ class Map:
     missing_to_delete: str | None = None
     deleted: int = 204  # status
     more: bool = False  # whether a body may hold other things beside
-    below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
     def put_into(self, service: Service) -> None:
-        key_path = f"{self.path}/<key>"
-        for path, methods, operation, view in (
-            (self.path, ["GET"], self.reads, self._list),
-            (self.path, ["POST", "PUT"] if self.item else ["POST"], self.writes, self._write),
-            (key_path, ["GET"], self.reads, self._show),
-            (key_path, ["PUT"], self.writes, self._set),
-            (key_path, ["DELETE"], self.writes, self._delete),
-        ):
-            for method in methods:
-                endpoint = f"{self.name}{view.__name__}_{method}"
-                service.route(method, path, operation, *self.below, endpoint=endpoint)(view)
+        self._put(service, ("", "GET", self._list), ("", "POST", self._write))
+        if self.item:
+            self._put(service, ("", "PUT", self._write))
+        key = "/<key>"
+        self._put(service, (key, "GET", self._show), (key, "PUT", self._set), (key, "DELETE", self._delete))
 
     def _list(self, **ids: str) -> Answer:
         return {self.word: self._read(ids)}, 200
@@ -137,35 +146,22 @@ class Map:
         return self.missing.format(*ids.values(), key=key[:255])
 
 
-@dataclasses.dataclass(frozen=True)
-class Tags:
-    """Tags of an object. `find` takes a connection and the ids in `path`; `write` a connection, what makes the new tags
-    of the old, and the ids, and returns the tags as they are then."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tags(_Kit):
+    """Tags of an object, each like `schema`. `write` takes a connection, what makes the new tags of the old, and the
+    ids, and returns the tags as they are then."""
 
-    name: str  # of the routes
-    path: str
-    reads: str  # operation
-    writes: str  # operation
-    schema: Schema  # of one
     most: int
     find: t.Callable[..., t.Collection[str]]
     write: t.Callable[..., t.Collection[str]]
     missing: t.Callable[..., Exception]  # of a tag and the ids
     full: str = ""
     again: int = 201  # status for a tag that is there already
-    below: tuple[Decorator, ...] = ()  # what is checked beside the operation
 
     def put_into(self, service: Service) -> None:
-        tag_path = f"{self.path}/<tag>"
-        for path, method, operation, view in (
-            (self.path, "GET", self.reads, self._list),
-            (self.path, "PUT", self.writes, self._replace),
-            (self.path, "DELETE", self.writes, self._clear),
-            (tag_path, "GET", self.reads, self._show),
-            (tag_path, "PUT", self.writes, self._add),
-            (tag_path, "DELETE", self.writes, self._remove),
-        ):
-            service.route(method, path, operation, *self.below, endpoint=f"{self.name}{view.__name__}")(view)
+        self._put(service, ("", "GET", self._list), ("", "PUT", self._replace), ("", "DELETE", self._clear))
+        tag = "/<tag>"
+        self._put(service, (tag, "GET", self._show), (tag, "PUT", self._add), (tag, "DELETE", self._remove))
 
     def _list(self, **ids: str) -> Answer:
         return {"tags": list(self._read(ids))}, 200

@@ -10,18 +10,15 @@ ends.
 
 from __future__ import annotations
 
-import sys
-
 from flask import Flask
 
 from ...settings import Settings
 from ...web import services
-from . import legacy, servers
 from .blueprint import compute, compute_legacy, compute_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
     old = settings.api_legacy == "on"
-    for package in (servers, *([legacy] if old else []), sys.modules[__name__]):
-        services.import_routes(package)
-    services.register(app, compute_versions, compute, *([compute_legacy] if old else []))
+    for package in ("servers", *(["legacy"] if old else [])):
+        services.import_routes(f"{__name__}.{package}")
+    services.register(app, __name__, compute_versions, compute, *([compute_legacy] if old else []))

@@ -18,10 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 
 from ...web import validation
 from ...web.bodies import Answer, Record
+from ...web.context import check_project
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import LIMIT, Schema, wrapped
-from ..projects import check_project
 from .blueprint import compute
 from .microversions import Version, microversion
 from .servers.schemas import BOOLEAN, TRUE

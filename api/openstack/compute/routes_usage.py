@@ -14,10 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
 from ...web.bodies import Answer, Body, Record
+from ...web.context import check_project
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
 from ...web.times import parse, with_microseconds
-from ..projects import check_project
 from .blueprint import compute
 
 HOUR = 3600.0

@@ -10,34 +10,41 @@ import time
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
-from ...web import services, validation
+from ...web import services
 from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current, implied
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import credentials_seal, reading_ledger, writing_ledger
+from ...web.services import reads, takes, writes
 from ...web.times import parse
 from . import authenticate, schemas, views
+from .views import unknown
 
 service = services.Service("identity_credentials", "/identity/v3/users/<user_id>")
 
 
-@service.get("/application_credentials", "identity:application_credentials:list")
-def list_application_credentials(user_id: str) -> Body:
-    _check_own(user_id)
-    with reading_ledger() as connection:
-        rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+@service.blueprint.before_request
+def _check_own() -> None:
+    """Credentials are their owner's alone: an admin has none of others."""
+    user_id = (request.view_args or {})["user_id"]
+    if user_id != current().user_id:
+        raise unknown("user", user_id)
+
+
+@service.get("/application_credentials", "identity:application_credentials:list", reads)
+def list_application_credentials(connection: Connection, user_id: str) -> Body:
+    rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
     return views.listing("application_credentials", map(views.application_credential, rows))
 
 
-@service.post("/application_credentials", "identity:application_credentials:create")
-def create_application_credential(user_id: str) -> Answer:
-    _check_own(user_id)
-    asked = validation.body(schemas.CREATE_APPLICATION_CREDENTIAL)["application_credential"]
+@service.post(
+    "/application_credentials", "identity:application_credentials:create", takes(schemas.CREATE_APPLICATION_CREDENTIAL)
+)
+def create_application_credential(asked: Record, user_id: str) -> Answer:
     project_id = current().project
     if asked.get("project_id", project_id) != project_id:
         raise BadRequestError("project_id is not that of the token: have a token for that project first")
@@ -62,76 +69,17 @@ def create_application_credential(user_id: str) -> Answer:
     return {"application_credential": {**body, "secret": secret}}, 201
 
 
-@service.get("/application_credentials/<credential_id>", "identity:application_credentials:show")
-def show_application_credential(user_id: str, credential_id: str) -> Body:
-    _check_own(user_id)
-    with reading_ledger() as connection:
-        row = credentials.find_application_credential(connection, user_id, credential_id)
+@service.get("/application_credentials/<credential_id>", "identity:application_credentials:show", reads)
+def show_application_credential(connection: Connection, user_id: str, credential_id: str) -> Body:
+    row = credentials.find_application_credential(connection, user_id, credential_id)
     return {"application_credential": views.application_credential(row)}
 
 
-@service.delete("/application_credentials/<credential_id>", "identity:application_credentials:delete")
-def delete_application_credential(user_id: str, credential_id: str) -> Answer:
-    _check_own(user_id)
-    with writing_ledger() as connection:
-        _refuse_restricted(connection)
-        credentials.delete_application_credential(connection, user_id, credential_id)
+@service.delete("/application_credentials/<credential_id>", "identity:application_credentials:delete", writes)
+def delete_application_credential(connection: Connection, user_id: str, credential_id: str) -> Answer:
+    _refuse_restricted(connection)
+    credentials.delete_application_credential(connection, user_id, credential_id)
     return "", 204
-
-
-@service.get("/credentials/OS-EC2", "identity:ec2_credentials:list")
-def list_ec2_credentials(user_id: str) -> Body:
-    _check_own(user_id)
-    _refuse_delegated()
-    seal = credentials_seal()
-    with reading_ledger() as connection:
-        rows = credentials.list_ec2_credentials(connection, seal, user_id)
-    return views.listing("credentials", map(views.ec2_credential, rows))
-
-
-@service.post("/credentials/OS-EC2", "identity:ec2_credentials:create")
-def create_ec2_credential(user_id: str) -> Answer:
-    _check_own(user_id)
-    _refuse_delegated()
-    project_id = validation.body(schemas.CREATE_EC2_CREDENTIAL)["tenant_id"]
-    seal = credentials_seal()
-    with writing_ledger() as connection:
-        if not users.roles_in(connection, user_id, project_id):
-            raise NotFoundError(f"Could not find project: {project_id}.")
-        row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
-    return {"credential": views.ec2_credential(row)}, 201
-
-
-@service.get("/credentials/OS-EC2/<access>", "identity:ec2_credentials:show")
-def show_ec2_credential(user_id: str, access: str) -> Body:
-    _check_own(user_id)
-    _refuse_delegated()
-    seal = credentials_seal()
-    with reading_ledger() as connection:
-        rows = credentials.list_ec2_credentials(connection, seal, user_id)
-    row = the_one(rows, "access", access, NotFoundError(f"Could not find credential: {access[:64]}."))
-    return {"credential": views.ec2_credential(row)}
-
-
-@service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete")
-def delete_ec2_credential(user_id: str, access: str) -> Answer:
-    _check_own(user_id)
-    _refuse_delegated()
-    with writing_ledger() as connection:
-        credentials.delete_ec2_credential(connection, user_id, access)
-    return "", 204
-
-
-def _check_own(user_id: str) -> None:
-    """Credentials are their owner's alone: an admin has none of others."""
-    if user_id != current().user_id:
-        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
-
-
-def _refuse_delegated() -> None:
-    """An EC2 key has all of the user's roles and no end: an application credential may have less, and gets none."""
-    if current().application_credential_id is not None:
-        raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
 
 
 def _refuse_restricted(connection: Connection) -> None:
@@ -165,3 +113,48 @@ def _end(text: str | None) -> float | None:
     if end <= time.time():
         raise BadRequestError(f"expires_at {text!r} has passed already")
     return end
+
+
+# --- EC2 ------------------------------------------------------------------------------------------------------------
+
+
+@service.get("/credentials/OS-EC2", "identity:ec2_credentials:list")
+def list_ec2_credentials(user_id: str) -> Body:
+    return views.listing("credentials", map(views.ec2_credential, _ec2_credentials(user_id)))
+
+
+@service.post("/credentials/OS-EC2", "identity:ec2_credentials:create", takes(schemas.CREATE_EC2_CREDENTIAL))
+def create_ec2_credential(project_id: str, user_id: str) -> Answer:
+    _refuse_delegated()
+    seal = credentials_seal()
+    with writing_ledger() as connection:
+        if not users.roles_in(connection, user_id, project_id):
+            raise unknown("project", project_id)
+        row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
+    return {"credential": views.ec2_credential(row)}, 201
+
+
+@service.get("/credentials/OS-EC2/<access>", "identity:ec2_credentials:show")
+def show_ec2_credential(user_id: str, access: str) -> Body:
+    row = the_one(_ec2_credentials(user_id), "access", access, unknown("credential", access))
+    return {"credential": views.ec2_credential(row)}
+
+
+@service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete", writes)
+def delete_ec2_credential(connection: Connection, user_id: str, access: str) -> Answer:
+    _refuse_delegated()
+    credentials.delete_ec2_credential(connection, user_id, access)
+    return "", 204
+
+
+def _refuse_delegated() -> None:
+    """An EC2 key has all of the user's roles and no end: an application credential may have less, and gets none."""
+    if current().application_credential_id is not None:
+        raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
+
+
+def _ec2_credentials(user_id: str) -> list[Record]:
+    _refuse_delegated()
+    seal = credentials_seal()
+    with reading_ledger() as connection:
+        return credentials.list_ec2_credentials(connection, seal, user_id)

@@ -9,7 +9,6 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from ...web import services
@@ -48,16 +47,12 @@ def _put_into(word: str, everything: t.Callable[[], t.Sequence[Body]], filters: 
 
     @service.get(f"/v3/{plural}", f"identity:{plural}", endpoint=f"list_{plural}")
     def list_all() -> Answer:
-        bodies = [
-            body for body in linked() if all(request.args.get(name, body[name]) == body[name] for name in filters)
-        ]
-        return views.listing(plural, bodies), 200
+        asked = {name: request.args[name] for name in filters if name in request.args}
+        return views.listing(plural, [body for body in linked() if asked.items() <= body.items()]), 200
 
     @service.get(f"/v3/{plural}/<resource_id>", f"identity:{plural}", endpoint=f"show_{word}")
     def show(resource_id: str) -> Answer:
-        return {
-            word: the_one(linked(), "id", resource_id, NotFoundError(f"Could not find {word}: {resource_id[:64]}."))
-        }, 200
+        return {word: the_one(linked(), "id", resource_id, views.unknown(word, resource_id))}, 200
 
 
 def _domains() -> list[Body]:

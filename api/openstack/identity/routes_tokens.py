@@ -12,11 +12,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
-from ...web import services, validation
+from ...web import services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import MAX_TOKEN, Caller, current, find_caller
 from ...web.errors import ForbiddenError
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads, takes, writes
 from . import authenticate, catalog, schemas, views
 
 service = services.Service("identity_tokens", "/identity/v3/auth")
@@ -24,28 +24,25 @@ service = services.Service("identity_tokens", "/identity/v3/auth")
 SUBJECT = "X-Subject-Token"
 
 
-@service.post("/tokens", "identity:tokens:create")
-def create_token() -> Response:
-    asked = validation.body(schemas.AUTHENTICATE)["auth"]
+@service.post("/tokens", "identity:tokens:create", takes(schemas.AUTHENTICATE))
+def create_token(asked: Record) -> Response:
     token, caller, credential = authenticate.issue(authenticate.prove(asked["identity"]), asked.get("scope"))
     return _rendered(caller, credential, token.text, 201)
 
 
-@service.get("/tokens", "identity:tokens:show")
-def show_token() -> Response:
+@service.get("/tokens", "identity:tokens:show", reads)
+def show_token(connection: Connection) -> Response:
     text = request.headers.get(SUBJECT, "")
-    with reading_ledger() as connection:
-        caller = _subject(connection, text)
-        credential = authenticate.credential_of(connection, caller)
+    caller = _subject(connection, text)
+    credential = authenticate.credential_of(connection, caller)
     return _rendered(caller, credential, text, 200)
 
 
-@service.delete("/tokens", "identity:tokens:delete")
-def delete_token() -> Answer:
+@service.delete("/tokens", "identity:tokens:delete", writes)
+def delete_token(connection: Connection) -> Answer:
     text = request.headers.get(SUBJECT, "")
-    with writing_ledger() as connection:
-        _subject(connection, text)
-        revoke_token(connection, text)
+    _subject(connection, text)
+    revoke_token(connection, text)
     return "", 204
 
 
@@ -58,12 +55,9 @@ def _subject(connection: Connection, text: str) -> Caller:
 
 
 def _rendered(caller: Caller, credential: Record | None, text: str, status: int) -> Response:
-    with_catalog = "nocatalog" not in request.args
-    response = jsonify(views.token(caller, credential, with_catalog))
+    response = jsonify(views.token(caller, credential, "nocatalog" not in request.args))
     response.status_code = status
-    response.headers[SUBJECT] = text
-    response.headers["Vary"] = "X-Auth-Token"
-    response.headers["Cache-Control"] = "no-store"
+    response.headers.update({SUBJECT: text, "Vary": "X-Auth-Token", "Cache-Control": "no-store"})
     return response
 
 
@@ -75,12 +69,10 @@ def show_catalog() -> Body:
     return {"catalog": catalog.catalog(project_id), "links": {"self": catalog.url("auth/catalog")}}
 
 
-@service.get("/projects", "identity:auth:projects")
-def list_projects() -> Body:
+@service.get("/projects", "identity:auth:projects", reads)
+def list_projects(connection: Connection) -> Body:
     """The projects that one can have a token for."""
-    with reading_ledger() as connection:
-        projects = projects_of_user(connection, current().user_id)
-    return views.listing("projects", map(views.project, projects))
+    return views.listing("projects", map(views.project, projects_of_user(connection, current().user_id)))
 
 
 @service.get("/domains", "identity:auth:domains")

@@ -9,6 +9,7 @@ import typing as t
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from ...web.bodies import Body, Record, same
@@ -17,6 +18,10 @@ from ...web.times import with_microseconds
 from . import catalog as catalogs
 
 DOMAIN = {"id": "default", "name": "Default"}
+
+
+def unknown(what: str, identifier: str) -> NotFoundError:
+    return NotFoundError(f"Could not find {what}: {identifier[:64]}.")
 
 
 def time_text(seconds: float) -> str:

@@ -8,8 +8,6 @@ Images come in here, as streams into the store, or by the module `image`, which 
 
 from __future__ import annotations
 
-import sys
-
 from flask import Flask
 
 from ...settings import Settings
@@ -19,6 +17,5 @@ from .blueprint import image, image_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    services.import_routes(sys.modules[__name__])
     app.extensions[transfers.EXTENSION] = transfers.slots(settings)
-    services.register(app, image_versions, image)
+    services.register(app, __name__, image_versions, image)

@@ -53,22 +53,17 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
     state = request.args.get("member_status", "accepted")
     if state not in MEMBER_STATES:
         raise BadRequestError(f"Invalid status: {state[:60]}. It must be one of: {', '.join(MEMBER_STATES)}")
-    visible = []
-    for row in rows:
-        own = row["owner"] == project
+
+    def shown(row: Record) -> bool:
         if row["os_hidden"] and not hidden:
-            continue
-        if row["visibility"] == "community" and not own and asked not in ("community", "all"):
-            continue
-        if (
-            row["visibility"] == "shared"
-            and not own
-            and row["member_status"]
-            and state not in ("all", row["member_status"])
-        ):
-            continue
-        visible.append(row)
-    return visible
+            return False
+        if row["owner"] == project:
+            return True
+        if row["visibility"] == "community":
+            return asked in ("community", "all")
+        return row["visibility"] != "shared" or not row["member_status"] or state in ("all", row["member_status"])
+
+    return [row for row in rows if shown(row)]
 
 
 def answer(images: t.Sequence[Record]) -> Body:

@@ -1,22 +1,25 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Images: list, show, make, describe, remove."""
+"""Images: list, show, make, describe, remove; and whom their owners share them with, who accept that or not."""
 
 from __future__ import annotations
 
-from flask import make_response
+from flask import make_response, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import policy
-from ...web.bodies import Answer, Body
+from ...web import validation
+from ...web.bodies import Answer, Body, Record, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, TooLargeError, as_bad_request, in_words
 from ...web.ledger import reading_ledger, writing_ledger
-from . import finding, listing, patch, uploads, views
-from .blueprint import image, image_versions
+from ...web.schemas import NAME, an_object, of
+from ...web.services import reads, writes, writes_checked
+from . import listing, patch, uploads, views
+from .blueprint import by_operator, image, image_versions, own, seen
 
 VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
 METHODS = ("glance-direct",)  # of import
@@ -25,91 +28,79 @@ METHODS = ("glance-direct",)  # of import
 @image_versions.get("/", "version", strict_slashes=False)
 @image.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
-    links = [{"rel": "self", "href": f"{finding.root()}image/v2/"}]
-    states = ["CURRENT", *(["SUPPORTED"] * (len(VERSIONS) - 1))]
-    versions: list[Body] = [
-        {"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)
-    ]
+    links = [{"rel": "self", "href": f"{request.url_root}image/v2/"}]
+    states = {minor: "CURRENT" if minor == max(VERSIONS) else "SUPPORTED" for minor in VERSIONS}
+    versions: list[Body] = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in states.items()]
     return {"versions": versions}, 300
 
 
 # "/images/" is an image without an id, which there is none of
-@image.get("/images", "image:read", strict_slashes=True)
-def list_images() -> Answer:
+@image.get("/images", "image:read", reads, strict_slashes=True)
+def list_images(connection: Connection) -> Answer:
     project = current().project
-    with reading_ledger() as connection:
-        rows = image_records.images_seen(connection, project, everything=current().is_admin)
+    rows = image_records.images_seen(connection, project, everything=current().is_admin)
     return listing.answer([views.image(row) for row in listing.offered(rows, project)]), 200
 
 
-@image.get("/images/<image_id>", "image:read")
-def show_image(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return views.image(finding.seen(connection, image_id)), 200
+@image.get("/images/<image_id>", "image:read", reads)
+def show_image(connection: Connection, image_id: str) -> Answer:
+    return views.image(seen(connection, image_id)), 200
 
 
 @image.post("/images", "image:write", strict_slashes=True)
 def create_image() -> Answer:
     wanted = patch.wanted()
     with writing_ledger() as connection, as_bad_request(), in_words({QuotaError: TooLargeError}):
-        number = image_records.insert_image(connection, wanted, by_operator=_is_operator())
-        shown = views.image(finding.seen(connection, number))
+        number = image_records.insert_image(connection, wanted, by_operator=by_operator())
+        shown = views.image(seen(connection, number))
     response = make_response(shown, 201)
-    response.headers["Location"] = f"{finding.root()}image/v2/images/{shown['id']}"
-    response.headers["OpenStack-image-import-methods"] = ",".join(METHODS)
+    location = f"{request.url_root}image/v2/images/{shown['id']}"
+    response.headers.update({"Location": location, "OpenStack-image-import-methods": ",".join(METHODS)})
     return response, 201
 
 
 @image.patch("/images/<image_id>", "image:write")
 def update_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.own(connection, image_id)  # before a word about the body
+        own(connection, image_id)  # before a word about the body
     asked = patch.changes()
     with writing_ledger() as connection, as_bad_request():
-        row = finding.own(connection, image_id)
+        row = own(connection, image_id)
         after = patch.applied(row, views.image(row), asked)
-        image_records.update_image(connection, row, after, by_operator=_is_operator())
-        return views.image(finding.seen(connection, image_id)), 200
+        image_records.update_image(connection, row, after, by_operator=by_operator())
+        return views.image(seen(connection, image_id)), 200
 
 
-def _is_operator() -> bool:
-    return policy.may(current(), "image:host_mount")
-
-
-@image.delete("/images/<image_id>", "image:write")
-def delete_image(image_id: str) -> Answer:
-    with writing_ledger() as connection:
-        if finding.own(connection, image_id)["protected"]:
-            raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
-        image_records.delete_image(connection, image_id)
-        image_states.remove_file(connection, uploads.home(), image_id)
+@image.delete("/images/<image_id>", "image:write", writes)
+def delete_image(connection: Connection, image_id: str) -> Answer:
+    if own(connection, image_id)["protected"]:
+        raise ForbiddenError(f"Image {image_id} is protected and cannot be deleted.")
+    image_records.delete_image(connection, image_id)
+    image_states.remove_file(connection, uploads.home(), image_id)
     return "", 204
 
 
-@image.put("/images/<image_id>/tags/<tag>", "image:write")
-def add_tag(image_id: str, tag: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        row = finding.own(connection, image_id)
-        image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
+@image.put("/images/<image_id>/tags/<tag>", "image:write", writes_checked)
+def add_tag(connection: Connection, image_id: str, tag: str) -> Answer:
+    row = own(connection, image_id)
+    image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
     return "", 204
 
 
-@image.delete("/images/<image_id>/tags/<tag>", "image:write")
-def remove_tag(image_id: str, tag: str) -> Answer:
-    with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
-        if tag not in row["tags"]:
-            raise NotFoundError(f"Image {image_id} has no tag {tag[:60]}")
-        image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
+@image.delete("/images/<image_id>/tags/<tag>", "image:write", writes)
+def remove_tag(connection: Connection, image_id: str, tag: str) -> Answer:
+    row = own(connection, image_id)
+    if tag not in row["tags"]:
+        raise NotFoundError(f"Image {image_id} has no tag {tag[:60]}")
+    image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
     return "", 204
 
 
-@image.post("/images/<image_id>/actions/<any(deactivate, reactivate):action>", "image:write")
-def change_status(image_id: str, action: str) -> Answer:
-    with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
-        if not image_states.set_active(connection, image_id, action == "reactivate"):
-            raise ForbiddenError(f"Image {image_id} is {row['status']}: only an active one can be {action}d.")
+@image.post("/images/<image_id>/actions/<any(deactivate, reactivate):action>", "image:write", writes)
+def change_status(connection: Connection, image_id: str, action: str) -> Answer:
+    row = own(connection, image_id)
+    if not image_states.set_active(connection, image_id, action == "reactivate"):
+        raise ForbiddenError(f"Image {image_id} is {row['status']}: only an active one can be {action}d.")
     return "", 204
 
 
@@ -119,3 +110,65 @@ def show_schema(name: str) -> Answer:
     if schema is None:
         raise NotFoundError(f"there is no schema {name[:60]}")
     return schema, 200
+
+
+# --- Members ----------------------------------------------------------------------------------------------------------
+
+MEMBER_STATUS = an_object({"status": {"enum": list(image_records.STATES)}}, ["status"], more=True)
+
+
+@image.get("/images/<image_id>/members", "image:members:read", reads)
+def list_members(connection: Connection, image_id: str) -> Answer:
+    rows = _members(connection, seen(connection, image_id))
+    return {"members": list(map(views.member, rows)), "schema": "/v2/schemas/members"}, 200
+
+
+@image.get("/images/<image_id>/members/<member>", "image:members:read", reads)
+def show_member(connection: Connection, image_id: str, member: str) -> Answer:
+    return views.member(_member(connection, seen(connection, image_id), member)), 200
+
+
+@image.post("/images/<image_id>/members", "image:members:write", writes)
+def add_member(connection: Connection, image_id: str) -> Answer:
+    _check_shared(own(connection, image_id))
+    member = validation.body(of("member", NAME))["member"]
+    with in_words({NovaliteError: TooLargeError}):
+        row = image_records.add_member(connection, image_id, member)
+    return views.member(row), 200
+
+
+@image.put("/images/<image_id>/members/<member>", "image:members:write", writes)
+def change_member(connection: Connection, image_id: str, member: str) -> Answer:
+    row = seen(connection, image_id)
+    _member(connection, row, member)
+    _check_shared(row)
+    status = validation.body(MEMBER_STATUS)["status"]
+    if member != current().project and not current().is_admin:
+        raise ForbiddenError("Only a member itself accepts or rejects an image.")
+    image_records.set_status(connection, image_id, member, status)
+    return views.member(_member(connection, row, member)), 200
+
+
+@image.delete("/images/<image_id>/members/<member>", "image:members:write", writes)
+def remove_member(connection: Connection, image_id: str, member: str) -> Answer:
+    _member(connection, own(connection, image_id), member)
+    image_records.remove_member(connection, image_id, member)
+    return "", 204
+
+
+def _members(connection: Connection, row: Record) -> list[Record]:
+    """The members that the caller may know of: its own image's, else itself."""
+    if row["visibility"] != "shared":
+        return []
+    everybody = row["owner"] == current().project or current().is_admin
+    return image_records.members(connection, row["id"], None if everybody else current().project)
+
+
+def _member(connection: Connection, row: Record, member: str) -> Record:
+    missing = NotFoundError(f"{member[:60]} not found in the member list of the image {row['id']}.")
+    return the_one(_members(connection, row), "member", member, missing)
+
+
+def _check_shared(row: Record) -> None:
+    if row["visibility"] != "shared":
+        raise ForbiddenError(f"Only shared images have members, and this one is {row['visibility']}.")

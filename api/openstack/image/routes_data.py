@@ -17,15 +17,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.ima
     end_task,
     image_tasks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...web import validation
-from ...web.bodies import Answer, Record
-from ...web.context import current, request_id
+from ...web.bodies import Answer, Record, same
+from ...web.context import current, signature
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import TEXT, a_list, an_object
-from . import finding, transfers, uploads, views
-from .blueprint import image
+from ...web.services import reads
+from . import transfers, uploads, views
+from .blueprint import image, own, seen
 from .routes import METHODS
 
 IMPORT = an_object(
@@ -52,7 +54,7 @@ def stage(image_id: str) -> Answer:
 def _take(number: str, staged: bool) -> Answer:
     try:
         with reading_ledger() as connection:
-            row = finding.own(connection, number)
+            row = own(connection, number)
         uploads.check_request(row)
         uploads.receive(row, staged)
     except BaseException:
@@ -64,7 +66,7 @@ def _take(number: str, staged: bool) -> Answer:
 @image.get("/images/<image_id>/file", "image:read")
 def download(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = finding.seen(connection, image_id)
+        row = seen(connection, image_id)
     if row["status"] == "deactivated" and not current().is_admin:
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     if row["status"] not in ("active", "deactivated"):
@@ -104,7 +106,7 @@ def _sent(row: Record) -> Response:
 @image.post("/images/<image_id>/import", "image:write")
 def import_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        finding.own(connection, image_id)  # before a word about the body
+        own(connection, image_id)  # before a word about the body
     body = validation.body(IMPORT)
     method = body["method"]["name"]
     if method not in METHODS:
@@ -113,17 +115,13 @@ def import_image(image_id: str) -> Answer:
         if store != views.STORE:
             raise BadRequestError(f"Unknown store '{store[:60]}'; there is {views.STORE}")
     with writing_ledger() as connection:
-        row = finding.own(connection, image_id)
+        row = own(connection, image_id)
         transfer = image_states.begin(connection, image_id, "uploading", "importing")
-        caller = current()
-        task = begin_task(
-            connection, image_id, body, user_id=caller.user_id, project_id=caller.project, request_id=request_id()
-        )
+        task = begin_task(connection, image_id, body, project_id=current().project, **signature())
     staged = image_store.staged_of(uploads.home(), image_id)
     message = ""
     try:
-        values = {key: row[key] for key in ("size", "checksum", "md5")}
-        uploads.settle(row, transfer, staged, values)
+        uploads.settle(row, transfer, staged, same(row, "size", "checksum", "md5"))
     except (NovaliteError, OSError) as error:  # the image says what failed, and waits for other data
         message = str(error) if isinstance(error, NovaliteError) else "the staged data cannot be read"
         image_store.remove(staged)
@@ -148,25 +146,22 @@ def show_stores() -> Answer:
 # --- Tasks ----------------------------------------------------------------------------------------------------------
 
 
-@image.get("/images/<image_id>/tasks", "image:read")
-def list_tasks(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        finding.seen(connection, image_id)
-        return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
+@image.get("/images/<image_id>/tasks", "image:read", reads)
+def list_tasks(connection: Connection, image_id: str) -> Answer:
+    seen(connection, image_id)
+    return {"tasks": [views.task(row) for row in image_tasks(connection, image_id=image_id)]}, 200
 
 
-@image.get("/tasks", "image:tasks")
-def list_all_tasks() -> Answer:
-    with reading_ledger() as connection:
-        rows = image_tasks(connection)
+@image.get("/tasks", "image:tasks", reads)
+def list_all_tasks(connection: Connection) -> Answer:
+    rows = image_tasks(connection)
     shown = [{key: value for key, value in views.task(row).items() if key != "input"} for row in rows]
     return {"tasks": shown, "first": "/v2/tasks", "schema": "/v2/schemas/tasks"}, 200
 
 
-@image.get("/tasks/<task_id>", "image:tasks")
-def show_task(task_id: str) -> Answer:
-    with reading_ledger() as connection:
-        rows = image_tasks(connection, task=task_id)
+@image.get("/tasks/<task_id>", "image:tasks", reads)
+def show_task(connection: Connection, task_id: str) -> Answer:
+    rows = image_tasks(connection, task=task_id)
     if not rows:
         raise NotFoundError(f"No task found with ID {task_id[:60]}")
     return views.task(rows[0]), 200

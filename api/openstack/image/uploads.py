@@ -16,12 +16,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ...settings import Settings
-from ...web import policy
 from ...web.bodies import Record
-from ...web.context import current
 from ...web.errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError
 from ...web.ledger import writing_ledger
 from . import transfers
+from .blueprint import by_operator
 
 GIB = 1 << 30
 
@@ -77,20 +76,15 @@ def settle(row: Record, transfer: str, path: str, values: Record) -> None:
     image_store.put_in_place(path, final)
     try:
         with writing_ledger() as connection:
-            _finish(
-                connection,
-                number,
-                transfer,
-                {**values, "status": "active", "source": final, "virtual_size": virtual_size, "fault": None},
-            )
+            active = {"status": "active", "source": final, "virtual_size": virtual_size, "fault": None}
+            _finish(connection, number, transfer, {**values, **active})
     except BaseException:
         image_store.remove(final)
         raise
 
 
 def _finish(connection: Connection, number: str, transfer: str, values: Record) -> None:
-    by_operator = policy.may(current(), "image:host_mount")
-    image_states.finish(connection, number, transfer, values, by_operator=by_operator)
+    image_states.finish(connection, number, transfer, values, by_operator=by_operator())
 
 
 def client_error(error: BaseException) -> BaseException:

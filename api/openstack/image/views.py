@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...web.bodies import Body, Record, same
-from ...web.schemas import NAME, Schema
+from ...web.schemas import NAME, UUID, Schema
 from ...web.times import iso
 
 STORE = "file"
@@ -14,59 +14,48 @@ DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "a
 CONTAINER_FORMATS = ("bare", "ami", "ari", "aki", "ovf", "ova", "docker", "compressed")
 VISIBILITIES = ("public", "private", "shared", "community")
 STATES = ("queued", "saving", "uploading", "importing", "active", "killed", "deactivated")
-UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 SIZE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+TEXT: Schema = {"type": "string"}
+READ_TEXT: Schema = {"type": "string", "readOnly": True}
+READ_TEXT_OR_NULL: Schema = {"type": ["null", "string"], "readOnly": True}
+READ_NUMBER_OR_NULL: Schema = {"type": ["null", "integer"], "readOnly": True}
 
 # Attributes of every image, with their JSON types; what is beside them are properties
 BASE: Schema = {
-    "id": {"type": "string", "pattern": UUID},
+    "id": UUID,
     "name": {"type": ["null", "string"], "maxLength": 255},
     "status": {"type": "string", "readOnly": True, "enum": list(STATES)},
     "visibility": {"type": "string", "enum": list(VISIBILITIES)},
     "owner": {"type": ["null", "string"], "maxLength": 32},
     "protected": {"type": "boolean"},
     "os_hidden": {"type": "boolean"},
-    "checksum": {"type": ["null", "string"], "readOnly": True},
-    "os_hash_algo": {"type": ["null", "string"], "readOnly": True},
-    "os_hash_value": {"type": ["null", "string"], "readOnly": True},
-    "size": {"type": ["null", "integer"], "readOnly": True},
-    "virtual_size": {"type": ["null", "integer"], "readOnly": True},
+    **dict.fromkeys(("checksum", "os_hash_algo", "os_hash_value"), READ_TEXT_OR_NULL),
+    **dict.fromkeys(("size", "virtual_size"), READ_NUMBER_OR_NULL),
     "container_format": {"type": ["null", "string"], "enum": [None, *CONTAINER_FORMATS]},
     "disk_format": {"type": ["null", "string"], "enum": [None, *DISK_FORMATS]},
     "min_disk": {**SIZE},
     "min_ram": {**SIZE},
     "tags": {"type": "array", "maxItems": 128, "items": NAME},
-    "created_at": {"type": "string", "readOnly": True},
-    "updated_at": {"type": "string", "readOnly": True},
-    "self": {"type": "string", "readOnly": True},
-    "file": {"type": "string", "readOnly": True},
-    "schema": {"type": "string", "readOnly": True},
-    "stores": {"type": "string", "readOnly": True},
-    "direct_url": {"type": "string", "readOnly": True},
+    **dict.fromkeys(("created_at", "updated_at", "self", "file", "schema", "stores", "direct_url"), READ_TEXT),
     "locations": {"type": "array", "readOnly": True},
 }
 READ_ONLY = {name for name, schema in BASE.items() if schema.get("readOnly")}
 MEMBER: Schema = {
-    "member_id": {"type": "string"},
-    "image_id": {"type": "string"},
+    **dict.fromkeys(("member_id", "image_id"), TEXT),
     "status": {"type": "string", "enum": ["pending", "accepted", "rejected"]},
-    "created_at": {"type": "string"},
-    "updated_at": {"type": "string"},
-    "schema": {"type": "string", "readOnly": True},
+    **dict.fromkeys(("created_at", "updated_at"), TEXT),
+    "schema": READ_TEXT,
 }
 TASK: Schema = {
-    "id": {"type": "string"},
+    "id": TEXT,
     "type": {"type": "string", "enum": ["api_image_import"]},
     "status": {"type": "string", "enum": ["pending", "processing", "success", "failure"]},
     "owner": {"type": ["null", "string"]},
     "input": {"type": ["null", "object"]},
     "result": {"type": ["null", "object"]},
-    "message": {"type": "string"},
-    "created_at": {"type": "string"},
-    "updated_at": {"type": "string"},
+    **dict.fromkeys(("message", "created_at", "updated_at"), TEXT),
     "expires_at": {"type": ["null", "string"]},
-    "self": {"type": "string"},
-    "schema": {"type": "string"},
+    **dict.fromkeys(("self", "schema"), TEXT),
 }
 
 
@@ -135,31 +124,14 @@ def task(row: Record) -> Body:
 def schema(name: str) -> Body | None:
     """The JSON schema `name` of Glance's, or None."""
     if name == "image":
-        return {
-            "name": "image",
-            "properties": BASE,
-            "additionalProperties": {"type": "string"},
-            "links": [
-                {"rel": "self", "href": "{self}"},
-                {"rel": "enclosure", "href": "{file}"},
-                {"rel": "describedby", "href": "{schema}"},
-            ],
-        }
-    if name == "member":
-        return {"name": "member", "properties": MEMBER}
-    if name == "task":
-        return {"name": "task", "properties": TASK}
+        relations = {"self": "{self}", "enclosure": "{file}", "describedby": "{schema}"}
+        links = [{"rel": rel, "href": href} for rel, href in relations.items()]
+        return {"name": name, "properties": BASE, "additionalProperties": TEXT, "links": links}
+    if name in ("member", "task"):
+        return {"name": name, "properties": MEMBER if name == "member" else TASK}
     if name in ("images", "members", "tasks"):
         items = schema(name[:-1])
-        properties: Body = {
-            name: {"type": "array", "items": items},
-            "first": {"type": "string"},
-            "next": {"type": "string"},
-            "schema": {"type": "string"},
-        }
-        return {
-            "name": name,
-            "properties": {key: properties[key] for key in (name, "schema")} if name == "members" else properties,
-            "links": [{"rel": "describedby", "href": "{schema}"}],
-        }
+        pages = {} if name == "members" else {"first": TEXT, "next": TEXT}
+        properties: Body = {name: {"type": "array", "items": items}, **pages, "schema": TEXT}
+        return {"name": name, "properties": properties, "links": [{"rel": "describedby", "href": "{schema}"}]}
     return None

@@ -9,8 +9,6 @@ rules and floating IPs are the project's own.
 
 from __future__ import annotations
 
-import sys
-
 from flask import Flask
 
 from ...settings import Settings
@@ -19,5 +17,4 @@ from .blueprint import network, network_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    services.import_routes(sys.modules[__name__])
-    services.register(app, network_versions, network)
+    services.register(app, __name__, network_versions, network)

@@ -39,9 +39,13 @@ def _over_quota(error: QuotaError) -> Answer:
 def not_found(what: str, number: str) -> NeutronError:
     """What Neutron says of a `what` ("Security Group") that is not there, or is not the asker's."""
     kind = f"{what.replace(' ', '')}NotFound"
-    return NeutronError(404, kind, f"{what} {number[:255]} could not be found.")
+    said = f"{what.capitalize()} {number[:255]} does not exist"  # of these
+    return NeutronError(404, kind, said if "Security" in what else f"{what} {number[:255]} could not be found.")
 
 
 def word(status: int, kind: str) -> t.Callable[[str], NeutronError]:
     """What makes of a message an error of this kind."""
     return functools.partial(NeutronError, status, kind)
+
+
+refused = word(403, "PolicyNotAuthorized")

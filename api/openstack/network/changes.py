@@ -14,7 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ...jobs.queue import enqueue
 from ...web.bodies import Record
 from ...web.context import current, request_id
-from .blueprint import NeutronError
+from .blueprint import NeutronError, refused
 
 
 def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
@@ -60,4 +60,4 @@ def check_owner(wanted: Record) -> None:
     """What is made is the project's that the token is for."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
-            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")
+            raise refused(f"{key} is another project's: use a token for that one")

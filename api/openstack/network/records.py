@@ -1,10 +1,11 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks, subnets, ports and routers as the asker sees them: what routes list, find by id, and check the owner of."""
+"""Neutron's resources as the asker sees them: what routes list, find by id, and check the owner of."""
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
@@ -12,15 +13,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.ledger import reading_ledger
-from ...web.services import Service
+from ...web.services import Service, reads
 from . import listing, views
-from .blueprint import NeutronError, not_found
+from .blueprint import not_found, refused
 
 OWNED = ("id", "name", "tenant_id", "project_id", "description", "revision_number")
 STATE = ("admin_state_up", "status")
@@ -39,18 +41,28 @@ PORT = (
     *("binding:vnic_type", "binding:host_id", "binding:vif_type", "port_security_enabled"),
 )
 ROUTER = (*OWNED, *STATE, *ZONES, "external_gateway_info", "routes")
+NAMELESS = ("id", "tenant_id", "project_id", "description", "revision_number")
+FLOATING = (
+    *(*NAMELESS, "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status"),
+)
+GROUP = (*OWNED, "stateful", "shared", "security_group_rules")
+RULE = (
+    *(*NAMELESS, "security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max"),
+    *("remote_ip_prefix", "remote_group_id", "remote_address_group_id"),
+)
+AGENT = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
 
 
-def _networks(connection: Connection) -> list[Record]:
+def _networks(connection: Connection, _number: str | None) -> list[Record]:
     caller = current()
-    rows = network_records.networks_seen(connection, current().reach, bare=True)
+    rows = network_records.networks_seen(connection, caller.reach, bare=True)
     return [
         *(views.network(row, caller.is_admin) for row in rows),
         *(views.pool_network(row) for row in network_records.pools_seen(connection)),
     ]
 
 
-def _subnets(connection: Connection) -> list[Record]:
+def _subnets(connection: Connection, _number: str | None) -> list[Record]:
     """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     said = subnets_of(connection, [row.id for row in rows])
@@ -61,22 +73,41 @@ def _subnets(connection: Connection) -> list[Record]:
     ]
 
 
-def _ports(connection: Connection) -> list[Record]:
+def _ports(connection: Connection, number: str | None) -> list[Record]:
     caller = current()
-    return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, current().reach)]
+    return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, caller.reach, number)]
 
 
-def _routers(connection: Connection) -> list[Record]:
-    return [views.router(row) for row in routers.routers_of(connection, current().reach)]
+def _routers(connection: Connection, number: str | None) -> list[Record]:
+    return [views.router(row) for row in routers.routers_of(connection, current().reach, number)]
+
+
+def _floating_ips(connection: Connection, number: str | None) -> list[Record]:
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    return [views.floating_ip(row) for row in rows]
+
+
+def _groups(connection: Connection, number: str | None) -> list[Record]:
+    return [views.security_group(row) for row in group_rules.groups_of(connection, current().project, number)]
+
+
+def _rules(connection: Connection, _number: str | None) -> list[Record]:
+    return [rule for group in _groups(connection, None) for rule in group["security_group_rules"]]
+
+
+def _agents(connection: Connection, _number: str | None) -> list[Record]:
+    """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
+    rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
+    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.last_seen_at))) for row in rows]
 
 
 class Kind(t.NamedTuple):
-    """The word for one in a body, in an error; its attributes; what there is of it."""
+    """The word for one in a body, in an error; its attributes; what there is of it, or the one with an id at least."""
 
     word: str
     shown: str
     attributes: tuple[str, ...]
-    find: t.Callable[[Connection], list[Record]]
+    find: t.Callable[[Connection, str | None], list[Record]]
 
 
 KINDS: dict[str, Kind] = {
@@ -84,43 +115,54 @@ KINDS: dict[str, Kind] = {
     "subnets": Kind("subnet", "Subnet", SUBNET, _subnets),
     "ports": Kind("port", "Port", PORT, _ports),
     "routers": Kind("router", "Router", ROUTER, _routers),
+    "floatingips": Kind("floatingip", "Floating IP", FLOATING, _floating_ips),
+    "security_groups": Kind("security_group", "Security Group", GROUP, _groups),
+    "security_group_rules": Kind("security_group_rule", "Security Group Rule", RULE, _rules),
+    "agents": Kind("agent", "Agent", AGENT, _agents),
 }
 
 
 def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
-    """The resources, each with its tags."""
+    """The resources, each that can have tags with its own."""
     tags = tags_of(connection, [row["id"] for row in found])
-    return [{**row, "tags": tags.get(row["id"], [])} for row in found]
+    return [{**row, "tags": tags.get(row["id"], [])} if "tags" in row else row for row in found]
 
 
-def put_into(service: Service, plural: str, operation: str) -> None:
-    """The routes by which a kind is listed, and one of it is shown."""
+def put_into(service: Service, plural: str, operation: str, lists: bool = True) -> None:
+    """The routes by which one of a kind is shown, and (`lists`) all of it."""
+    kind, path = KINDS[plural], f"/{plural.replace('_', '-')}"
+
+    if lists:
+
+        @service.get(path, operation, reads, endpoint=f"list_{plural}")
+        def list_all(connection: Connection) -> Answer:
+            return list_kind(connection, plural), 200
+
+    @service.get(f"{path}/<resource_id>", operation, reads, endpoint=f"show_{kind.word}")
+    def show(connection: Connection, resource_id: str) -> Answer:
+        return {kind.word: listing.fields(find(connection, plural, resource_id))}, 200
+
+
+def list_kind(connection: Connection, plural: str) -> Record:
+    """The body of a list."""
     kind = KINDS[plural]
-
-    @service.get(f"/{plural}", operation, endpoint=f"list_{plural}")
-    def list_all() -> Answer:
-        with reading_ledger() as connection:
-            rows = with_tags(connection, kind.find(connection))
-        return listing.answer(plural, rows, kind.attributes), 200
-
-    @service.get(f"/{plural}/<resource_id>", operation, endpoint=f"show_{kind.word}")
-    def show(resource_id: str) -> Answer:
-        with reading_ledger() as connection:
-            return {kind.word: listing.fields(find(connection, plural, resource_id))}, 200
+    return listing.answer(plural, with_tags(connection, kind.find(connection, None)), kind.attributes)
 
 
 def find(connection: Connection, plural: str, number: str) -> Record:
     """Raises NeutronError for what the asker does not see."""
     kind = KINDS[plural]
-    row = the_one(kind.find(connection), "id", number, not_found(kind.shown, number))
+    row = the_one(kind.find(connection, number), "id", number, not_found(kind.shown, number))
     return with_tags(connection, [row])[0]
 
 
-def some(connection: Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
-    """The body that tells of what was made: one, or several."""
-    found = {row["id"]: row for row in KINDS[plural].find(connection)}
-    bodies = with_tags(connection, [found[number] for number in numbers])
-    return {plural: bodies} if many else {KINDS[plural].word: bodies[0]}
+def create_some(connection: Connection, plural: str, body: Record, create: t.Callable[[Record], str]) -> Record:
+    """Have what `body` asks for made, one or several; returns the body that tells of it."""
+    word = KINDS[plural].word
+    numbers = [create(item) for item in body.get(plural) or [body[word]]]
+    rows = {row["id"]: row for row in KINDS[plural].find(connection, None)}
+    bodies = with_tags(connection, [rows[number] for number in numbers])
+    return {plural: bodies} if plural in body else {word: bodies[0]}
 
 
 def network_row(connection: Connection, number: str, write: bool = False) -> Network:
@@ -128,15 +170,11 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row.uuid == number.lower():
             if write and not row.tenant:
-                raise NeutronError(
-                    403,
-                    "PolicyNotAuthorized",
-                    f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network",
-                )
+                raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
             return row
     for pool in network_records.pools_seen(connection):
         if network_records.pool_network_id(pool.name) == number.lower():
-            raise NeutronError(403, "PolicyNotAuthorized", f"network {number} is the cloud's operator's floating pool")
+            raise refused(f"network {number} is the cloud's operator's floating pool")
     raise not_found("Network", number)
 
 
@@ -150,7 +188,7 @@ def subnet_row(connection: Connection, number: str, write: bool = False) -> tupl
                 return row, version
     for pool in network_records.pools_seen(connection):
         if network_records.subnet_id(network_records.pool_network_id(pool.name), 4) == number.lower():
-            raise NeutronError(403, "PolicyNotAuthorized", f"subnet {number} is the cloud's operator's floating pool")
+            raise refused(f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 
 

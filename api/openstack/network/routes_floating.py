@@ -11,49 +11,27 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import FloatingIp, Port
 
-from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
-from . import listing, records, schemas, views
+from ...web.errors import BadRequestError
+from ...web.services import takes, writes_checked
+from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, project_name, tell_hosts
 
-FLOATING = (
-    *("id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status"),
-    *("tenant_id", "project_id", "description", "revision_number"),
-)
+records.put_into(network, "floatingips", "network:floating_ips:read")
 
 
-@network.get("/floatingips", "network:floating_ips:read")
-def list_floating_ips() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().reach)
-        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
-    return listing.answer("floatingips", found, FLOATING), 200
-
-
-@network.get("/floatingips/<floatingip_id>", "network:floating_ips:read")
-def show_floating_ip(floatingip_id: str) -> Answer:
-    with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, floatingip_id))])
-    return {"floatingip": listing.fields(shown)}, 200
-
-
-@network.post("/floatingips", "network:floating_ips:write")
-def create_floating_ip() -> Answer:
-    wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
-    with writing_ledger() as connection, as_bad_request():
-        owner = owner_of(connection, wanted)
-        pool = _pool(connection, wanted["floating_network_id"].lower())
-        port = _port(connection, wanted)
-        number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
-        if port is not None:
-            associate(connection, number, port)
-        _describe(connection, number, wanted)
-        row = _row(connection, number)
-    return {"floatingip": views.floating_ip(row)}, 201
+@network.post("/floatingips", "network:floating_ips:write", takes(schemas.CREATE_FLOATING), writes_checked)
+def create_floating_ip(connection: Connection, wanted: Record) -> Answer:
+    owner = owner_of(connection, wanted)
+    pool = _pool(connection, wanted["floating_network_id"].lower())
+    port = _port(connection, wanted)
+    number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
+    if port is not None:
+        associate(connection, number, port)
+    _describe(connection, number, wanted)
+    return {"floatingip": views.floating_ip(_row(connection, number))}, 201
 
 
 def allocate(connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None) -> str:
@@ -69,22 +47,20 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
     return str(done["floating_ips"][0]["id"])
 
 
-@network.put("/floatingips/<floatingip_id>", "network:floating_ips:write")
-def update_floating_ip(floatingip_id: str) -> Answer:
-    wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
-    with writing_ledger() as connection, as_bad_request():
-        _row(connection, floatingip_id)
-        if "port_id" in wanted:
-            associate(connection, floatingip_id, _port(connection, wanted))
-        _describe(connection, floatingip_id, wanted)
-        row = _row(connection, floatingip_id)
-    return {"floatingip": views.floating_ip(row)}, 200
+@network.put(
+    "/floatingips/<floatingip_id>", "network:floating_ips:write", takes(schemas.UPDATE_FLOATING), writes_checked
+)
+def update_floating_ip(connection: Connection, wanted: Record, floatingip_id: str) -> Answer:
+    _row(connection, floatingip_id)
+    if "port_id" in wanted:
+        associate(connection, floatingip_id, _port(connection, wanted))
+    _describe(connection, floatingip_id, wanted)
+    return {"floatingip": views.floating_ip(_row(connection, floatingip_id))}, 200
 
 
-@network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write")
-def delete_floating_ip(floatingip_id: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        release(connection, _row(connection, floatingip_id))
+@network.delete("/floatingips/<floatingip_id>", "network:floating_ips:write", writes_checked)
+def delete_floating_ip(connection: Connection, floatingip_id: str) -> Answer:
+    release(connection, _row(connection, floatingip_id))
     return "", 204
 
 
@@ -116,13 +92,10 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
                 f"Cannot associate floating IP {before.address} ({number}) with port {port.id} using fixed IP "
                 f"{port.ip}, as that fixed IP already has a floating IP on that external network.",
             )
+    item = {"address": before.address, "pool": None, "server": "", "fixed_ip": None}
     attached = port is not None and port.instance_name is not None
-    item = {
-        "address": before.address,
-        "pool": None,
-        "server": port.instance_name if port is not None and attached else "",
-        "fixed_ip": port.ip if port is not None and attached else None,
-    }
+    if port is not None and attached:
+        item.update(server=port.instance_name, fixed_ip=port.ip)
     floating_ips.write_floating_ips(connection, project_name(connection, before.project_id), [item])
     if port is not None and not attached:
         floating_ips.lead_to_port(connection, before.project_id, number, port.id, port.ip)
@@ -143,17 +116,15 @@ def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp 
 
     The address is not named: when the job runs, it may be another project's.
     """
-    holders = sorted({after.host} if after is not None and after.host else set())
+    holders = [after.host] if after is not None and after.host else []
     hosts = sorted({*holders, *([before.host] if before.host else [])})
-    if not hosts:
-        return
-    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before.project_id)
 
 
 def _row(connection: Connection, number: str) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, current().reach, number)
-    missing = NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
-    return the_one(rows, "id", number, missing)
+    return the_one(rows, "id", number, not_found("Floating IP", number))
 
 
 def _pool(connection: Connection, number: str) -> str:

@@ -15,24 +15,21 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
     ensure_default_group,
 )
 
-from ...web import validation
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request, in_words
+from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
-from . import listing, records, schemas, views
+from ...web.services import takes, writes, writes_checked
+from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner, tell_group_hosts
 
-GROUP = (*records.OWNED, "stateful", "shared", "security_group_rules")
-RULE = (
-    *("id", "security_group_id", "tenant_id", "project_id", "direction", "ethertype", "protocol", "port_range_min"),
-    *("port_range_max", "remote_ip_prefix", "remote_group_id", "remote_address_group_id", "description"),
-    "revision_number",
-)
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
 ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
+
+records.put_into(network, "security_groups", "network:security_groups:read", lists=False)
+records.put_into(network, "security_group_rules", "network:security_groups:read")
 
 
 # --- Groups ---------------------------------------------------------------------------------------------------------
@@ -40,67 +37,47 @@ TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take 
 
 @network.get("/security-groups", "network:security_groups:read")
 def list_groups() -> Answer:
-    caller = current()
+    """As in Neutron, a project has the default one from the first time that somebody looks."""
+    project = current().project
     with reading_ledger() as connection:
-        rows = group_rules.groups_of(connection, caller.project)
-    if not any(row["name"] == DEFAULT_GROUP for row in rows):
-        # as in Neutron, a project has one from the first time that somebody looks
+        made = any(row["name"] == DEFAULT_GROUP for row in group_rules.groups_of(connection, project))
+    if not made:
         with writing_ledger() as connection:
-            ensure_default_group(connection, caller.project)
-            rows = group_rules.groups_of(connection, caller.project)
+            ensure_default_group(connection, project)
     with reading_ledger() as connection:
-        found = records.with_tags(connection, [views.security_group(row) for row in rows])
-    return listing.answer("security_groups", found, GROUP), 200
+        return records.list_kind(connection, "security_groups"), 200
 
 
-@network.post("/security-groups", "network:security_groups:write")
-def create_group() -> Answer:
-    wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
+@network.post("/security-groups", "network:security_groups:write", takes(schemas.CREATE_GROUP), writes_checked)
+def create_group(connection: Connection, wanted: Record) -> Answer:
     check_owner(wanted)
     _check_name(wanted["name"])
     project = current().project
-    with writing_ledger() as connection, as_bad_request():
-        with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
-            number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
-        row = _group(connection, number)
-    return {"security_group": views.security_group(row)}, 201
+    with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
+        number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
+    return {"security_group": views.security_group(_group(connection, number))}, 201
 
 
-@network.get("/security-groups/<group_id>", "network:security_groups:read")
-def show_group(group_id: str) -> Answer:
-    with reading_ledger() as connection:
-        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, group_id))])
-    return {"security_group": listing.fields(shown)}, 200
+@network.put(
+    "/security-groups/<group_id>", "network:security_groups:write", takes(schemas.UPDATE_GROUP), writes_checked
+)
+def update_group(connection: Connection, wanted: Record, group_id: str) -> Answer:
+    _check_name(wanted.get("name", ""))
+    _group(connection, group_id)
+    with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
+        group_rules.update_group(connection, current().project, group_id, wanted.get("name"), wanted.get("description"))
+    return {"security_group": views.security_group(_group(connection, group_id))}, 200
 
 
-@network.put("/security-groups/<group_id>", "network:security_groups:write")
-def update_group(group_id: str) -> Answer:
-    wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
-    if "name" in wanted:
-        _check_name(wanted["name"])
-    with writing_ledger() as connection, as_bad_request():
-        _group(connection, group_id)
-        with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
-            group_rules.update_group(
-                connection, current().project, group_id, wanted.get("name"), wanted.get("description")
-            )
-        row = _group(connection, group_id)
-    return {"security_group": views.security_group(row)}, 200
-
-
-@network.delete("/security-groups/<group_id>", "network:security_groups:write")
-def delete_group(group_id: str) -> Answer:
-    with writing_ledger() as connection, as_bad_request():
-        row = _group(connection, group_id)
-        if row["name"] == DEFAULT_GROUP:
-            raise NeutronError(
-                409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
-            )
-        try:
-            delete_group_and_tell(connection, group_id)
-        except ConflictError as error:
-            message = f"Security Group {group_id} in use: {error}"
-            raise NeutronError(409, "SecurityGroupInUse", message) from error
+@network.delete("/security-groups/<group_id>", "network:security_groups:write", writes_checked)
+def delete_group(connection: Connection, group_id: str) -> Answer:
+    if _group(connection, group_id)["name"] == DEFAULT_GROUP:
+        raise NeutronError(
+            409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
+        )
+    in_use = word(409, "SecurityGroupInUse")
+    with in_words({ConflictError: lambda message: in_use(f"Security Group {group_id} in use: {message}")}):
+        delete_group_and_tell(connection, group_id)
     return "", 204
 
 
@@ -113,61 +90,34 @@ def delete_group_and_tell(connection: Connection, number: str) -> None:
 # --- Rules ----------------------------------------------------------------------------------------------------------
 
 
-@network.get("/security-group-rules", "network:security_groups:read")
-def list_rules() -> Answer:
-    with reading_ledger() as connection:
-        found = _rules(connection)
-    return listing.answer("security_group_rules", found, RULE), 200
-
-
-@network.get("/security-group-rules/<rule_id>", "network:security_groups:read")
-def show_rule(rule_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"security_group_rule": listing.fields(_rule(connection, rule_id))}, 200
-
-
-@network.post("/security-group-rules", "network:security_groups:write")
-def create_rule() -> Answer:
-    wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
+@network.post("/security-group-rules", "network:security_groups:write", takes(schemas.CREATE_RULE), writes_checked)
+def create_rule(connection: Connection, wanted: Record) -> Answer:
     check_owner(wanted)
     project = current().project
-    with writing_ledger() as connection, as_bad_request():
-        number = wanted["security_group_id"].lower()
-        _group(connection, number)
-        if wanted.get("remote_group_id"):
-            _group(connection, wanted["remote_group_id"].lower())
-        with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
-            rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
-        shown = _rule(connection, rule_id)
-        tell_group_hosts(connection, group, _group(connection, number)["name"])
+    number = wanted["security_group_id"].lower()
+    _group(connection, number)
+    if wanted.get("remote_group_id"):
+        _group(connection, wanted["remote_group_id"].lower())
+    with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
+        rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
+    shown = records.find(connection, "security_group_rules", rule_id)
+    tell_group_hosts(connection, group, _group(connection, number)["name"])
     return {"security_group_rule": shown}, 201
 
 
-@network.delete("/security-group-rules/<rule_id>", "network:security_groups:write")
-def delete_rule(rule_id: str) -> Answer:
+@network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
+def delete_rule(connection: Connection, rule_id: str) -> Answer:
     project = current().project
-    with writing_ledger() as connection:
-        found = _rule(connection, rule_id)
-        with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
-            group = group_rules.delete_rule(connection, project, rule_id)
-        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+    found = records.find(connection, "security_group_rules", rule_id)
+    with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
+        group = group_rules.delete_rule(connection, project, rule_id)
+    tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
 
 
 def _group(connection: Connection, number: str) -> Record:
-    missing = NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
-    return the_one(group_rules.groups_of(connection, current().project, number), "uuid", number, missing)
-
-
-def _rules(connection: Connection) -> list[Record]:
-    project = current().project
-    groups = group_rules.groups_of(connection, project)
-    return [views.rule(rule, project) for group in groups for rule in group["rules"]]
-
-
-def _rule(connection: Connection, number: str) -> Record:
-    missing = NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
-    return the_one(_rules(connection), "id", number, missing)
+    rows = group_rules.groups_of(connection, current().project, number)
+    return the_one(rows, "uuid", number, not_found("Security Group", number))
 
 
 def _as_rule(wanted: Record) -> Record:

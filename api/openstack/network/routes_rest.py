@@ -1,12 +1,13 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Extensions, quotas, zones: what clients ask beside the resources."""
+"""Versions, extensions, zones, quotas, agents and tags: what clients ask beside the resources."""
 
 from __future__ import annotations
 
-import time
 import typing as t
+
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
@@ -15,16 +16,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     reset_quotas,
     write_quotas,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
-from ...web import validation
-from ...web.bodies import Answer, Record, the_one
-from ...web.context import current
-from ...web.ledger import reading_ledger, writing_ledger
-from ..projects import check_project
-from . import listing, schemas, views
-from .blueprint import network, not_found, word
+from ...web.bodies import Answer, Record
+from ...web.context import check_project
+from ...web.maps import Tags, Update
+from ...web.schemas import NAME
+from ...web.services import reads, takes, writes
+from . import listing, records, schemas
+from .blueprint import NeutronError, network, network_versions, not_found, word
 
 # Those of Neutron's whose behaviour is found here
 EXTENSIONS = {
@@ -55,8 +56,8 @@ EXTENSIONS = {
 }
 UPDATED = "2026-01-01T00:00:00-00:00"
 
-# Neutron's resources, and what our quotas call them; -1: nobody counts them
-RESOURCES = {
+# Neutron's resources, and what our quotas call them
+COUNTED = {
     "network": "networks",
     "subnet": "subnets",
     "port": "ports",
@@ -64,9 +65,30 @@ RESOURCES = {
     "floatingip": "floating_ips",
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",
-    "subnetpool": None,
-    "rbac_policy": None,
 }
+RESOURCES = {**COUNTED, "subnetpool": None, "rbac_policy": None}  # -1: nobody counts them
+
+
+records.put_into(network, "agents", "network:agents:read")
+
+
+@network_versions.get("/", "version", strict_slashes=False)
+def list_versions() -> Answer:
+    links = [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]
+    return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": links}]}, 200
+
+
+@network.get("/", "version", strict_slashes=False)
+def show_version() -> Answer:
+    names = ("network", "subnet", "port", "security_group", "security_group_rule", "floatingip", "router", "extension")
+    plurals = {name: f"{name}s".replace("_", "-") for name in names}
+    root = f"{request.url_root}network/v2.0/"
+    return {
+        "resources": [
+            {"name": name, "collection": plural, "links": [{"rel": "self", "href": root + plural}]}
+            for name, plural in plurals.items()
+        ]
+    }, 200
 
 
 @network.get("/extensions", "network:read")
@@ -96,49 +118,36 @@ def list_zones() -> Answer:
     return body, 200
 
 
-@network.get("/quotas/<project>", "network:read")
-def show_quotas(project: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
+@network.get("/quotas/<project>", "network:read", reads)
+def show_quotas(connection: Connection, project: str) -> Answer:
+    return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
 
 
-@network.get("/quotas/<project>/default", "network:read")
-def show_default_quotas(project: str) -> Answer:
-    with reading_ledger() as connection:
-        _project(connection, project)
-        return {"quota": _limits(default_limits(connection))}, 200
+@network.get("/quotas/<project>/default", "network:read", reads)
+def show_default_quotas(connection: Connection, project: str) -> Answer:
+    _project(connection, project)
+    return {"quota": _limits(default_limits(connection))}, 200
 
 
 @network.get("/quotas/<project>/details.json", "network:read")
-@network.get("/quotas/<project>/details", "network:read")
-def show_quota_details(project: str) -> Answer:
-    with reading_ledger() as connection:
-        owner = _project(connection, project)
-        limits = _limits(quota_limits(connection, owner))
-        used = counts.used(connection, owner)
-    return {
-        "quota": {
-            name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}
-            for name, limit in limits.items()
-        }
-    }, 200
+@network.get("/quotas/<project>/details", "network:read", reads)
+def show_quota_details(connection: Connection, project: str) -> Answer:
+    owner = _project(connection, project)
+    limits, used = _limits(quota_limits(connection, owner)), counts.used(connection, owner)
+    counted = {name: used.get(ours or "", 0) for name, ours in RESOURCES.items()}
+    return {"quota": {name: {"limit": limits[name], "used": counted[name], "reserved": 0} for name in limits}}, 200
 
 
-@network.put("/quotas/<project>", "network:quotas:update")
-def update_quotas(project: str) -> Answer:
-    wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
-    with writing_ledger() as connection:
-        owner = _project(connection, project)
-        limits = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
-        write_quotas(connection, owner, {name: limit for name, limit in limits.items() if name is not None})
-        return {"quota": _limits(quota_limits(connection, owner))}, 200
+@network.put("/quotas/<project>", "network:quotas:update", takes(schemas.UPDATE_QUOTA), writes)
+def update_quotas(connection: Connection, wanted: Record, project: str) -> Answer:
+    owner = _project(connection, project)
+    write_quotas(connection, owner, {ours: wanted[name] for name, ours in COUNTED.items() if name in wanted})
+    return {"quota": _limits(quota_limits(connection, owner))}, 200
 
 
-@network.delete("/quotas/<project>", "network:quotas:update")
-def delete_quotas(project: str) -> Answer:
-    with writing_ledger() as connection:
-        owner = _project(connection, project)
-        reset_quotas(connection, owner, [name for name in RESOURCES.values() if name is not None])
+@network.delete("/quotas/<project>", "network:quotas:update", writes)
+def delete_quotas(connection: Connection, project: str) -> Answer:
+    reset_quotas(connection, _project(connection, project), list(COUNTED.values()))
     return "", 204
 
 
@@ -150,25 +159,35 @@ def _project(connection: Connection, number: str) -> str:
     return check_project(connection, number, word(404, "ProjectNotFound"))
 
 
-# --- Agents ---------------------------------------------------------------------------------------------------------
+# --- Tags -----------------------------------------------------------------------------------------------------------
+
+TAGGED = "any(networks, subnets, ports, routers, 'security-groups', floatingips)"
 
 
-@network.get("/agents", "network:agents:read")
-def list_agents() -> Answer:
-    """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
-    attributes = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
-    with reading_ledger() as connection:
-        agents = _agents(connection)
-    return listing.answer("agents", agents, attributes), 200
+def _tags(connection: Connection, path: str, number: str, write: bool = False) -> list[str]:
+    """The tags of a resource that the asker sees, and to `write` may change. Raises NeutronError."""
+    plural = path.replace("-", "_")
+    shown = records.find(connection, plural, number)
+    if write and plural == "networks":
+        records.network_row(connection, number, write=True)
+    if write and plural == "subnets":
+        records.subnet_row(connection, number, write=True)
+    return t.cast("list[str]", shown["tags"])
 
 
-@network.get("/agents/<agent_id>", "network:agents:read")
-def show_agent(agent_id: str) -> Answer:
-    with reading_ledger() as connection:
-        agent = the_one(_agents(connection), "id", agent_id, not_found("Agent", agent_id))
-    return {"agent": listing.fields(agent)}, 200
+def _write(connection: Connection, update: Update, plural: str, number: str) -> list[str]:
+    replace_tags(connection, number.lower(), update(_tags(connection, plural, number, write=True)))
+    return _tags(connection, plural, number)
 
 
-def _agents(connection: Connection) -> list[Record]:
-    rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
-    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.last_seen_at))) for row in rows]
+Tags(
+    name="tags",
+    path=f"/<{TAGGED}:plural>/<resource_id>/tags",
+    reads="network:tags:read",
+    writes="network:tags:write",
+    schema=NAME,
+    most=50,
+    find=_tags,
+    write=_write,
+    missing=lambda tag, _plural, _number: NeutronError(404, "TagNotFound", f"Tag {tag[:255]} could not be found."),
+).put_into(network)

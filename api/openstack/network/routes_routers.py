@@ -19,11 +19,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
-from ...web import policy, validation
+from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import writing_ledger
+from ...web.errors import BadRequestError
+from ...web.services import takes, writes, writes_checked
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found
 from .changes import owner_of, tell_hosts
@@ -34,70 +34,63 @@ UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
 records.put_into(network, "routers", "network:routers:read")
 
 
-@network.post("/routers", "network:routers:write")
-def create_router() -> Answer:
-    wanted = validation.body(CREATE)["router"]
-    with writing_ledger() as connection, as_bad_request():
-        owner = owner_of(connection, wanted)
-        number = routers.create_router(connection, owner, _given(connection, wanted))
-        return {"router": records.find(connection, "routers", number)}, 201
+@network.post("/routers", "network:routers:write", takes(CREATE), writes_checked)
+def create_router(connection: Connection, wanted: Record) -> Answer:
+    owner = owner_of(connection, wanted)
+    number = routers.create_router(connection, owner, _given(connection, wanted))
+    return {"router": records.find(connection, "routers", number)}, 201
 
 
-@network.put("/routers/<router_id>", "network:routers:write")
-def update_router(router_id: str) -> Answer:
-    wanted = validation.body(UPDATE)["router"]
-    with writing_ledger() as connection, as_bad_request():
-        row = records.router_row(connection, router_id)
-        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
-        return {"router": records.find(connection, "routers", row.id)}, 200
+@network.put("/routers/<router_id>", "network:routers:write", takes(UPDATE), writes_checked)
+def update_router(connection: Connection, wanted: Record, router_id: str) -> Answer:
+    row = records.router_row(connection, router_id)
+    _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
+    return {"router": records.find(connection, "routers", row.id)}, 200
 
 
-@network.delete("/routers/<router_id>", "network:routers:write")
-def delete_router(router_id: str) -> Answer:
-    with writing_ledger() as connection:
-        routers.delete_router(connection, records.router_row(connection, router_id))
+@network.delete("/routers/<router_id>", "network:routers:write", writes)
+def delete_router(connection: Connection, router_id: str) -> Answer:
+    routers.delete_router(connection, records.router_row(connection, router_id))
     return "", 204
 
 
-@network.put("/routers/<router_id>/add_router_interface", "network:routers:write")
-def add_interface(router_id: str) -> Answer:
-    wanted = validation.body(schemas.INTERFACE)
-    with writing_ledger() as connection, as_bad_request():
-        row = records.router_row(connection, router_id)
-        port_id: str | None = None
-        if "port_id" in wanted:
-            port_id, of_network, version = _free_port(connection, wanted["port_id"])
-        else:
-            of_network, version = records.subnet_row(connection, wanted["subnet_id"])
-        network_choices.check_router(of_network, row.project_id, current().is_admin)
-        _check_overlap(connection, row, of_network, version)
-        said = tenant_networks.subnets_of(connection, [of_network.id]).get((of_network.id, version))
-        gateway = None if said is None else said.gateway
-        port_id, hosts = routers.add_interface(connection, row, of_network, version, gateway, port_id)
-        _tell(connection, hosts, row.project_id)
-        return _interface(row, port_id, of_network.uuid, version), 200
+@network.put(
+    "/routers/<router_id>/add_router_interface", "network:routers:write", takes(schemas.INTERFACE), writes_checked
+)
+def add_interface(connection: Connection, wanted: Record, router_id: str) -> Answer:
+    row = records.router_row(connection, router_id)
+    port_id: str | None = None
+    if "port_id" in wanted:
+        port_id, of_network, version = _free_port(connection, wanted["port_id"])
+    else:
+        of_network, version = records.subnet_row(connection, wanted["subnet_id"])
+    network_choices.check_router(of_network, row.project_id, current().is_admin)
+    _check_overlap(connection, row, of_network, version)
+    said = tenant_networks.subnets_of(connection, [of_network.id]).get((of_network.id, version))
+    gateway = None if said is None else said.gateway
+    port_id, hosts = routers.add_interface(connection, row, of_network, version, gateway, port_id)
+    _tell(connection, hosts, row.project_id)
+    return _interface(row, port_id, of_network.uuid, version), 200
 
 
-@network.put("/routers/<router_id>/remove_router_interface", "network:routers:write")
-def remove_interface(router_id: str) -> Answer:
-    wanted = validation.body(schemas.INTERFACE)
-    with writing_ledger() as connection:
-        row = records.router_row(connection, router_id)
-        for interface in routers.interfaces(connection, row.id):
-            subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
-            if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
-                wanted.get("subnet_id", subnet_id).lower() == subnet_id
-            ):
-                hosts = routers.remove_interface(connection, row.id, interface.vif_id)
-                _tell(connection, hosts, row.project_id)
-                return _interface(row, interface.vif_id, interface.network_uuid, interface.version), 200
-        if "subnet_id" in wanted:
-            records.subnet_row(connection, wanted["subnet_id"])
-        raise NeutronError(
-            404,
-            "RouterInterfaceNotFound",
-            f"Router {row.id} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
-        )
+@network.put("/routers/<router_id>/remove_router_interface", "network:routers:write", takes(schemas.INTERFACE), writes)
+def remove_interface(connection: Connection, wanted: Record, router_id: str) -> Answer:
+    row = records.router_row(connection, router_id)
+    for interface in routers.interfaces(connection, row.id):
+        subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
+        if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
+            wanted.get("subnet_id", subnet_id).lower() == subnet_id
+        ):
+            hosts = routers.remove_interface(connection, row.id, interface.vif_id)
+            _tell(connection, hosts, row.project_id)
+            return _interface(row, interface.vif_id, interface.network_uuid, interface.version), 200
+    if "subnet_id" in wanted:
+        records.subnet_row(connection, wanted["subnet_id"])
+    raise NeutronError(
+        404,
+        "RouterInterfaceNotFound",
+        f"Router {row.id} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
+    )
 
 
 def _interface(row: Router, port_id: str, network_uuid: str, version: int) -> Record:

@@ -19,6 +19,7 @@ def text(most: int) -> Schema:
     return {"type": "string", "maxLength": most}
 
 
+NAMED: Schema = {"name": TEXT, "description": TEXT}
 OWNER: Schema = {"project_id": OPTIONAL, "tenant_id": OPTIONAL}
 CREATE_GROUP = wrapped(
     "security_group", {"name": NAME, "description": TEXT, "stateful": {"const": True}, **OWNER}, ["name"]
@@ -31,8 +32,7 @@ CREATE_RULE = wrapped(
         "direction": {"enum": ["ingress", "egress"]},
         "ethertype": {"type": ["string", "null"], "pattern": "^[iI][pP][vV][46]$"},
         "protocol": {"anyOf": [{"type": ["integer", "null"]}, text(40)]},
-        "port_range_min": NUMBER,
-        "port_range_max": NUMBER,
+        **dict.fromkeys(("port_range_min", "port_range_max"), NUMBER),
         "remote_ip_prefix": or_null(text(64)),
         "remote_group_id": OPTIONAL,  # what is none is not found
         "remote_address_group_id": {"type": "null"},
@@ -46,8 +46,7 @@ CREATE_FLOATING = wrapped(
     {
         "floating_network_id": UUID,
         "floating_ip_address": or_null(text(64)),
-        "subnet_id": OPTIONAL_UUID,
-        "port_id": OPTIONAL_UUID,
+        **dict.fromkeys(("subnet_id", "port_id"), OPTIONAL_UUID),
         "fixed_ip_address": or_null(text(64)),
         "description": OPTIONAL,
         **OWNER,
@@ -58,16 +57,14 @@ UPDATE_FLOATING = wrapped(
     "floatingip", {"port_id": OPTIONAL_UUID, "fixed_ip_address": or_null(text(64)), "description": OPTIONAL}
 )
 LIMIT: Schema = {"type": "integer", "minimum": -1, "maximum": 2**31 - 1}
+NO_LIMIT: Schema = {"const": -1}
 UPDATE_QUOTA = wrapped(
     "quota",
     {
         **dict.fromkeys(("network", "subnet", "port", "router", "floatingip", "security_group"), LIMIT),
         "security_group_rule": LIMIT,
-        # what nobody counts here has no limit
-        "subnetpool": {"const": -1},
-        "rbac_policy": {"const": -1},
-        "force": BOOLEAN,
-        "check_limit": BOOLEAN,
+        **dict.fromkeys(("subnetpool", "rbac_policy"), NO_LIMIT),  # nobody counts these here
+        **dict.fromkeys(("force", "check_limit"), BOOLEAN),
         **OWNER,
     },
 )
@@ -85,14 +82,10 @@ FALSE: Schema = {"const": False}
 ADDRESS: Schema = text(45)
 ZONES: Schema = a_list({"const": "nova"}, 1)
 NETWORK: Schema = {
-    "name": TEXT,
-    "description": TEXT,
+    **NAMED,
     # a network that is down, or that is another's to see, is not done here
-    "admin_state_up": TRUE,
-    "shared": FALSE,
-    "router:external": FALSE,
-    "is_default": FALSE,
-    "port_security_enabled": TRUE,
+    **dict.fromkeys(("admin_state_up", "port_security_enabled"), TRUE),
+    **dict.fromkeys(("shared", "router:external", "is_default"), FALSE),
 }
 CREATE_NETWORK: Schema = {
     **NETWORK,
@@ -103,8 +96,7 @@ CREATE_NETWORK: Schema = {
 POOLS = a_list(an_object({"start": ADDRESS, "end": ADDRESS}, ["start", "end"]), 32)
 ROUTES = a_list(an_object({"destination": text(43), "nexthop": ADDRESS}, ["destination", "nexthop"]), 64)
 UPDATE_SUBNET: Schema = {
-    "name": TEXT,
-    "description": TEXT,
+    **NAMED,
     "gateway_ip": or_null(text(45)),
     "allocation_pools": POOLS,
     "dns_nameservers": a_list(ADDRESS, 64),
@@ -127,14 +119,12 @@ CREATE_SUBNET: Schema = {
 FIXED_IPS = or_null(a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16))
 PAIRS = or_null(a_list(an_object({"ip_address": text(43), "mac_address": text(40)}, ["ip_address"]), 64))
 UPDATE_PORT: Schema = {
-    "name": TEXT,
-    "description": TEXT,
+    **NAMED,
     "admin_state_up": BOOLEAN,
     "fixed_ips": FIXED_IPS,
     "security_groups": or_null(a_list(UUID, 64)),
     "allowed_address_pairs": PAIRS,
-    "device_id": TEXT,
-    "device_owner": TEXT,
+    **dict.fromkeys(("device_id", "device_owner"), TEXT),
     "port_security_enabled": TRUE,
     "extra_dhcp_opts": {"type": ["array", "null"], "maxItems": 0},
     "binding:vnic_type": {"const": "normal"},
@@ -148,12 +138,10 @@ LEADS = an_object(
 )
 GATEWAY: Schema = {"anyOf": [{"type": "null"}, LEADS, {"type": "object", "maxProperties": 0}]}
 UPDATE_ROUTER: Schema = {
-    "name": TEXT,
-    "description": TEXT,
+    **NAMED,
     "admin_state_up": BOOLEAN,
     "external_gateway_info": GATEWAY,
-    "distributed": FALSE,
-    "ha": FALSE,
+    **dict.fromkeys(("distributed", "ha"), FALSE),
 }
 CREATE_ROUTER: Schema = {**UPDATE_ROUTER, "availability_zone_hints": ZONES, **OWNER}
 INTERFACE = an_object({"subnet_id": UUID, "port_id": UUID}, minProperties=1, maxProperties=1)

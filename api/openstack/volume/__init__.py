@@ -8,8 +8,6 @@ Volumes are recorded here and made by jobs. There are no backups, transfers, gro
 
 from __future__ import annotations
 
-import sys
-
 from flask import Flask
 
 from ...settings import Settings
@@ -18,5 +16,4 @@ from .blueprint import volume, volume_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    services.import_routes(sys.modules[__name__])
-    services.register(app, volume_versions, volume)
+    services.register(app, __name__, volume_versions, volume)

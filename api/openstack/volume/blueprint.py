@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from flask import Response, g, request
+from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
@@ -16,8 +18,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 
 from ...jobs import queue
 from ...web import services
-from ...web.context import current, request_id
+from ...web.context import current, signature
 from ...web.errors import BadRequestError, TooLargeError, in_words
+from ...web.ledger import writing_ledger
 from ...web.microversions import HEADER, asked_for, negotiated, text
 
 volume_versions = services.Service("volume_versions", "/volume")
@@ -47,6 +50,21 @@ def speaks(minor: int) -> bool:
     return bool(g.get("volume_version", MIN_VERSION) >= (3, minor))
 
 
+def since(minor: int) -> services.Layer:
+    """Take a route for none in an earlier microversion than 3.`minor`."""
+
+    def layer(view: services.Handler) -> services.Handler:
+        @functools.wraps(view)
+        def handle(*args: object, **ids: object) -> ResponseReturnValue:
+            if not speaks(minor):
+                raise NotFound()
+            return view(*args, **ids)
+
+        return handle
+
+    return layer
+
+
 def whose() -> str | None:
     """The project whose objects the caller may ask for by id; None: any, for administrators, as in Cinder."""
     return current().reach
@@ -57,6 +75,9 @@ def in_cinders_words() -> t.ContextManager[None]:
     return in_words({QuotaError: TooLargeError, ConflictError: BadRequestError, NovaliteError: BadRequestError})
 
 
+cinder_writes = services.within(writing_ledger, in_cinders_words)
+
+
 def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collection[str] = (), **ids: str) -> None:
     """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
     queue.enqueue(
@@ -65,6 +86,5 @@ def enqueue(connection: Connection, kind: str, row: Stored, instances: t.Collect
         instances=instances,
         variables={name: [resource_id] for name, resource_id in ids.items()},
         project_id=row.project_id,
-        user_id=current().user_id,
-        request_id=request_id(),
+        **signature(),
     )

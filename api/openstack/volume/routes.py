@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked beside the volumes: versions, limits, quotas, zones, extensions."""
+"""What is asked beside the volumes: versions, limits, quotas, zones, extensions, and where volumes are."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ import typing as t
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    snapshots_by,
+    volumes_by,
+)
 
-from ...web import validation
 from ...web.bodies import Answer, Record
-from ...web.context import current
+from ...web.context import check_project, current
 from ...web.errors import BadRequestError
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import is_true
 from ...web.microversions import text
-from ..projects import check_project
+from ...web.services import reads, takes, writes
+from ...web.times import precise as moment
 from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, volume, volume_versions
 
@@ -65,12 +70,11 @@ def show_version() -> Answer:
 
 
 @volume.get("/limits", "volume:read")
-@volume.get("/<project>/limits", "volume:read")
-def show_limits() -> Answer:
+@volume.get("/<project>/limits", "volume:read", reads)
+def show_limits(connection: Connection) -> Answer:
     caller = current()
     target = (request.args.get("project_id") if caller.is_admin else None) or caller.project
-    with reading_ledger() as connection:
-        limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
+    limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
     absolute = {
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
@@ -90,55 +94,48 @@ def show_limits() -> Answer:
 
 
 @volume.get("/os-quota-sets/<target>", "volume:read")
-@volume.get("/<project>/os-quota-sets/<target>", "volume:read")
-def show_quotas(target: str) -> Answer:
-    with reading_ledger() as connection:
-        check_project(connection, target)
-        limits, used = quotas.quota_limits(connection, target), counts.used(connection, target)
-    shown = _shown(limits)
+@volume.get("/<project>/os-quota-sets/<target>", "volume:read", reads)
+def show_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    shown = _shown(quotas.quota_limits(connection, target))
     if is_true("usage"):
+        used = counts.used(connection, target)
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
     return {"quota_set": {"id": target, **shown}}, 200
 
 
 @volume.get("/os-quota-sets/<target>/defaults", "volume:read")
-@volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read")
-def show_default_quotas(target: str) -> Answer:
-    with reading_ledger() as connection:
-        check_project(connection, target)
-        return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
+@volume.get("/<project>/os-quota-sets/<target>/defaults", "volume:read", reads)
+def show_default_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
 
 
-@volume.put("/<project>/os-quota-sets/<target>", "volume:admin")
-def update_quotas(target: str) -> Answer:
-    wanted = _limits(validation.body(schemas.QUOTAS)["quota_set"])
-    with writing_ledger() as connection:
-        check_project(connection, target)
-        quotas.write_quotas(connection, target, wanted)
-        return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
+@volume.put("/<project>/os-quota-sets/<target>", "volume:admin", takes(schemas.QUOTAS), writes)
+def update_quotas(connection: Connection, said: Record, target: str) -> Answer:
+    wanted = _limits(said)
+    check_project(connection, target)
+    quotas.write_quotas(connection, target, wanted)
+    return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
 
 
-@volume.delete("/<project>/os-quota-sets/<target>", "volume:admin")
-def reset_quotas(target: str) -> Answer:
-    with writing_ledger() as connection:
-        check_project(connection, target)
-        quotas.reset_quotas(connection, target, QUOTAS)
+@volume.delete("/<project>/os-quota-sets/<target>", "volume:admin", writes)
+def reset_quotas(connection: Connection, target: str) -> Answer:
+    check_project(connection, target)
+    quotas.reset_quotas(connection, target, QUOTAS)
     return "", 200
 
 
 # The only class that there is: what holds for projects without limits of their own
-@volume.get("/<project>/os-quota-class-sets/default", "volume:admin")
-def show_quota_class() -> Answer:
-    with reading_ledger() as connection:
-        return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
+@volume.get("/<project>/os-quota-class-sets/default", "volume:admin", reads)
+def show_quota_class(connection: Connection) -> Answer:
+    return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
 
 
-@volume.put("/<project>/os-quota-class-sets/default", "volume:admin")
-def update_quota_class() -> Answer:
-    wanted = _limits(validation.body(schemas.QUOTA_CLASS)["quota_class_set"])
-    with writing_ledger() as connection:
-        quotas.write_default_limits(connection, wanted)
-        return {"quota_class_set": _shown(quotas.default_limits(connection))}, 200
+@volume.put("/<project>/os-quota-class-sets/default", "volume:admin", takes(schemas.QUOTA_CLASS), writes)
+def update_quota_class(connection: Connection, said: Record) -> Answer:
+    quotas.write_default_limits(connection, _limits(said))
+    return {"quota_class_set": _shown(quotas.default_limits(connection))}, 200
 
 
 def _limits(said: Record) -> dict[str, int]:
@@ -154,10 +151,9 @@ def _shown(limits: t.Mapping[str, int]) -> Record:
 
 
 @volume.get("/os-availability-zone", "volume:read")
-@volume.get("/<project>/os-availability-zone", "volume:read")
-def list_zones() -> Answer:
-    with reading_ledger() as connection:
-        zones = hypervisor_records.zones(connection, int(time.time()))
+@volume.get("/<project>/os-availability-zone", "volume:read", reads)
+def list_zones(connection: Connection) -> Answer:
+    zones = hypervisor_records.zones(connection, int(time.time()))
     return {
         "availabilityZoneInfo": [
             {"zoneName": name, "zoneState": {"available": any(host["active"] for host in hosts.values())}}
@@ -175,3 +171,133 @@ def list_extensions() -> Answer:
             for alias, name in EXTENSIONS.items()
         ]
     }, 200
+
+
+# --- Hosts ----------------------------------------------------------------------------------------------------------
+
+# Hosts store their volumes themselves: each compute host is what Cinder calls a volume service, a back end and a pool
+BACKEND = "file"
+BACKEND_NAMES = {
+    "vendor_name": "novalite",
+    "driver_version": "1",
+    "volume_backend_name": BACKEND,
+    "storage_protocol": BACKEND,
+}
+# What Cinder's operators do with a volume service
+DONE_ELSEWHERE = "any(enable, disable, 'disable-log-reason', freeze, thaw, failover_host)"
+
+
+@volume.get("/os-services", "volume:admin")
+@volume.get("/<project>/os-services", "volume:admin", reads)
+def list_services(connection: Connection) -> Answer:
+    wanted = {key: request.args[key] for key in ("host", "binary") if key in request.args}
+    rows = [
+        service
+        for service in _services(connection)
+        if all(value in (service[key], service[key].partition("@")[0]) for key, value in wanted.items())
+    ]
+    return {"services": rows}, 200
+
+
+@volume.put(
+    f"/<project>/os-services/<{DONE_ELSEWHERE}:action>",
+    "volume:admin",
+    takes({"type": "object", "properties": {}}),
+    reads,
+)
+def change_service(connection: Connection, named: Record, action: str) -> Answer:
+    """Refused with the reason; as in Cinder, a service that there is none of is not found."""
+    host, binary = named.get("host"), named.get("binary")
+    there = any((service["host"], service["binary"]) == (host, binary) for service in _services(connection))
+    if action in ("enable", "disable") and not there:
+        raise NotFoundError(f"Service {str(binary)[:60]} could not be found on host {str(host)[:60]}.")
+    raise BadRequestError(f"{action}: a host's volumes are in use where its servers are: use Compute's os-services")
+
+
+@volume.get("/<project>/os-hosts", "volume:admin", reads)
+def list_hosts(connection: Connection) -> Answer:
+    hosts = [
+        {
+            "host_name": service["host"],
+            "service": service["binary"],
+            "zone": service["zone"],
+            "service-status": "available" if service["state"] == "up" else "unavailable",
+            "service-state": service["status"],
+            "last-update": service["updated_at"],
+        }
+        for service in _services(connection)
+    ]
+    return {"hosts": hosts}, 200
+
+
+@volume.get("/<project>/os-hosts/<name>", "volume:admin", reads)
+def show_host(connection: Connection, name: str) -> Answer:
+    """What a host has: of all projects, and of each."""
+    _check(_services(connection), name)
+    rows = volumes_by(connection, hosts=[name.partition("@")[0]])
+    snapshots = snapshots_by(connection, volumes=[row.id for row in rows])
+    projects = sorted({row.project_id for row in (*rows, *snapshots)})
+    resources = []
+    for project in (None, *projects):
+        mine = [row for row in rows if project in (None, row.project_id)]
+        shots = [row for row in snapshots if project in (None, row.project_id)]
+        resources.append(
+            {
+                "host": name,
+                "project": project or "(total)",
+                "volume_count": str(len(mine)),
+                "total_volume_gb": str(sum(row.size_gb for row in mine)),
+                "snapshot_count": str(len(shots)),
+                "total_snapshot_gb": str(sum(row.size_gb for row in shots)),
+            }
+        )
+    return {"host": [{"resource": resource} for resource in resources]}, 200
+
+
+@volume.get("/<project>/scheduler-stats/get_pools", "volume:admin", reads)
+def list_pools(connection: Connection) -> Answer:
+    # volumes share their host's disk with its servers: its free space is Compute's to say
+    unknown = {"total_capacity_gb": "unknown", "free_capacity_gb": "unknown", "reserved_percentage": 0}
+    pools: list[Record] = []
+    for service in _services(connection):
+        about = {**BACKEND_NAMES, **unknown, "QoS_support": False, "timestamp": service["updated_at"]}
+        said = {"capabilities": about} if is_true("detail") else {}
+        pools.append({"name": f"{service['host']}#{BACKEND}", **said})
+    return {"pools": pools}, 200
+
+
+@volume.get("/<project>/capabilities/<name>", "volume:admin", reads)
+def show_capabilities(connection: Connection, name: str) -> Answer:
+    _check(_services(connection), name.partition("#")[0])
+    return {
+        **BACKEND_NAMES,
+        "namespace": f"OS::Storage::Capabilities::{name}",
+        "pool_name": BACKEND,
+        "description": None,
+        "visibility": None,
+        "display_name": None,
+        "replication_targets": [],
+        "properties": {},
+    }, 200
+
+
+def _services(connection: Connection) -> list[Record]:
+    now = int(time.time())
+    return [
+        {
+            "binary": "cinder-volume",
+            "host": f"{name}@{BACKEND}",
+            "zone": zone,
+            "status": "enabled" if host["active"] else "disabled",
+            "state": "up" if host["available"] else "down",
+            "updated_at": moment(host["last_seen_at"] or now),
+            "disabled_reason": None,
+        }
+        for zone, hosts in hypervisor_records.zones(connection, now).items()
+        for name, host in hosts.items()
+    ]
+
+
+def _check(services: list[Record], name: str) -> None:
+    if not any(service["host"] == name for service in services):
+        raise NotFoundError(f"Host {name[:100]} could not be found.")

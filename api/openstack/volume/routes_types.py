@@ -12,63 +12,54 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.volume_types import VolumeType
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
-from ...web import validation
-from ...web.bodies import Answer
+from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import Schema, an_object
+from ...web.services import reads, takes, writes_checked
 from . import listing, schemas, views
-from .blueprint import in_cinders_words, volume
+from .blueprint import cinder_writes, volume
 
 
-@volume.get("/<project>/types", "volume:read", strict_slashes=True)
-def list_types() -> Answer:
+@volume.get("/<project>/types", "volume:read", reads, strict_slashes=True)
+def list_types(connection: Connection) -> Answer:
     caller = current()
-    with reading_ledger() as connection:
-        rows = volume_types.types_seen(connection, caller.project, caller.is_admin)
+    rows = volume_types.types_seen(connection, caller.project, caller.is_admin)
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
         rows = [row for row in rows if row.is_public == (asked == "true")]
     return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
 
 
-@volume.get("/<project>/types/<type_id>", "volume:read")
-def show_type(type_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"volume_type": views.volume_type(_seen(connection, type_id))}, 200
+@volume.get("/<project>/types/<type_id>", "volume:read", reads)
+def show_type(connection: Connection, type_id: str) -> Answer:
+    return {"volume_type": views.volume_type(_seen(connection, type_id))}, 200
 
 
-@volume.post("/<project>/types", "volume:admin", strict_slashes=True)
-def create_type() -> Answer:
-    body = validation.body(schemas.NEW_TYPE)["volume_type"]
+@volume.post("/<project>/types", "volume:admin", takes(schemas.NEW_TYPE), writes_checked, strict_slashes=True)
+def create_type(connection: Connection, body: Record) -> Answer:
     wanted = {
         "name": body["name"],
         "description": body.get("description"),
         "extra_specs": body.get("extra_specs") or {},
         "is_public": schemas.truth(body.get("os-volume-type-access:is_public", True)),
     }
-    with writing_ledger() as connection, as_bad_request():
-        return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
+    return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
 
 
-@volume.put("/<project>/types/<type_id>", "volume:admin")
-def update_type(type_id: str) -> Answer:
-    body = validation.body(schemas.TYPE_CHANGES)["volume_type"]
+@volume.put("/<project>/types/<type_id>", "volume:admin", takes(schemas.TYPE_CHANGES), writes_checked)
+def update_type(connection: Connection, body: Record, type_id: str) -> Answer:
     wanted = {key: value for key, value in body.items() if value is not None}
     if "is_public" in wanted:
         wanted["is_public"] = schemas.truth(wanted["is_public"])
-    with writing_ledger() as connection, as_bad_request():
-        _seen(connection, type_id)
-        return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, wanted))}, 200
+    _seen(connection, type_id)
+    return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, wanted))}, 200
 
 
-@volume.delete("/<project>/types/<type_id>", "volume:admin")
-def delete_type(type_id: str) -> Answer:
-    with writing_ledger() as connection, in_cinders_words():
-        _seen(connection, type_id)
-        volume_types.delete_type(connection, type_id)
+@volume.delete("/<project>/types/<type_id>", "volume:admin", cinder_writes)
+def delete_type(connection: Connection, type_id: str) -> Answer:
+    _seen(connection, type_id)
+    volume_types.delete_type(connection, type_id)
     return "", 202
 
 
@@ -106,24 +97,21 @@ ACCESS = an_object(
 )
 
 
-@volume.get("/<project>/types/<type_id>/os-volume-type-access", "volume:admin")
-def list_access(type_id: str) -> Answer:
-    with reading_ledger() as connection:
-        row = _seen(connection, type_id)
-        if row.is_public:
-            raise NotFoundError("Access list not available for public volume types.")
-        projects = volume_types.access_of(connection, row.id)
+@volume.get("/<project>/types/<type_id>/os-volume-type-access", "volume:admin", reads)
+def list_access(connection: Connection, type_id: str) -> Answer:
+    row = _seen(connection, type_id)
+    if row.is_public:
+        raise NotFoundError("Access list not available for public volume types.")
+    projects = volume_types.access_of(connection, row.id)
     access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
     return {"volume_type_access": access}, 200
 
 
-@volume.post("/<project>/types/<type_id>/action", "volume:admin")
-def change_access(type_id: str) -> Answer:
-    ((name, said),) = validation.body(ACCESS).items()
-    with writing_ledger() as connection, as_bad_request():
-        row = _seen(connection, type_id)
-        change = volume_types.grant_access if name == "addProjectAccess" else volume_types.revoke_access
-        change(connection, row, said["project"])
+@volume.post("/<project>/types/<type_id>/action", "volume:admin", takes(ACCESS), writes_checked)
+def change_access(connection: Connection, body: Record, type_id: str) -> Answer:
+    ((name, said),) = body.items()
+    change = volume_types.grant_access if name == "addProjectAccess" else volume_types.revoke_access
+    change(connection, _seen(connection, type_id), said["project"])
     return "", 202
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done to a volume by `POST .../action`."""
+"""What is done to a volume by `POST .../action`; its attachments as resources of their own."""
 
 from __future__ import annotations
 
@@ -13,20 +13,28 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
     check_new,
     checked_host_mount,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Attachment, Volume
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    Volume,
+    volumes_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_access,
+    volume_attachments,
+    volumes,
+)
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
-from ...web.context import current, request_id
+from ...web.context import current, signature
 from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change
 from ...web.schemas import ACTION, NAME, OPTIONAL, Schema, an_object
-from . import routes_volumes, schemas, views
-from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
+from ...web.services import reads, takes
+from . import listing, routes_volumes, schemas, views
+from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, volume, whose
 
 # What other clouds do with a volume, and why not here
 REFUSED = {
@@ -44,7 +52,7 @@ REFUSED = {
 class Action:
     """What is done about a value that `schema` allows; `do` returns the body of the answer, if it has one."""
 
-    do: t.Callable[[Connection, str, Record], Body | None]
+    do: t.Callable[[Connection, Volume, Record], Body | None]
     schema: Schema = dataclasses.field(default_factory=dict)
     status: int = 202
     admin: bool = False  # whether only administrators may
@@ -60,150 +68,126 @@ def act(volume_id: str) -> Answer:
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:60]}")
     action = ACTIONS[name]
-    if said is None:
-        said = {}
+    said = {} if said is None else said
     validation.check(said, {"type": "object", **action.schema}, f"value of {name}")
     if action.admin:
         policy.check("volume:admin")
     with writing_ledger() as connection, in_cinders_words():
-        return action.do(connection, volume_id, said) or "", action.status
+        row = volumes.one_volume(connection, volume_id, whose())
+        return action.do(connection, row, said) or "", action.status
 
 
-def _extend(connection: Connection, number: str, said: Record) -> None:
+def _extend(connection: Connection, row: Volume, said: Record) -> None:
     row = volumes.begin_extend(
-        connection,
-        number,
-        int(said["new_size"]),
-        project_id=whose(),
-        online=speaks(42),
-        request_id=request_id(),
-        user_id=current().user_id,
+        connection, row.id, int(said["new_size"]), online=speaks(42), project_id=whose(), **signature()
     )
     if row.status == "extending":
         servers = [attachment.instance_uuid for attachment in row.attachments]
-        enqueue(connection, "volume_extend", row, servers, volumes=number)
+        enqueue(connection, "volume_extend", row, servers, volumes=row.id)
 
 
-def _reserve(connection: Connection, number: str, _said: Record) -> None:
-    volumes.reserve(connection, number, project_id=whose())
+def _reserve(connection: Connection, row: Volume, _said: Record) -> None:
+    volumes.reserve(connection, row.id, project_id=whose())
 
 
-def _unreserve(connection: Connection, number: str, _said: Record) -> None:
-    volumes.unreserve(connection, number, project_id=whose())
+def _unreserve(connection: Connection, row: Volume, _said: Record) -> None:
+    volumes.unreserve(connection, row.id, project_id=whose())
 
 
-def _attach(connection: Connection, number: str, said: Record) -> None:
+def _attach(connection: Connection, row: Volume, said: Record) -> None:
     if not said.get("instance_uuid"):
         raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
-    attach(connection, number, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
+    attach(connection, row, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
 
 
 def attach(
-    connection: Connection, number: str, server: str, device: str | None = None, readonly: bool = False
+    connection: Connection, row: Volume, server: str, device: str | None = None, readonly: bool = False
 ) -> Attachment:
     """Begin to give a volume to a server; returns the attachment."""
-    row = volumes.one_volume(connection, number, whose())
     made = volume_attachments.begin_attach(
-        connection,
-        number,
-        server,
-        project_id=whose(),
-        device=device,
-        readonly=readonly,
-        request_id=request_id(),
-        user_id=current().user_id,
+        connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **signature()
     )
     enqueue(connection, "volume_attach", row, [server], attachments=made.id)
     return made
 
 
-def _detach(connection: Connection, number: str, said: Record, force: bool = False) -> None:
-    row = volumes.one_volume(connection, number, whose())
+def _detach(connection: Connection, row: Volume, said: Record, force: bool = False) -> None:
     wanted = said.get("attachment_id")
     theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
     if theirs:
         detach(connection, row, theirs[0].instance_uuid, force)
     elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
-        raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
+        raise BadRequestError(f"Invalid volume: Volume {row.id} is not attached.")
 
 
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
-    gone = volume_attachments.begin_detach(
-        connection, row.id, server, project_id=whose(), request_id=request_id(), user_id=current().user_id, force=force
-    )
+    gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **signature())
     enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
 
 
-def _begin_detaching(connection: Connection, number: str, _said: Record) -> None:
-    row = volumes.one_volume(connection, number, whose())
+def _begin_detaching(connection: Connection, row: Volume, _said: Record) -> None:
     volumes.begin(connection, row, "detach", ("in-use",), "detaching")
 
 
-def _roll_detaching(connection: Connection, number: str, _said: Record) -> None:
-    row = volumes.one_volume(connection, number, whose())
+def _roll_detaching(connection: Connection, row: Volume, _said: Record) -> None:
     volumes.begin(connection, row, "keep", ("detaching",), "in-use")
 
 
-def _set_bootable(connection: Connection, number: str, said: Record) -> None:
-    volumes.update_volume(connection, number, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
+def _set_bootable(connection: Connection, row: Volume, said: Record) -> None:
+    volumes.update_volume(connection, row.id, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
 
 
-def _set_readonly(connection: Connection, number: str, said: Record) -> None:
+def _set_readonly(connection: Connection, row: Volume, said: Record) -> None:
     readonly = schemas.truth(said["readonly"])
-    row = volumes.one_volume(connection, number, whose())
     metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
-    volumes.update_volume(connection, number, {"readonly": readonly, "metadata": metadata}, project_id=whose())
+    volumes.update_volume(connection, row.id, {"readonly": readonly, "metadata": metadata}, project_id=whose())
 
 
-def _reset_status(connection: Connection, number: str, said: Record) -> None:
+def _reset_status(connection: Connection, row: Volume, said: Record) -> None:
     if "status" in said:
-        volumes.reset_status(connection, number, said["status"])
+        volumes.reset_status(connection, row.id, said["status"])
 
 
-def _force_delete(connection: Connection, number: str, _said: Record) -> None:
-    routes_volumes.remove(connection, number, force=True)
+def _force_delete(connection: Connection, row: Volume, _said: Record) -> None:
+    routes_volumes.remove(connection, row.id, force=True)
 
 
-def _force_detach(connection: Connection, number: str, said: Record) -> None:
-    _detach(connection, number, {key: said[key] for key in ("attachment_id",) if said.get(key)}, force=True)
+def _force_detach(connection: Connection, row: Volume, said: Record) -> None:
+    _detach(connection, row, {"attachment_id": said.get("attachment_id") or None}, force=True)
 
 
-def _retype(connection: Connection, number: str, said: Record) -> None:
-    row = volumes.one_volume(connection, number, whose())
+def _retype(connection: Connection, row: Volume, said: Record) -> None:
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_types.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
-    volumes.retype(connection, number, of_type, project_id=whose())
+        of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
+    volumes.retype(connection, row.id, of_type, project_id=whose())
 
 
-def _show_image_metadata(connection: Connection, number: str, _said: Record) -> Body:
-    image = volumes.one_volume(connection, number, whose()).image
-    return {"metadata": views.image_metadata(image) if image else {}}
+def _show_image_metadata(_connection: Connection, row: Volume, _said: Record) -> Body:
+    return {"metadata": views.image_metadata(row.image) if row.image else {}}
 
 
-def _set_image_metadata(connection: Connection, number: str, said: Record) -> Body:
-    image = _describe_image(connection, number, Change(said["metadata"]))
-    return {"metadata": views.image_metadata(image)}
+def _set_image_metadata(connection: Connection, row: Volume, said: Record) -> Body:
+    return {"metadata": views.image_metadata(_describe_image(connection, row, Change(said["metadata"])))}
 
 
-def _unset_image_metadata(connection: Connection, number: str, said: Record) -> None:
+def _unset_image_metadata(connection: Connection, row: Volume, said: Record) -> None:
     key = said["key"]
-    _describe_image(connection, number, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
+    _describe_image(connection, row, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
 
 
-def _describe_image(connection: Connection, number: str, change: Change) -> Record:
+def _describe_image(connection: Connection, row: Volume, change: Change) -> Record:
     """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
-    row = volumes.one_volume(connection, number, whose())
     if not row.image:
-        raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
+        raise BadRequestError(f"Invalid volume: Volume {row.id} was not made of an image.")
     before = row.image.get("properties") or {}
     properties = volumes.checked_metadata(change.of(before))
     # a volume that waits for its data is what servers start from that hosts inject into
     check_new(str(row.image.get("name")), properties, before)
-    checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
+    checked_host_mount(f"volume {row.id}", before, properties, policy.may(current(), "image:host_mount"))
     image = {**row.image, "properties": properties}
-    volumes.write(connection, "volume", number, {"image": image})
+    volumes.write(connection, "volume", row.id, {"image": image})
     return image
 
 
@@ -239,3 +223,56 @@ ACTIONS: dict[str, Action] = {
     "os-set_image_metadata": Action(_set_image_metadata, _has(METADATA, ["metadata"]), 200),
     "os-unset_image_metadata": Action(_unset_image_metadata, _has({"key": NAME}, ["key"]), 200),
 }
+
+
+# --- Attachments as resources of their own (from 3.27 on) -------------------------------------------------------------
+
+
+class _Held(t.NamedTuple):
+    id: str
+    volume: Volume
+    attachment: Attachment
+
+
+@volume.get("/<project>/attachments", "volume:read", strict_slashes=True, defaults={"shown": views.brief_attachment})
+@volume.get("/<project>/attachments/detail", "volume:read", since(27), reads, defaults={"shown": views.attachment})
+def list_attachments(connection: Connection, shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
+    rows = volumes_by(connection, project_id=listing.project_asked_for())
+    return listing.page(
+        "attachments",
+        [_Held(attachment.id, row, attachment) for row in rows for attachment in row.attachments],
+        lambda held: views.attachment(held.volume, held.attachment),
+        lambda held: shown(held.volume, held.attachment),
+    ), 200
+
+
+@volume.get("/<project>/attachments/<attachment_id>", "volume:read", since(27), reads)
+def show_attachment(connection: Connection, attachment_id: str) -> Answer:
+    return {"attachment": views.attachment(*_one(connection, attachment_id))}, 200
+
+
+@volume.post(
+    "/<project>/attachments",
+    "volume:write",
+    *(since(27), takes(schemas.ATTACHMENT), cinder_writes),
+    strict_slashes=True,
+)
+def create_attachment(connection: Connection, body: Record) -> Answer:
+    row = volumes.one_volume(connection, body["volume_uuid"], whose())
+    made = attach(connection, row, body["instance_uuid"], readonly=body.get("mode") == "ro")
+    return {"attachment": views.attachment(*_one(connection, made.id))}, 200
+
+
+@volume.delete("/<project>/attachments/<attachment_id>", "volume:write", since(27), cinder_writes)
+def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
+    row, attachment = _one(connection, attachment_id)
+    detach(connection, row, attachment.instance_uuid)
+    return {"attachments": [views.brief_attachment(volumes.one_volume(connection, row.id), attachment)]}, 200
+
+
+def _one(connection: Connection, number: str) -> tuple[Volume, Attachment]:
+    for row in volumes_by(connection, project_id=whose()):
+        for attachment in row.attachments:
+            if attachment.id == number:
+                return row, attachment
+    raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")

@@ -1,70 +1,75 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes: list, show, make, change, delete; what is said about them in metadata."""
+"""Volumes and their snapshots: list, show, make, change, delete; what is said about them in metadata."""
 
 from __future__ import annotations
+
+import typing as t
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Snapshot,
+    Stored,
+    Volume,
+    snapshots_by,
+    volumes_by,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
+from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.maps import Change, Map, Texts
+from ...web.schemas import ACTION, an_object
+from ...web.services import reads, takes
 from . import listing, schemas, views
-from .blueprint import enqueue, in_cinders_words, speaks, volume, whose
+from .blueprint import cinder_writes, enqueue, in_cinders_words, speaks, volume, whose
 
 
 # "/volumes/" is a volume without an id, which there is none of
 @volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
-@volume.get("/<project>/volumes/detail", "volume:read", defaults={"shown": views.volume})
-def list_volumes(shown: listing.View) -> Answer:
-    with reading_ledger() as connection:
-        rows = volumes_by(connection, project_id=listing.project_asked_for())
+@volume.get("/<project>/volumes/detail", "volume:read", reads, defaults={"shown": views.volume})
+def list_volumes(connection: Connection, shown: listing.View) -> Answer:
+    rows = volumes_by(connection, project_id=listing.project_asked_for())
     return listing.page("volumes", rows, views.volume, shown), 200
 
 
-@volume.get("/<project>/volumes/summary", "volume:read")
-def summarize() -> Answer:
-    with reading_ledger() as connection:
-        rows = volumes_by(connection, project_id=listing.project_asked_for())
+@volume.get("/<project>/volumes/summary", "volume:read", reads)
+def summarize(connection: Connection) -> Answer:
+    rows = volumes_by(connection, project_id=listing.project_asked_for())
     body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
     if speaks(36):
         values: dict[str, set[str]] = {}
-        for row in rows:
-            for key, value in row.metadata.items():
-                values.setdefault(key, set()).add(value)
+        for key, value in (pair for row in rows for pair in row.metadata.items()):
+            values.setdefault(key, set()).add(value)
         body["metadata"] = {key: sorted(values) for key, values in values.items()}
     return {"volume-summary": body}, 200
 
 
-@volume.get("/<project>/volumes/<volume_id>", "volume:read")
-def show_volume(volume_id: str) -> Answer:
-    with reading_ledger() as connection:
-        return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
+@volume.get("/<project>/volumes/<volume_id>", "volume:read", reads)
+def show_volume(connection: Connection, volume_id: str) -> Answer:
+    return {"volume": views.volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
-@volume.post("/<project>/volumes", "volume:write", strict_slashes=True)
-def create_volume() -> Answer:
-    return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
+@volume.post("/<project>/volumes", "volume:write", takes(schemas.VOLUME), cinder_writes, strict_slashes=True)
+def create_volume(connection: Connection, body: Record) -> Answer:
+    return {"volume": views.new_volume(create(connection, body))}, 202
 
 
-def create(body: Record) -> Volume:
+def create(connection: Connection, body: Record) -> Volume:
     """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.create_volume(connection, current().project, _wanted(connection, body))
-        if row.status == "creating":
-            enqueue(connection, "volume_create", row, volumes=row.id)
+    row = volumes.create_volume(connection, current().project, _wanted(connection, body))
+    if row.status == "creating":
+        enqueue(connection, "volume_create", row, volumes=row.id)
     return row
 
 
@@ -72,10 +77,9 @@ def _wanted(connection: Connection, body: Record) -> Record:
     caller = current()
     image = None
     if body.get("imageRef"):
-        try:
+        unknown = BadRequestError("Invalid image identifier or unable to access requested image.")
+        with in_words({NotFoundError: lambda _message: unknown}):
             image = lookups.image_by_id(connection, body["imageRef"], caller.project)
-        except NotFoundError:
-            raise BadRequestError("Invalid image identifier or unable to access requested image.") from None
     size = body.get("size")
     return {
         "size_gb": None if size is None else int(size),
@@ -92,33 +96,24 @@ def _wanted(connection: Connection, body: Record) -> Record:
     }
 
 
-@volume.put("/<project>/volumes/<volume_id>", "volume:write")
-def update_volume(volume_id: str) -> Answer:
-    body = validation.body(schemas.VOLUME_CHANGES)["volume"]
-    with writing_ledger() as connection, in_cinders_words():
-        row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
+@volume.put("/<project>/volumes/<volume_id>", "volume:write", takes(schemas.VOLUME_CHANGES), cinder_writes)
+def update_volume(connection: Connection, body: Record, volume_id: str) -> Answer:
+    row = volumes.update_volume(connection, volume_id, changes(body), project_id=whose())
     return {"volume": views.new_volume(row)}, 200
 
 
 def changes(body: Record) -> Record:
     """What a client says of a volume or a snapshot, as the ledger takes it."""
-    values: Record = {}
-    for key, names in (("name", ("name", "display_name")), ("description", ("description", "display_description"))):
-        for name in names:
-            if name in body:
-                values[key] = body[name]
-    if body.get("metadata") is not None:
-        values["metadata"] = body["metadata"]
-    return values
+    said = {key: body[name] for key in ("name", "description") for name in (key, f"display_{key}") if name in body}
+    return said if body.get("metadata") is None else {**said, "metadata": body["metadata"]}
 
 
-@volume.delete("/<project>/volumes/<volume_id>", "volume:write")
-def delete_volume(volume_id: str) -> Answer:
+@volume.delete("/<project>/volumes/<volume_id>", "volume:write", cinder_writes)
+def delete_volume(connection: Connection, volume_id: str) -> Answer:
     force, cascade = (schemas.truth(request.args.get(name)) for name in ("force", "cascade"))
     if force:
         policy.check("volume:admin")
-    with writing_ledger() as connection, in_cinders_words():
-        remove(connection, volume_id, force, cascade)
+    remove(connection, volume_id, force, cascade)
     return "", 202
 
 
@@ -131,27 +126,105 @@ def remove(connection: Connection, number: str, force: bool, cascade: bool = Fal
         enqueue(connection, "volume_delete", row, volumes=number)
 
 
-# --- Metadata -------------------------------------------------------------------------------------------------------
+# --- Snapshots --------------------------------------------------------------------------------------------------------
 
 
-def _describe(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
-    wanted = {"metadata": change.of(before)}
-    metadata: Texts = volumes.update_volume(connection, number, wanted, project_id=whose()).metadata
-    return metadata
+@volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
+@volume.get("/<project>/snapshots/detail", "volume:read", reads, defaults={"shown": views.snapshot})
+def list_snapshots(connection: Connection, shown: listing.View) -> Answer:
+    rows = snapshots_by(connection, project_id=listing.project_asked_for())
+    return listing.page("snapshots", rows, views.snapshot, shown), 200
 
 
-METADATA = Map(
-    name="volume_metadata",
-    path="/<project>/volumes/<volume_id>/metadata",
-    reads="volume:read",
-    writes="volume:write",
-    word="metadata",
-    schema={**schemas.METADATA, "type": "object"},
-    find=lambda connection, number: volumes.one_volume(connection, number, whose()).metadata,
-    write=_describe,
-    words=in_cinders_words,
-    missing="Metadata item {key} was not found.",
-    deleted=200,
-    more=True,
-)
-METADATA.put_into(volume)
+@volume.get("/<project>/snapshots/<snapshot_id>", "volume:read", reads)
+def show_snapshot(connection: Connection, snapshot_id: str) -> Answer:
+    return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
+
+
+@volume.post("/<project>/snapshots", "volume:write", takes(schemas.SNAPSHOT), cinder_writes, strict_slashes=True)
+def create_snapshot(connection: Connection, body: Record) -> Answer:
+    return {"snapshot": views.new_snapshot(record_snapshot(connection, body))}, 202
+
+
+def record_snapshot(connection: Connection, body: Record) -> Snapshot:
+    """Record the snapshot that `body` asks for, and have it taken."""
+    wanted = {
+        **changes(body),
+        "volume_id": body["volume_id"] or "",
+        "user_id": current().user_id,
+        "force": schemas.truth(body.get("force")) or speaks(66),
+    }
+    row = volume_snapshots.create_snapshot(connection, current().project, wanted)
+    if row.status == "creating":
+        _enqueue_snapshot(connection, "volume_snapshot_create", row)
+    return row
+
+
+@volume.put("/<project>/snapshots/<snapshot_id>", "volume:write", takes(schemas.SNAPSHOT_CHANGES), cinder_writes)
+def update_snapshot(connection: Connection, body: Record, snapshot_id: str) -> Answer:
+    row = volume_snapshots.update_snapshot(connection, snapshot_id, changes(body), project_id=whose())
+    return {"snapshot": views.new_snapshot(row)}, 200
+
+
+@volume.delete("/<project>/snapshots/<snapshot_id>", "volume:write", cinder_writes)
+def delete_snapshot(connection: Connection, snapshot_id: str) -> Answer:
+    remove_snapshot(connection, snapshot_id, force=False)
+    return "", 202
+
+
+def remove_snapshot(connection: Connection, number: str, force: bool) -> None:
+    row = volume_snapshots.begin_delete_snapshot(connection, number, project_id=whose(), force=force)
+    _enqueue_snapshot(connection, "volume_snapshot_delete", row)
+
+
+def _enqueue_snapshot(connection: Connection, kind: str, row: Snapshot) -> None:
+    of = volumes.one_volume(connection, row.volume_id)
+    enqueue(connection, kind, row, [attachment.instance_uuid for attachment in of.attachments], snapshots=row.id)
+
+
+SNAPSHOT_STATUS = an_object({"status": {"enum": list(schemas.SNAPSHOT_STATES)}}, ["status"], more=True)
+
+
+@volume.post("/<project>/snapshots/<snapshot_id>/action", "volume:write")
+def act_on_snapshot(snapshot_id: str) -> Answer:
+    ((name, said),) = validation.body(ACTION).items()
+    with reading_ledger() as connection:
+        volume_snapshots.one_snapshot(connection, snapshot_id, whose())
+    if name not in ("os-force_delete", "os-reset_status", "os-update_snapshot_status"):
+        raise BadRequestError(f"There is no such action: {name[:60]}")
+    policy.check("volume:admin")
+    if name != "os-force_delete":
+        validation.check(said, SNAPSHOT_STATUS, f"value of {name}")
+    with writing_ledger() as connection, in_cinders_words():
+        if name == "os-force_delete":
+            remove_snapshot(connection, snapshot_id, force=True)
+        else:
+            volume_snapshots.update_snapshot(connection, snapshot_id, {"status": said["status"]}, project_id=whose())
+    return "", 202
+
+
+# --- Metadata ---------------------------------------------------------------------------------------------------------
+
+
+def _put_metadata(kind: str, find: t.Callable[..., Stored], update: t.Callable[..., Stored]) -> None:
+    def write(connection: Connection, change: Change, before: Texts, number: str) -> Texts:
+        return update(connection, number, {"metadata": change.of(before)}, project_id=whose()).metadata
+
+    Map(
+        name=f"{kind}_metadata",
+        path=f"/<project>/{kind}s/<number>/metadata",
+        reads="volume:read",
+        writes="volume:write",
+        word="metadata",
+        schema={**schemas.METADATA, "type": "object"},
+        find=lambda connection, number: find(connection, number, whose()).metadata,
+        write=write,
+        words=in_cinders_words,
+        missing="Metadata item {key} was not found.",
+        deleted=200,
+        more=True,
+    ).put_into(volume)
+
+
+_put_metadata("volume", volumes.one_volume, volumes.update_volume)
+_put_metadata("snapshot", volume_snapshots.one_snapshot, volume_snapshots.update_snapshot)

@@ -8,16 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ...web.bodies import Json
-from ...web.schemas import LIMIT, NAME, OPTIONAL, Schema, an_object, or_null
+from ...web.schemas import LIMIT, NAME, OPTIONAL, Schema, an_object, or_null, size
 
 UUID = NAME  # what is none is not found
 BOOLEAN: Schema = {"enum": [True, False, "true", "false", "True", "False", "1", "0", "yes", "no", "on", "off"]}
-SIZE: Schema = {
-    "anyOf": [
-        {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-        {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
-    ]
-}
+SIZE = size(1)
 METADATA: Schema = {
     "type": ["object", "null"],
     "propertyNames": {"minLength": 1, "maxLength": 255},
@@ -41,38 +36,24 @@ def truth(value: Json) -> bool:
     return str(value).lower() in ("true", "1", "yes", "on")
 
 
+NULL: Schema = {"type": "null"}
+CHANGES = {
+    **dict.fromkeys(("name", "display_name", "description", "display_description"), OPTIONAL),
+    "metadata": METADATA,
+}
 VOLUME = wrapped(
     "volume",
     {
-        "name": OPTIONAL,
-        "display_name": OPTIONAL,
-        "description": OPTIONAL,
-        "display_description": OPTIONAL,
-        "size": {"anyOf": [SIZE, {"type": "null"}]},
-        "volume_type": OPTIONAL,
-        "availability_zone": OPTIONAL,
-        "imageRef": OPTIONAL,
-        "snapshot_id": OPTIONAL,
-        "source_volid": OPTIONAL,
-        "metadata": METADATA,
-        "multiattach": {"anyOf": [BOOLEAN, {"type": "null"}]},
-        "consistencygroup_id": {"type": "null"},
-        "group_id": {"type": "null"},
-        "backup_id": {"type": "null"},
+        **CHANGES,
+        **dict.fromkeys(("volume_type", "availability_zone", "imageRef", "snapshot_id", "source_volid"), OPTIONAL),
+        "size": {"anyOf": [SIZE, NULL]},
+        "multiattach": {"anyOf": [BOOLEAN, NULL]},
+        **dict.fromkeys(("consistencygroup_id", "group_id", "backup_id"), NULL),
     },
 )
-CHANGES = {
-    "name": OPTIONAL,
-    "display_name": OPTIONAL,
-    "description": OPTIONAL,
-    "display_description": OPTIONAL,
-    "metadata": METADATA,
-}
 VOLUME_CHANGES = wrapped("volume", CHANGES, minProperties=1)
 SNAPSHOT_CHANGES = wrapped("snapshot", CHANGES, minProperties=1)
-SNAPSHOT = wrapped(
-    "snapshot", {**CHANGES, "volume_id": OPTIONAL, "force": {"anyOf": [BOOLEAN, {"type": "null"}]}}, ["volume_id"]
-)
+SNAPSHOT = wrapped("snapshot", {**CHANGES, "volume_id": OPTIONAL, "force": {"anyOf": [BOOLEAN, NULL]}}, ["volume_id"])
 SPECS = {**METADATA, "type": "object", "minProperties": 1}
 TYPE = {"name": NAME, "description": OPTIONAL, "extra_specs": METADATA, "os-volume-type-access:is_public": BOOLEAN}
 NEW_TYPE = wrapped("volume_type", TYPE, ["name"])
@@ -94,15 +75,5 @@ ATTACHMENT = wrapped(
 )
 QUOTAS = wrapped("quota_set", {}, minProperties=1, more=LIMIT)
 QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, more=LIMIT)
-STATES = (
-    "creating",
-    "available",
-    "deleting",
-    "error",
-    "error_deleting",
-    "error_extending",
-    "attaching",
-    "detaching",
-    "in-use",
-    "maintenance",
-)
+SNAPSHOT_STATES = ("creating", "available", "deleting", "error", "error_deleting")
+STATES = (*SNAPSHOT_STATES, "error_extending", "attaching", "detaching", "in-use", "maintenance")

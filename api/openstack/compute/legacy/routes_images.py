@@ -19,7 +19,7 @@ from ....web.ledger import reading_ledger, writing_ledger
 from ....web.maps import Change, Map, Texts
 from ....web.schemas import TEXT
 from ....web.times import iso
-from ...image import finding
+from ...image.blueprint import own, seen
 from ...image.uploads import home as image_home
 from ..blueprint import compute_legacy
 from ..microversions import since
@@ -57,12 +57,12 @@ def delete_image_here(image_id: str) -> Answer:
 
 def _seen(connection: Connection, image_id: str) -> Record:
     with in_words({NotFoundError: lambda _message: NotFoundError("Image not found.")}):
-        return finding.seen(connection, image_id)
+        return seen(connection, image_id)
 
 
 def _own(connection: Connection, image_id: str) -> Record:
     with in_words({NotFoundError: lambda _message: NotFoundError("Image not found.")}):
-        return finding.own(connection, image_id)
+        return own(connection, image_id)
 
 
 def _properties(connection: Connection, image_id: str) -> Texts:

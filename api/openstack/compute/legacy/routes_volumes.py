@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Snapshot,
     Volume,
@@ -13,14 +14,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
 
-from ....web import validation
-from ....web.bodies import Answer, Body, same
+from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.ledger import reading_ledger, writing_ledger
+from ....web.services import takes
 from ....web.times import precise
-from ...volume import listing, routes_snapshots, routes_volumes, schemas
+from ...volume import listing, routes_volumes, schemas
 from ...volume import views as cinders
-from ...volume.blueprint import in_cinders_words, whose
+from ...volume.blueprint import cinder_writes, in_cinders_words, whose
 from ..blueprint import compute_legacy
 from ..microversions import since
 
@@ -56,9 +57,9 @@ def show_volume_here(volume_id: str) -> Answer:
         return {"volume": _volume(volumes.one_volume(connection, volume_id, whose()))}, 200
 
 
-@compute_legacy.post("/os-volumes", "volume:write", OLD, strict_slashes=True)
-def create_volume_here() -> Answer:
-    return {"volume": _volume(routes_volumes.create(validation.body(VOLUME)["volume"]))}, 200
+@compute_legacy.post("/os-volumes", "volume:write", OLD, takes(VOLUME), cinder_writes, strict_slashes=True)
+def create_volume_here(connection: Connection, body: Record) -> Answer:
+    return {"volume": _volume(routes_volumes.create(connection, body))}, 200
 
 
 @compute_legacy.delete("/os-volumes/<volume_id>", "volume:write", OLD)
@@ -82,14 +83,14 @@ def show_snapshot_here(snapshot_id: str) -> Answer:
         return {"snapshot": _snapshot(volume_snapshots.one_snapshot(connection, snapshot_id, whose()))}, 200
 
 
-@compute_legacy.post("/os-snapshots", "volume:write", OLD, strict_slashes=True)
-def create_snapshot_here() -> Answer:
-    return {"snapshot": _snapshot(routes_snapshots.create(validation.body(SNAPSHOT)["snapshot"]))}, 200
+@compute_legacy.post("/os-snapshots", "volume:write", OLD, takes(SNAPSHOT), cinder_writes, strict_slashes=True)
+def create_snapshot_here(connection: Connection, body: Record) -> Answer:
+    return {"snapshot": _snapshot(routes_volumes.record_snapshot(connection, body))}, 200
 
 
-@compute_legacy.delete("/os-snapshots/<snapshot_id>", "volume:write", OLD)
-def delete_snapshot_here(snapshot_id: str) -> Answer:
-    routes_snapshots.remove(snapshot_id, force=False)
+@compute_legacy.delete("/os-snapshots/<snapshot_id>", "volume:write", OLD, cinder_writes)
+def delete_snapshot_here(connection: Connection, snapshot_id: str) -> Answer:
+    routes_volumes.remove_snapshot(connection, snapshot_id, force=False)
     return "", 202
 
 

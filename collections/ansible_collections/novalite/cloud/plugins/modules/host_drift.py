@@ -130,7 +130,6 @@ from ..module_utils._drift.host_scan import ARGUMENT_SPEC, scan
 from ..module_utils._host_module import HostCall, Result, run_host_module
 
 
-
 def run(call: HostCall) -> Result:
     return {"changed": False, "found": scan(call.params["state_dir"], call.params["uri"])}
 

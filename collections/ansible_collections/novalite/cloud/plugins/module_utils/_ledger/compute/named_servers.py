@@ -12,8 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
-from ..._model.move import Error, Move
+from ..._model.instance import Error, Instance, Move
 from ..._plan.host_plan import Plan
 from ..queries import lookups
 from ..queries.views import instances_by

@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from ..._domain.guest import disk_backend
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping
-from ..._model.instance import Flavor, Instance
-from ..._model.move import Move
+from ..._model.instance import Flavor, Instance, Move
 from ..._model.rows import InstanceRow, MoveRow
 from ..compute import migrations, server_actions, server_requests
 from ..db.tables import compute_host, instance
