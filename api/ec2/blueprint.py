@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import re
 import typing as t
 
@@ -19,14 +19,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ..web import policy
 from ..web.context import Caller, current, request_id
 from ..web.errors import with_headers
-from ..web.ledger import writing_ledger
+from ..web.ledger import reading_ledger, writing_ledger
 from . import rendering
 from .authentication import authenticate
 from .common import Asked, Body
 from .faults import Ec2Error, as_codes, translated
 from .parameters import Boolean, Group, Shape, nested
 
-View = t.Callable[[Asked], Body]
+View = t.Callable[[Asked], t.Optional[Body]]  # None: it is done, and that is all there is to say
+InLedger = t.Callable[[Connection, Caller, Asked], t.Optional[Body]]
 
 SIGNED = "ec2:signed"
 # what says who asks, and is no action's
@@ -64,6 +65,31 @@ def action(
     return decorate
 
 
+def _in_ledger(
+    ledger: t.Callable[[], t.ContextManager[Connection]],
+    name: str,
+    operation: str,
+    parameters: t.Mapping[str, Shape] | None = None,
+    required: t.Collection[str] = (),
+) -> t.Callable[[InLedger], InLedger]:
+    """As action(), for a function that gets the ledger, and who asks; a dry run takes back what it wrote."""
+
+    def decorate(view: InLedger) -> InLedger:
+        def opened(asked: Asked) -> Body | None:
+            with ledger() as connection:
+                body = view(connection, current(), asked)
+                refuse_dry_run()
+                return body
+
+        action(name, operation, parameters, required)(opened)
+        return view
+
+    return decorate
+
+
+reads, writes = functools.partial(_in_ledger, reading_ledger), functools.partial(_in_ledger, writing_ledger)
+
+
 @ec2.before_request
 def _begin() -> None:
     authenticate()
@@ -89,7 +115,7 @@ def call() -> Response:
     g.ec2_dry_run = asked.pop("DryRun", False)
     body = asked_for.view(asked)
     refuse_dry_run()
-    return _xml(rendering.response(name, request_id(), body, version), 200)
+    return _xml(rendering.response(name, request_id(), {"return": True} if body is None else body, version), 200)
 
 
 def refuse_dry_run() -> None:
@@ -114,14 +140,6 @@ def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[]
         made = make()
         ec2_requests.remember(connection, project, parameters["Action"], token, made)
     return made
-
-
-@contextlib.contextmanager
-def writing() -> t.Iterator[tuple[Connection, Caller]]:
-    """One transaction for what is asked, which a dry run takes back at its end; and who asks."""
-    with writing_ledger() as connection:
-        yield connection, current()
-        refuse_dry_run()
 
 
 @ec2.errorhandler(Exception)

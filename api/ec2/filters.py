@@ -11,27 +11,33 @@ import json
 import re
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ..web.context import Caller
 from . import ids
+from .blueprint import reads
 from .common import Asked, Body
 from .faults import Ec2Error
+from .parameters import FILTERS, PAGING, TEXTS, Shape
 
 Key = t.TypeVar("Key", str, int)
 # A filter's name, and where in an answer that lies which it is held against: elements with dots between them.
 Paths = t.Mapping[str, str]
+Bodies = t.Callable[[Connection, Caller, Asked], t.Iterable[Body]]
 
 TAGS: Paths = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 
 
 def like(names: str, at: str = "", element: str = "") -> dict[str, str]:
-    """Filters with the names of the elements that they look at, of which each has its own way to write them.
+    """Filters, by `names` with spaces between them: "vpc-id" looks at `vpcId`, "cidr=cidrBlock" at `cidrBlock`.
 
-    `names` have spaces between them: "vpc-id" looks at `vpcId`; with `at` and `element`, "<at>.vpc-id" at
-    `<element>.vpcId`.
+    With `at` and `element`, "<at>.vpc-id" looks at `<element>.vpcId`.
     """
-    return {
-        f"{at}.{name}".lstrip("."): f"{element}.{re.sub('-(.)', lambda match: match[1].upper(), name)}".lstrip(".")
-        for name in names.split()
-    }
+    paths = {}
+    for name, equals, path in (item.partition("=") for item in names.split()):
+        path = path if equals else re.sub("-(.)", lambda match: match[1].upper(), name)
+        paths[f"{at}.{name}".lstrip(".")] = f"{element}.{path}".lstrip(".")
+    return paths
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -90,15 +96,34 @@ def texts(value: object, path: t.Sequence[str]) -> t.Iterator[str]:
         yield str(value)
 
 
+def describes(
+    name: str, operation: str, element: str, number: str, paths: Paths, kind: str = "", **more: Shape
+) -> t.Callable[[Bodies], Bodies]:
+    """Declare the action `name`: it answers with what the function returns, as listed() does. `more`: parameters."""
+    own = {_parameter(number): TEXTS} if kind else {}
+
+    def decorate(view: Bodies) -> Bodies:
+        @reads(name, operation, {**own, **more, "Filter": FILTERS, **PAGING})
+        def describe(connection: Connection, caller: Caller, asked: Asked) -> Body:
+            return listed(asked, element, number, view(connection, caller, asked), paths, kind)
+
+        return view
+
+    return decorate
+
+
+def _parameter(number: str) -> str:
+    return number[0].upper() + number[1:]
+
+
 def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = "") -> Body:
     """The answer to a Describe...: of `bodies` those that the request is about, by pages, as `element`.
 
     `number` is the element that holds their ids, after which they are sorted. With a `kind` (ids.KINDS) the request may
     have ids of those that it wants, in a parameter of that name. Raises Ec2Error.
     """
-    parameter = number[0].upper() + number[1:]
-    if kind and parameter in asked:
-        bodies = ids.find_all(kind, asked[parameter], {body[number]: body for body in bodies})
+    if kind and _parameter(number) in asked:
+        bodies = ids.find_all(kind, asked[_parameter(number)], {body[number]: body for body in bodies})
 
     def key(body: Body) -> str:
         return str(body[number])

@@ -19,10 +19,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.se
 
 from ...openstack.network.changes import tell_group_hosts
 from ...openstack.network.routes_groups import TEMPLATES
+from ...web.bodies import the_one
 from ...web.context import Caller, current
 from ...web.ledger import reading_ledger, writing_ledger
 from .. import filters, ids, permissions
-from ..blueprint import action, writing
+from ..blueprint import action, writes
 from ..common import Asked, Body, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Text
@@ -36,23 +37,14 @@ RULE_REFUSED: Errors = {
     QuotaError: "RulesPerSecurityGroupLimitExceeded",
     NotFoundError: "InvalidGroup.NotFound",
 }
+_PERMISSION = (
+    "protocol=ipProtocol from-port to-port cidr=ipRanges.cidrIp ipv6-cidr=ipv6Ranges.cidrIpv6 "
+    "group-id=groups.groupId group-name=groups.groupName user-id=groups.userId"
+)
 GROUP_FILTERS = {
-    **filters.like("group-id group-name owner-id vpc-id"),
-    "description": "groupDescription",
-    **{
-        f"{prefix}ip-permission.{name}": f"{element}.{path}"
-        for prefix, element in (("", "ipPermissions"), ("egress.", "ipPermissionsEgress"))
-        for name, path in (
-            ("protocol", "ipProtocol"),
-            ("from-port", "fromPort"),
-            ("to-port", "toPort"),
-            ("cidr", "ipRanges.cidrIp"),
-            ("ipv6-cidr", "ipv6Ranges.cidrIpv6"),
-            ("group-id", "groups.groupId"),
-            ("group-name", "groups.groupName"),
-            ("user-id", "groups.userId"),
-        )
-    },
+    **filters.like("group-id group-name owner-id vpc-id description=groupDescription"),
+    **filters.like(_PERMISSION, at="ip-permission", element="ipPermissions"),
+    **filters.like(_PERMISSION, at="egress.ip-permission", element="ipPermissionsEgress"),
 }
 RULE_FILTERS = filters.like("group-id security-group-rule-id")
 ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
@@ -106,10 +98,8 @@ def _by_id(rows: t.Iterable[Record]) -> dict[str, Record]:
 
 
 def _named(rows: t.Iterable[Record], name: str) -> Record:
-    for row in rows:
-        if row["name"] == name:
-            return row
-    raise Ec2Error("InvalidGroup.NotFound", f"The security group '{name[:100]}' does not exist")
+    missing_group = Ec2Error("InvalidGroup.NotFound", f"The security group '{name[:100]}' does not exist")
+    return the_one(rows, "name", name, missing_group)
 
 
 def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -> Record:
@@ -121,19 +111,19 @@ def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -
     return _named(rows, name)
 
 
-@action(
+@writes(
     "CreateSecurityGroup",
     "network:security_groups:write",
     {"GroupName": Text(), "GroupDescription": Text(), "VpcId": Text(), "TagSpecification": TAG_SPECIFICATIONS},
     ["GroupName", "GroupDescription"],
 )
-def create_security_group(asked: Asked) -> Body:
+def create_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
     name, tags = asked["GroupName"], tags_for(asked, KIND)[KIND]
     if name == DEFAULT_GROUP:
         raise invalid("groupName", name, "Cannot use reserved security group name")
     if name.startswith("sg-") or any(mark in name for mark in TEMPLATES):
         raise invalid("groupName", name)
-    with writing() as (connection, caller), as_codes(GROUP_REFUSED):
+    with as_codes(GROUP_REFUSED):
         check_vpc(caller.project, asked.get("VpcId"))
         uuid = group_rules.create_group(connection, caller.project, name, asked["GroupDescription"])
         number = ids.of("sg", uuid)
@@ -141,17 +131,16 @@ def create_security_group(asked: Asked) -> Body:
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
 
 
-@action("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
-def delete_security_group(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = _asked_group(connection, caller, asked)
-        number = ids.of("sg", row["uuid"])
-        if row["name"] == DEFAULT_GROUP:
-            message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
-            raise Ec2Error("CannotDelete", message)
-        with as_codes({ConflictError: "DependencyViolation"}):
-            group_rules.delete_group(connection, caller.project, row["uuid"])
-        ec2_tags.remove_tags(connection, caller.project, number)
+@writes("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
+def delete_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = _asked_group(connection, caller, asked)
+    number = ids.of("sg", row["uuid"])
+    if row["name"] == DEFAULT_GROUP:
+        message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
+        raise Ec2Error("CannotDelete", message)
+    with as_codes({ConflictError: "DependencyViolation"}):
+        group_rules.delete_group(connection, caller.project, row["uuid"])
+    ec2_tags.remove_tags(connection, caller.project, number)
     return {"return": True, "groupId": number}
 
 
@@ -162,32 +151,31 @@ def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 
-@action(
+@filters.describes(
     "DescribeSecurityGroupRules",
     "network:security_groups:read",
-    {"SecurityGroupRuleId": TEXTS, "Filter": FILTERS, **PAGING},
+    "securityGroupRuleSet",
+    "securityGroupRuleId",
+    RULE_FILTERS,
+    "sgr",
 )
-def describe_security_group_rules(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        rows = group_rules.groups_of(connection, project)
-    bodies = [permissions.rule_body(rule, project) for row in rows for rule in row["rules"]]
-    return filters.listed(asked, "securityGroupRuleSet", "securityGroupRuleId", bodies, RULE_FILTERS, "sgr")
+def describe_security_group_rules(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    rows = group_rules.groups_of(connection, caller.project)
+    return [permissions.rule_body(rule, caller.project) for row in rows for rule in row["rules"]]
 
 
-def _authorize(asked: Asked, direction: str) -> Body:
+def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
     if any(tags_for(asked, RULE_KIND).values()):
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
-    with writing() as (connection, caller):
-        rows = group_rules.groups_of(connection, caller.project)
-        row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
-        made, group = [], 0
-        for rule in _asked_rules(asked, direction, rows):
-            with as_codes(RULE_REFUSED):
-                number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
-            made.append(number)
-        tell_group_hosts(connection, group, row["name"])
-        after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
+    rows = group_rules.groups_of(connection, caller.project)
+    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    made, group = [], 0
+    for rule in _asked_rules(asked, direction, rows):
+        with as_codes(RULE_REFUSED):
+            number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
+        made.append(number)
+    tell_group_hosts(connection, group, row["name"])
+    after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
         "securityGroupRuleSet": [permissions.rule_body(rule, caller.project) for rule in after if rule["id"] in made],
@@ -198,28 +186,25 @@ def _asked_rules(asked: Asked, direction: str, rows: t.Sequence[Record]) -> list
     return permissions.asked_rules(asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
 
 
-def _revoke(asked: Asked, direction: str) -> Body:
-    with writing() as (connection, caller):
-        rows = group_rules.groups_of(connection, caller.project)
-        row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
-        there = [rule for rule in row["rules"] if rule["direction"] == direction]
-        to_delete: dict[str, permissions.Rule] = {}
-        if asked.get("SecurityGroupRuleId"):
-            known = {ids.of("sgr", rule["id"]): rule for rule in there}
-            for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known):
-                to_delete[rule["id"]] = rule
-        else:
-            for rule in _asked_rules(asked, direction, rows):
-                matching = permissions.same(rule, there)
-                if not matching:
-                    raise Ec2Error(
-                        "InvalidPermission.NotFound", "The specified rule does not exist in this security group."
-                    )
-                to_delete.update({rule["id"]: rule for rule in matching})
-        for rule_id in to_delete:
-            group_rules.delete_rule(connection, caller.project, rule_id)
-        if to_delete:
-            tell_group_hosts(connection, row["id"], row["name"])
+def _revoke(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
+    rows = group_rules.groups_of(connection, caller.project)
+    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    there = [rule for rule in row["rules"] if rule["direction"] == direction]
+    to_delete: dict[str, permissions.Rule] = {}
+    if asked.get("SecurityGroupRuleId"):
+        known = {ids.of("sgr", rule["id"]): rule for rule in there}
+        to_delete = {rule["id"]: rule for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known)}
+    else:
+        for rule in _asked_rules(asked, direction, rows):
+            matching = permissions.same(rule, there)
+            if not matching:
+                message = "The specified rule does not exist in this security group."
+                raise Ec2Error("InvalidPermission.NotFound", message)
+            to_delete.update({rule["id"]: rule for rule in matching})
+    for rule_id in to_delete:
+        group_rules.delete_rule(connection, caller.project, rule_id)
+    if to_delete:
+        tell_group_hosts(connection, row["id"], row["name"])
     revoked = []
     for rule in to_delete.values():
         body = permissions.rule_body(rule, caller.project)
@@ -233,7 +218,7 @@ for _direction in ("ingress", "egress"):
         ("Authorize", _authorize, {"TagSpecification": TAG_SPECIFICATIONS}),
         ("Revoke", _revoke, {"SecurityGroupRuleId": TEXTS}),
     ):
-        action(
+        writes(
             f"{_verb}SecurityGroup{_direction.capitalize()}",
             "network:security_groups:write",
             {**ONE_GROUP, **permissions.PARAMETERS, **_more},

@@ -17,28 +17,27 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
 from ...web import policy
+from ...web.bodies import the_one
 from ...web.context import Caller, current
-from ...web.ledger import reading_ledger
+from ...web.ledger import writing_ledger
 from .. import filters, ids, key_material
-from ..blueprint import action, refuse_dry_run, writing
+from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
 
 KIND = "key-pair"
 REFUSED: t.Mapping[type[Exception], str] = {QuotaError: "KeyPairLimitExceeded"}
-KEY_FILTERS = {**filters.like("key-name key-pair-id"), "fingerprint": "keyFingerprint"}
+KEY_FILTERS = filters.like("key-name key-pair-id fingerprint=keyFingerprint")
 
 
-@action(
+@reads(
     "DescribeKeyPairs",
     "compute:keypairs:read",
     {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
 )
-def describe_key_pairs(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        bodies = _bodies(connection, project, asked.get("IncludePublicKey", False))
+def describe_key_pairs(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    bodies = _bodies(connection, caller.project, asked.get("IncludePublicKey", False))
     if "KeyName" in asked or "KeyPairId" in asked:
         wanted = [_named(bodies, name) for name in asked.get("KeyName", [])]
         wanted += ids.find_all("key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies})
@@ -49,28 +48,24 @@ def describe_key_pairs(asked: Asked) -> Body:
 def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
     made = ec2_records.made_fingerprints(connection, project)
     tags = ec2_tags.tags_of(connection, project)
-    bodies = []
-    for row in keypairs_of(connection, project):
-        number = ids.named("key", project, row["name"])
-        bodies.append(
-            {
-                "keyPairId": number,
-                "keyName": row["name"],
-                "keyFingerprint": made.get(row["name"]) or key_material.fingerprint(row["public_key"]),
-                "keyType": key_material.kind_of(row["public_key"]),
-                "publicKey": row["public_key"] if with_key else None,
-                "createTime": moment(row["created_at"]),
-                "tagSet": tag_set(tags.get(number, {})),
-            }
-        )
-    return bodies
+    return [
+        {
+            "keyPairId": (number := ids.named("key", project, row["name"])),
+            "keyName": row["name"],
+            "keyFingerprint": made.get(row["name"]) or key_material.fingerprint(row["public_key"]),
+            "keyType": key_material.kind_of(row["public_key"]),
+            "publicKey": row["public_key"] if with_key else None,
+            "createTime": moment(row["created_at"]),
+            "tagSet": tag_set(tags.get(number, {})),
+        }
+        for row in keypairs_of(connection, project)
+    ]
 
 
 def _named(bodies: list[Body], name: str) -> Body:
-    for body in bodies:
-        if body["keyName"] == name:
-            return body
-    raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{name}' does not exist")
+    return the_one(
+        bodies, "keyName", name, Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{name}' does not exist")
+    )
 
 
 @action(
@@ -90,24 +85,23 @@ def create_key_pair(asked: Asked) -> Body:
     refuse_dry_run()
     # before the transaction: that takes a while
     made = key_material.make(asked.get("KeyType", "rsa"), "generated-by-novalite")
-    with writing() as (connection, caller):
-        body = _add(connection, caller, asked, made.public)
-        ec2_records.keep_fingerprint(connection, caller.project, asked["KeyName"], made.fingerprint)
+    with writing_ledger() as connection:
+        body = _add(connection, current(), asked, made.public)
+        ec2_records.keep_fingerprint(connection, current().project, asked["KeyName"], made.fingerprint)
     return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
 
 
-@action(
+@writes(
     "ImportKeyPair",
     "compute:keypairs:write",
     {"KeyName": Text(), "PublicKeyMaterial": Base64(16384), "TagSpecification": TAG_SPECIFICATIONS},
     ["KeyName", "PublicKeyMaterial"],
 )
-def import_key_pair(asked: Asked) -> Body:
+def import_key_pair(connection: Connection, caller: Caller, asked: Asked) -> Body:
     with as_codes({}, "InvalidKey.Format"):
         public = key_material.public_line(asked["PublicKeyMaterial"], "imported")
-    with writing() as (connection, caller):
-        body = _add(connection, caller, asked, public)
-        kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
+    body = _add(connection, caller, asked, public)
+    kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
     return {**body, "keyFingerprint": key_material.fingerprint(kept["public_key"])}
 
 
@@ -130,16 +124,14 @@ def _asker(caller: Caller) -> Body:
     return {"project": caller.project_name, "user_id": caller.user_id, "by_manager": by_manager}
 
 
-@action("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
-def delete_key_pair(asked: Asked) -> Body:
+@writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
+def delete_key_pair(connection: Connection, caller: Caller, asked: Asked) -> None:
     """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
     if not asked.get("KeyName") and not asked.get("KeyPairId"):
         raise missing("KeyName")
-    with writing() as (connection, caller):
-        names = [row["name"] for row in keypairs_of(connection, caller.project)]
-        by_id = {ids.named("key", caller.project, name): name for name in names}
-        name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
-        if name in names:
-            remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
-            ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
-    return {"return": True}
+    names = [row["name"] for row in keypairs_of(connection, caller.project)]
+    by_id = {ids.named("key", caller.project, name): name for name in names}
+    name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
+    if name in names:
+        remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
+        ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))

@@ -20,11 +20,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
+from ...openstack.compute.tasks import tell, who
 from ...web import policy
-from ...web.context import Caller, request_id
+from ...web.bodies import the_one
+from ...web.context import Caller
 from .. import block_devices, ids, images, views_instances, volumes
-from ..blueprint import action, once, writing
-from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for, tell
+from ..blueprint import once, writes
+from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -74,7 +76,7 @@ _TAKEN = each(
 _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "LicenseSpecification")
 
 
-@action(
+@writes(
     "RunInstances",
     "compute:servers:create",
     {
@@ -105,16 +107,15 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
     },
     ["ImageId", "MinCount", "MaxCount"],
 )
-def run_instances(asked: Asked) -> Body:
+def run_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     for name in _REFUSED:
         if name in asked:
             raise unsupported(name)
     if asked["MinCount"] > asked["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
-    with writing() as (connection, caller):
-        made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
-        numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
-        records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
+    made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
+    numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
+    records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
         raise Ec2Error("IncorrectState", "The instances that this client token stands for are gone.")
     return views_instances.grouped(map(views_instances.reservation, records))[0]
@@ -125,9 +126,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     tags = tags_for(asked, "instance", "volume", "network-interface")
     wanted = _wanted(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(
-            connection, caller.project, wanted, request_id=request_id(), user_id=caller.user_id, private=caller.is_admin
-        )
+        made = new_servers.create(connection, caller.project, wanted, private=caller.is_admin, **who())
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -141,7 +140,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
             },
         )
     block_devices.tag(connection, made.uuids, tags["volume"])
-    tell(connection, caller, "launch", made.uuids)
+    tell(connection, "launch", made.uuids, caller.project)
     return made.uuids
 
 
@@ -185,10 +184,8 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
 
 def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    for flavor in flavor_records.flavors_seen(connection, caller.is_admin, caller.project):
-        if name == flavor["name"]:
-            return flavor
-    raise invalid("InstanceType", name)
+    rows = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
+    return the_one(rows, "name", name, invalid("InstanceType", name))
 
 
 def _groups(connection: Connection, project: str, asked: Asked, of_interface: list[str]) -> tuple[str, ...]:

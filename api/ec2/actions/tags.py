@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-from ...web.context import current
-from ...web.ledger import reading_ledger
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ...web.context import Caller
 from .. import filters, resources
-from ..blueprint import action, writing
+from ..blueprint import reads, writes
 from ..common import Asked, Body, Tags, tags_in
 from ..parameters import FILTERS, PAGING, TAGS, TEXTS
 
 TAG_FILTERS = filters.like("key value resource-id resource-type")
 
 
-@action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
-def describe_tags(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        tags_of_all = resources.tags_of_all(connection, current().project)
+@reads("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
+def describe_tags(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    tags_of_all = resources.tags_of_all(connection, caller.project)
     bodies: list[Body] = [
         {
             "resourceId": number,
@@ -39,23 +39,21 @@ def _key(body: Body) -> str:
     return f"{body['resourceId']} {body['key']}"
 
 
-@action("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
-def create_tags(asked: Asked) -> Body:
+@writes("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
+def create_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     tags = tags_in(asked["Tag"])
-    with writing() as (connection, caller):
-        for resource_id in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, resource_id, lambda before: {**before, **tags})
-    return {"return": True}
+    for resource_id in dict.fromkeys(asked["ResourceId"]):
+        resources.change(connection, caller, resource_id, lambda before: {**before, **tags})
 
 
-@action(
+@writes(
     "DeleteTags",
     "compute:server-metadata:write",
     # a tag whose value is said is deleted only if it has that value
     {"ResourceId": TEXTS, "Tag": TAGS},
     ["ResourceId"],
 )
-def delete_tags(asked: Asked) -> Body:
+def delete_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     wanted = asked.get("Tag", [])
 
     def without(before: Tags) -> Tags:
@@ -64,7 +62,5 @@ def delete_tags(asked: Asked) -> Body:
         to_delete = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
         return {key: value for key, value in before.items() if key not in to_delete}
 
-    with writing() as (connection, caller):
-        for resource_id in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, resource_id, without)
-    return {"return": True}
+    for resource_id in dict.fromkeys(asked["ResourceId"]):
+        resources.change(connection, caller, resource_id, without)

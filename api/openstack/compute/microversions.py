@@ -11,6 +11,8 @@ import typing as t
 from flask import Response, g, request
 from werkzeug.exceptions import NotFound
 
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from ...web.microversions import HEADER, Version, asked_for, negotiated, parse, text
 from ...web.policy import Decorator, Given, Returned
 
@@ -32,6 +34,11 @@ def microversion() -> Version:
     """Return the microversion that this request speaks, for comparison with (2, X)."""
     version: Version = g.get("compute_version", MIN_VERSION)
     return version
+
+
+def from_version(first: Version, fields: JsonObject) -> JsonObject:
+    """`fields` of a body or a schema, which came with microversion `first`; none in an earlier one."""
+    return fields if microversion() >= first else {}
 
 
 def since(minimum: str, until: str | None = None) -> Decorator:

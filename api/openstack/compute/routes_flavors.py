@@ -24,7 +24,7 @@ from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
 from . import views_flavors
 from .blueprint import compute
-from .microversions import microversion, since
+from .microversions import from_version, since
 from .paging import NOVA, page
 from .servers.schemas import BOOLEAN, FALSE, TRUE
 from .servers.views import RenderContext, render_context
@@ -65,9 +65,8 @@ def _create_schema() -> Schema:
         "OS-FLV-EXT-DATA:ephemeral": size(0),
         "rxtx_factor": {"type": ["number", "string"], "maxLength": 20},
         "os-flavor-access:is_public": BOOLEAN,
+        **from_version((2, 55), {"description": DESCRIPTION}),
     }
-    if microversion() >= (2, 55):
-        properties["description"] = DESCRIPTION
     return wrapped("flavor", properties, ["name", "ram", "vcpus", "disk"])
 
 

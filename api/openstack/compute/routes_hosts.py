@@ -30,7 +30,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
 from ...web.times import precise
 from .blueprint import compute
-from .microversions import microversion, since
+from .microversions import from_version, microversion, since
 from .paging import page
 from .servers.schemas import TRUE
 
@@ -323,9 +323,9 @@ def _of_service(connection: Connection, service_id: str) -> Host:
 
 
 def _service(row: Host) -> Body:
-    version, state = microversion(), row.state
-    body: Body = {
-        "id": row.service_uuid if version >= (2, 53) else row.id,
+    state = row.state
+    return {
+        "id": row.service_uuid if microversion() >= (2, 53) else row.id,
         "binary": BINARY,
         "host": row.name,
         "zone": state.zone,
@@ -333,7 +333,5 @@ def _service(row: Host) -> Body:
         "state": "up" if state.up else "down",
         "updated_at": precise(row.last_seen_at),
         "disabled_reason": state.disabled_reason,
+        **from_version((2, 11), {"forced_down": False}),
     }
-    if version >= (2, 11):
-        body["forced_down"] = False
-    return body

@@ -27,14 +27,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Body, Record, the_one
+from ...web.bodies import Answer, Body, Record, same, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
 from .blueprint import compute
-from .microversions import microversion
+from .microversions import from_version, microversion
 from .paging import page
 
 RSA_BITS = 2048  # as Nova's
@@ -78,7 +78,6 @@ def show_keypair(name: str) -> Answer:
 
 @compute.post("/os-keypairs", "compute:keypairs:write")
 def create_keypair() -> Answer:
-    version = microversion()
     wanted = validation.body(_schema())["keypair"]
     name = wanted["name"]
     if wanted.get("type", "ssh") != "ssh":
@@ -96,10 +95,8 @@ def create_keypair() -> Answer:
             raise ConflictError(f"Key pair '{name}' already exists.")
         write_keypairs(connection, items=[item], **_asker(owner))
         row = _row(connection, owner, name)
-    body = {**_brief(row), "user_id": owner.user_id}
-    if private is not None:
-        body["private_key"] = private
-    return {"keypair": body}, 201 if version >= (2, 2) else 200
+    told = {} if private is None else {"private_key": private}
+    return {"keypair": {**_brief(row), "user_id": owner.user_id, **told}}, 201 if microversion() >= (2, 2) else 200
 
 
 @compute.delete("/os-keypairs/<name>", "compute:keypairs:write")
@@ -127,20 +124,17 @@ def generated() -> tuple[str, str]:
 
 
 def _schema() -> Schema:
-    version = microversion()
-    properties: Schema = {"name": NAME, "public_key": {**NAME, "maxLength": 16384}}
-    if version >= (2, 2):
-        properties["type"] = {"enum": ["ssh", "x509"]}
-    if version >= (2, 10):
-        properties["user_id"] = NAME
-    return wrapped("keypair", properties, ["name", "public_key"] if version >= (2, 92) else ["name"])
+    properties: Schema = {
+        "name": NAME,
+        "public_key": {**NAME, "maxLength": 16384},
+        **from_version((2, 2), {"type": {"enum": ["ssh", "x509"]}}),
+        **from_version((2, 10), {"user_id": NAME}),
+    }
+    return wrapped("keypair", properties, ["name", *from_version((2, 92), {"public_key": NAME})])
 
 
 def _brief(row: Record) -> Body:
-    body: Body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
-    if microversion() >= (2, 2):
-        body["type"] = row["type"]
-    return body
+    return {**same(row, "name", "public_key", "fingerprint"), **from_version((2, 2), {"type": row["type"]})}
 
 
 def _row(connection: Connection, owner: _Owner, name: str) -> Record:

@@ -18,47 +18,36 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ...web import validation
-from ...web.bodies import Answer, Body
-from ...web.context import current, request_id
+from ...web.bodies import Answer, Body, Record
+from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import UUID, Schema, wrapped
 from .blueprint import compute
-from .microversions import Version, microversion
+from .microversions import from_version, microversion
 from .paging import NOVA
 from .servers.schemas import BOOLEAN, DEVICE_TAG, TRUE
-from .tasks import enqueue
+from .tasks import asker, enqueue
 
 DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
 
-def _creation(version: Version) -> Schema:
-    properties: dict[str, Schema] = {"volumeId": UUID, "device": DEVICE}
-    if version >= (2, 49):
-        properties["tag"] = DEVICE_TAG
-    if version >= (2, 79):
-        properties["delete_on_termination"] = BOOLEAN
-    return wrapped("volumeAttachment", properties, ["volumeId"])
+def _body(properties: Schema) -> Record:
+    """The request's body, which names a volume, and has `properties` beside. Raises BadRequestError."""
+    schema = wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
+    asked: Record = validation.body(schema)["volumeAttachment"]
+    return asked
 
 
-def _update(version: Version) -> Schema:
-    properties: dict[str, Schema] = {"volumeId": UUID}
-    if version >= (2, 85):
-        properties |= {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
-        properties["delete_on_termination"] = BOOLEAN
-    return wrapped("volumeAttachment", properties, ["volumeId"])
-
-
-def _shown(one: Attachment, version: Version, created: bool = False) -> Body:
-    body: Body = {"id": one.volume_id, "serverId": one.instance_uuid, "volumeId": one.volume_id, "device": one.device}
-    if version >= (2, 70):
-        body["tag"] = one.tag
-    if version >= (2, 79):
-        body["delete_on_termination"] = one.delete_on_termination
-    if version >= (2, 89) and not created:
-        del body["id"]
-        body |= {"attachment_id": one.id, "bdm_uuid": one.id}
-    return body
+def _shown(one: Attachment, created: bool = False) -> Body:
+    by_its_own = microversion() >= (2, 89) and not created
+    return {
+        **({"attachment_id": one.id, "bdm_uuid": one.id} if by_its_own else {"id": one.volume_id}),
+        "serverId": one.instance_uuid,
+        **{"volumeId": one.volume_id, "device": one.device},
+        **from_version((2, 70), {"tag": one.tag}),
+        **from_version((2, 79), {"delete_on_termination": one.delete_on_termination}),
+    }
 
 
 def _in_novas_words() -> t.ContextManager[None]:
@@ -85,22 +74,22 @@ def list_volume_attachments(server_id: str) -> Answer:
         row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
     shown = sorted(found, key=lambda attachment: attachment.device)[offset : offset + limit]
-    return {"volumeAttachments": [_shown(attachment, microversion()) for attachment in shown]}, 200
+    return {"volumeAttachments": [_shown(attachment) for attachment in shown]}, 200
 
 
 @compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
 def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        return {"volumeAttachment": _shown(_attachment(connection, row, volume_id), microversion())}, 200
+        return {"volumeAttachment": _shown(_attachment(connection, row, volume_id))}, 200
 
 
 @compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write")
 def attach_volume(server_id: str) -> Answer:
-    caller, version = current(), microversion()
-    asked = validation.body(_creation(version))["volumeAttachment"]
+    terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
+    asked = _body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.one(connection, server_id, current().reach)
         with _in_novas_words():
             made = volume_attachments.begin_attach(
                 connection,
@@ -110,18 +99,17 @@ def attach_volume(server_id: str) -> Answer:
                 device=asked.get("device"),
                 tag=asked.get("tag"),
                 delete_on_termination=asked.get("delete_on_termination") in TRUE,
-                request_id=request_id(),
-                user_id=caller.user_id,
-                ignore_lock=caller.is_admin,
+                **asker(),
             )
         enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
-        return {"volumeAttachment": _shown(made, version, created=True)}, 200
+        return {"volumeAttachment": _shown(made, created=True)}, 200
 
 
 @compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     """Whether the volume goes with its server. To put another volume in its place is not offered."""
-    asked = validation.body(_update(microversion()))["volumeAttachment"]
+    same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
+    asked = _body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         one = _attachment(connection, row, volume_id)
@@ -139,18 +127,10 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
 
 @compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def detach_volume(server_id: str, volume_id: str) -> Answer:
-    caller = current()
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.one(connection, server_id, current().reach)
         one = _attachment(connection, row, volume_id)
         with _in_novas_words():
-            volume_attachments.begin_detach(
-                connection,
-                one.volume_id,
-                row.uuid,
-                request_id=request_id(),
-                user_id=caller.user_id,
-                ignore_lock=caller.is_admin,
-            )
+            volume_attachments.begin_detach(connection, one.volume_id, row.uuid, **asker())
         enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
     return "", 202

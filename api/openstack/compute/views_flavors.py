@@ -5,35 +5,33 @@
 
 from __future__ import annotations
 
-from ...web.bodies import Body, Record, same
+from ...web.bodies import Body, Record
+from .microversions import from_version, microversion
 from .servers.views import RenderContext
 
 
 def brief(row: Record, context: RenderContext) -> Body:
     """An item of GET /flavors."""
-    body: Body = {"id": row["flavorid"], "name": row["name"], "links": context.links("flavors", row["flavorid"])}
-    if context.version >= (2, 55):
-        body["description"] = row["description"]
-    return body
+    return {
+        "id": row["flavorid"],
+        "name": row["name"],
+        "links": context.links("flavors", row["flavorid"]),
+        **from_version((2, 55), {"description": row["description"]}),
+    }
 
 
 def detail(row: Record, context: RenderContext) -> Body:
     """An item of GET /flavors/detail; also GET /flavors/{id}."""
     swap = row["swap_mb"]
-    body: Body = {
-        "id": row["flavorid"],
-        **same(row, "name", "vcpus"),
+    return {
+        **brief(row, context),
+        "vcpus": row["vcpus"],
         "ram": row["memory_mb"],
         "disk": row["root_gb"],
-        "swap": swap if swap or context.version >= (2, 75) else "",
+        "swap": swap if swap or microversion() >= (2, 75) else "",
         "OS-FLV-EXT-DATA:ephemeral": row["ephemeral_gb"],
         "OS-FLV-DISABLED:disabled": False,
         "os-flavor-access:is_public": bool(row["is_public"]),
         "rxtx_factor": 1.0,
-        "links": context.links("flavors", row["flavorid"]),
+        **from_version((2, 61), {"extra_specs": row["extra_specs"]}),
     }
-    if context.version >= (2, 55):
-        body["description"] = row["description"]
-    if context.version >= (2, 61):
-        body["extra_specs"] = row["extra_specs"]
-    return body

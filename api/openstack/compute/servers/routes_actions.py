@@ -21,13 +21,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id
+from ....web.context import Caller, current
 from ....web.errors import BadRequestError
 from ....web.ledger import writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
 from ..blueprint import compute
 from ..microversions import Version, microversion
-from ..tasks import enqueue
+from ..tasks import asker, enqueue, who
 from . import console
 from .routes_servers import delete
 
@@ -65,46 +65,33 @@ def power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
     def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        begin(connection, name, row, caller)
+        begin(connection, name, row)
 
     return do
 
 
 def begin(
-    connection: Connection,
-    name: str,
-    row: InstanceRow,
-    caller: Caller,
-    details: Record | None = None,
-    variables: Record | None = None,
+    connection: Connection, name: str, row: InstanceRow, details: Record | None = None, variables: Record | None = None
 ) -> None:
     """Begin the action `name` of server_actions on the instance, and have it carried out."""
-    server_actions.begin(
-        connection,
-        name,
-        [row.uuid],
-        request_id=request_id(),
-        user_id=caller.user_id,
-        details=details,
-        ignore_lock=caller.is_admin,
-    )
+    server_actions.begin(connection, name, [row.uuid], details=details, **asker())
     enqueue(connection, name, row, variables)
 
 
 def _reboot(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
-    begin(connection, "reboot", row, caller, kind, kind)
+    begin(connection, "reboot", row, kind, kind)
 
 
 def _lock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.set_lock(connection, row.uuid, True, reason, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, True, reason, **who())
 
 
 def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_actions.set_lock(connection, row.uuid, False, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, False, **who())
 
 
 def _add_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:

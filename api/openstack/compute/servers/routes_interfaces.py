@@ -15,13 +15,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, the_one
-from ....web.context import current, request_id
+from ....web.context import current
 from ....web.errors import BadRequestError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ..blueprint import compute
-from ..microversions import microversion
-from ..tasks import enqueue
+from ..microversions import from_version
+from ..tasks import enqueue, who
 from . import views_parts
 from .schemas import DEVICE_TAG
 
@@ -30,7 +30,7 @@ from .schemas import DEVICE_TAG
 def list_interfaces(server_id: str) -> Answer:
     with reading_ledger() as connection:
         record = _record(connection, server_id)
-    attachments = [views_parts.interface(nic, record["vm_state"], microversion()) for nic in record["nics"]]
+    attachments = [views_parts.interface(nic, record["vm_state"]) for nic in record["nics"]]
     return {"interfaceAttachments": attachments}, 200
 
 
@@ -66,7 +66,7 @@ def add_interface(server_id: str) -> Answer:
         else:
             wanted = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-            number = interfaces.begin_attach(connection, row, wanted, request_id=request_id(), user_id=caller.user_id)
+            number = interfaces.begin_attach(connection, row, wanted, **who())
         enqueue(connection, "interface_attach", row)
         return {"interfaceAttachment": _shown(connection, server_id, number)}, 200
 
@@ -79,17 +79,15 @@ def remove_interface(server_id: str, port_id: str) -> Answer:
         row = server_listing.one(connection, server_id, caller.reach)
         server_changes.refuse_locked(row, caller.is_admin)
         row = interfaces.server_row(connection, row.uuid)
-        interfaces.begin_detach(connection, row, port_id, request_id=request_id(), user_id=caller.user_id)
+        interfaces.begin_detach(connection, row, port_id, **who())
         enqueue(connection, "interface_detach", row)
     return "", 202
 
 
 def _schema() -> Schema:
     address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
-    properties: Schema = {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1)}
-    if microversion() >= (2, 49):
-        properties["tag"] = DEVICE_TAG
-    return wrapped("interfaceAttachment", properties)
+    tag = from_version((2, 49), {"tag": DEVICE_TAG})
+    return wrapped("interfaceAttachment", {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1), **tag})
 
 
 def _record(connection: Connection, server_id: str) -> Record:
@@ -100,7 +98,7 @@ def _record(connection: Connection, server_id: str) -> Record:
 def _shown(connection: Connection, server_id: str, port_id: str) -> Body:
     record = _record(connection, server_id)
     missing = NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
-    return views_parts.interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"], microversion())
+    return views_parts.interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"])
 
 
 def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:

@@ -76,7 +76,7 @@ def list_actions(server_id: str) -> Answer:
                 since=since_ if paged else None,
                 before=before if version >= (2, 66) else None,
             )
-    body: Body = {"instanceActions": [views_parts.action(action, row, version) for action in actions]}
+    body: Body = {"instanceActions": [views_parts.action(action, row) for action in actions]}
     if limit and len(actions) == limit:
         body["links"] = [{"rel": "next", "href": href(actions[-1]["request_id"])}]
     return body, 200
@@ -89,10 +89,10 @@ def show_action(server_id: str, asked_id: str) -> Answer:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
         action = server_history.action_of(connection, row.uuid, asked_id)
         hidden = host_name_mask(connection, caller.reach)
-    body = views_parts.action(action, row, version)
+    body = views_parts.action(action, row)
     if caller.is_admin or version >= (2, 51):
         events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
-        body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in events]
+        body["events"] = [views_parts.event(event, row, caller.is_admin) for event in events]
     return {"instanceAction": body}, 200
 
 
@@ -106,7 +106,7 @@ def show_diagnostics(server_id: str) -> Answer:
         raise ConflictError(
             f"Cannot 'get_diagnostics' instance {server_id} while it is in vm_state {record['vm_state']}"
         )
-    return views_parts.diagnostics(record, microversion(), int(time.time())), 200
+    return views_parts.diagnostics(record, int(time.time())), 200
 
 
 @compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read")

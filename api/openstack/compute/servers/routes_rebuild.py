@@ -114,7 +114,7 @@ def _rebuild(
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
         details = rebuilds.ask(connection, row.uuid, _rebuild_request(connection, row, value))
-    begin(connection, "rebuild", row, caller, details)
+    begin(connection, "rebuild", row, details)
     server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
         server["user_data"] = server_details.user_data_of(connection, row.id)
@@ -145,14 +145,14 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
 def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
     with refusals_as_bad_requests():
         details = rescues.ask(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
-    begin(connection, "rescue", row, caller, details)
+    begin(connection, "rescue", row, details)
     return {"adminPass": value["adminPass"]}, 200
 
 
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
-        begin(connection, "createImage", row, caller, details)
+        begin(connection, "createImage", row, details)
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{request.url_root}image/v2/images/{details['image_id']}"

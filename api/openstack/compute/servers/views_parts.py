@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What belongs to a server, as the Compute API shows it. Pure functions of records."""
+"""What belongs to a server, as the Compute API shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 from ....web.bodies import Body, Record, same
 from ....web.host_names import host_id
 from ....web.times import precise
-from ..microversions import Version
+from ..microversions import from_version, microversion
 
 
 def security_group(group: Record) -> Body:
@@ -39,63 +39,53 @@ def _rule(rule: Record, group: Record) -> Body:
     }
 
 
-def interface(nic: Record, vm_state: str, version: Version) -> Body:
+def interface(nic: Record, vm_state: str) -> Body:
     fixed = [
         {"subnet_id": subnet_id(nic["network_uuid"], number), "ip_address": address}
         for number, address in ((4, nic["ip"]), (6, nic["ipv6"]))
         if address is not None
     ]
-    body: Body = {
+    return {
         "port_state": "ACTIVE" if vm_state == "active" and nic["status"] != "attaching" else "DOWN",
         "fixed_ips": fixed,
         "port_id": nic["id"],
         "net_id": nic["network_uuid"],
         "mac_addr": nic["mac"],
+        **from_version((2, 70), {"tag": None}),
     }
-    if version >= (2, 70):
-        body["tag"] = None
-    return body
 
 
-def action(record: Record, row: InstanceRow, version: Version) -> Body:
-    body: Body = {
+def action(record: Record, row: InstanceRow) -> Body:
+    return {
         "action": record["action"],
         "instance_uuid": row.uuid,
         **same(record, "request_id", "user_id"),
         "project_id": record["project_id"] or row.project_id,
         "start_time": precise(record["started_at"]),
         "message": "Error" if record["message"] else None,
+        **from_version((2, 58), {"updated_at": precise(record["finished_at"] or record["started_at"])}),
     }
-    if version >= (2, 58):
-        body["updated_at"] = precise(record["finished_at"] or record["started_at"])
-    return body
 
 
-def event(record: Record, row: InstanceRow, version: Version, is_admin: bool) -> Body:
-    body: Body = {
-        "event": record["event"],
+def event(record: Record, row: InstanceRow, is_admin: bool) -> Body:
+    host = {"host": record["host"]} if is_admin else {}
+    return {
+        **same(record, "event", "result"),
         "start_time": precise(record["started_at"]),
         "finish_time": precise(record["finished_at"]),
-        "result": record["result"],
+        **({"traceback": None} if is_admin else {}),  # there is none: what went wrong is one line
+        **from_version((2, 62), {"hostId": host_id(row.project_id, record["host"]), **host}),
+        **from_version((2, 84), {"details": record["message"] if record["result"] == "Error" else None}),
     }
-    if is_admin:
-        body["traceback"] = None  # there is none: what went wrong is one line
-    if version >= (2, 62):
-        body["hostId"] = host_id(row.project_id, record["host"])
-        if is_admin:
-            body["host"] = record["host"]
-    if version >= (2, 84):
-        body["details"] = record["message"] if record["result"] == "Error" else None
-    return body
 
 
 COUNTERS = [f"{way}_{what}" for way in ("rx", "tx") for what in ("octets", "errors", "drop", "packets", "rate")]
 
 
-def diagnostics(record: Record, version: Version, now: int) -> Body:
+def diagnostics(record: Record, now: int) -> Body:
     """As little as is known here without asking the host."""
     uptime = max(0, now - (record["launched_at"] or now))
-    if version < (2, 48):
+    if microversion() < (2, 48):
         return {"memory": record["flavor"]["memory_mb"] * 1024, "uptime": uptime}
     return {
         "state": "running",
