@@ -20,7 +20,7 @@ from ..openstack.identity.catalog import REGION
 from . import ids
 from .faults import Ec2Error, as_codes, invalid
 
-Body = JsonObject  # of an answer, as rendering.py writes it
+Body = JsonObject  # of an answer, as blueprint.py writes it
 Asked = JsonObject  # a request's parameters, as their shapes have made them
 Record = JsonObject  # what the ledger has of something
 Tags = dict[str, str]

@@ -20,7 +20,7 @@ from ...web.context import Caller
 from ..blueprint import reads, writes
 from ..common import Asked, Body, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, each
+from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, an_attribute, each
 from ..views_instances import instance, instance_id
 from .groups import find_group
 from .instances import find, find_live
@@ -37,12 +37,7 @@ _FLAG = Group({"Value": Boolean()})
 _TEXT = Group({"Value": Text()})
 
 
-@reads(
-    "DescribeInstanceAttribute",
-    "compute:servers:show",
-    {"InstanceId": Text(), "Attribute": Text(choices=NAMES)},
-    ["InstanceId", "Attribute"],
-)
+@reads("DescribeInstanceAttribute", "compute:servers:show", *an_attribute("InstanceId", NAMES))
 def describe_instance_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
     name = asked["Attribute"]
     (record,) = find(connection, caller.project, [asked["InstanceId"]])

@@ -23,13 +23,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.records impo
 from ...openstack.compute.servers.routes_actions import begin
 from ...openstack.image import uploads
 from ...web.context import Caller
-from .. import block_devices, filters, ids, images
+from .. import filters, ids, images
 from ..blueprint import reads, writes
 from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, each
+from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE
 from .instances import find_live
+from .run import BLOCK_DEVICES
 
 KIND = "image"
 DESCRIPTION = "description"  # the property that holds it, as in Glance
@@ -53,13 +54,7 @@ ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCo
 @reads(
     "DescribeImages",
     "image:read",
-    {
-        **each(TEXTS, "ImageId Owner ExecutableBy"),
-        "IncludeDeprecated": Boolean(),
-        "IncludeDisabled": Boolean(),
-        "Filter": FILTERS,
-        **PAGING,
-    },
+    {**each(TEXTS, "ImageId Owner ExecutableBy"), **each(Boolean(), "IncludeDeprecated IncludeDisabled"), **LISTING},
 )
 def describe_images(connection: Connection, caller: Caller, asked: Asked) -> Body:
     project = caller.project
@@ -135,12 +130,7 @@ def _devices(row: Record) -> list[Body]:
     return [{"deviceName": ROOT_DEVICE, "ebs": ebs}]
 
 
-@reads(
-    "DescribeImageAttribute",
-    "image:read",
-    {"ImageId": Text(), "Attribute": Text(choices=ATTRIBUTES)},
-    ["ImageId", "Attribute"],
-)
+@reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
 def describe_image_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
     row = images.find(connection, caller.project, asked["ImageId"])
     whose = row["owner"] == caller.project or caller.is_admin
@@ -223,7 +213,7 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
         "Architecture": Text(choices=("x86_64",)),
         "VirtualizationType": Text(choices=("hvm",)),
         "RootDeviceName": Text(32),
-        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BlockDeviceMapping": BLOCK_DEVICES,
         "BootMode": Text(choices=("legacy-bios",)),
         "TagSpecification": TAG_SPECIFICATIONS,
         **each(Ignored(), "EnaSupport SriovNetSupport ImdsSupport"),
@@ -231,10 +221,8 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
     ["Name"],
 )
 def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does.
-
-    There is no place like S3 that files are fetched from: they come in by the Image API.
-    """
+    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does. There is no
+    place like S3 that files are fetched from: they come in by the Image API."""
     if any(mapping.get("Ebs", {}).get("SnapshotId") for mapping in asked.get("BlockDeviceMapping", [])):
         raise unsupported("An image of a volume's snapshot")
     location = asked.get("ImageLocation", "")
@@ -263,7 +251,7 @@ def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body
     {
         **each(Text(), "InstanceId Name Description"),
         "NoReboot": Boolean(),
-        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BlockDeviceMapping": BLOCK_DEVICES,
         "TagSpecification": TAG_SPECIFICATIONS,
         "SnapshotLocation": Ignored(),
     },

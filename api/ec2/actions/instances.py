@@ -15,8 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ...openstack.compute.servers import console
-from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
+from ...openstack.compute.servers import routes_actions
 from ...openstack.compute.servers.routes_servers import delete
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults
@@ -25,7 +24,7 @@ from .. import filters, ids, images
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, Record, moment
 from ..faults import Ec2Error, as_codes
-from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
+from ..parameters import LISTING, TEXTS, Boolean, Text
 from ..views_instances import (
     PENDING,
     RUNNING,
@@ -104,7 +103,7 @@ def find_live(connection: Connection, project: str, number: str, code: str = "In
     return record
 
 
-@reads("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
+@reads("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, **LISTING})
 def describe_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     if "InstanceId" in asked and "MaxResults" in asked:
         raise Ec2Error(
@@ -121,7 +120,7 @@ def describe_instances(connection: Connection, caller: Caller, asked: Asked) -> 
 @reads(
     "DescribeInstanceStatus",
     "compute:servers:detail",
-    {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), "Filter": FILTERS, **PAGING},
+    {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), **LISTING},
 )
 def describe_instance_status(connection: Connection, caller: Caller, asked: Asked) -> Body:
     records = find(connection, caller.project, asked.get("InstanceId"))
@@ -140,10 +139,8 @@ def describe_instance_status(connection: Connection, caller: Caller, asked: Aske
 
 
 def _act(connection: Connection, caller: Caller, asked: Asked, decide: Decide, doing: str | None = None) -> Body:
-    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns what each was and is.
-
-    `doing` is what cannot be done to one that is gone; None: that is no error.
-    """
+    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns what each was and is. `doing`
+    is what cannot be done to one that is gone; None: that is no error."""
     before = find(connection, caller.project, asked["InstanceId"])
     for record in before:
         if record["deleted"]:
@@ -158,7 +155,7 @@ def _act(connection: Connection, caller: Caller, asked: Asked, decide: Decide, d
             if name == DELETE:
                 delete(connection, row, caller)
             else:
-                SERVER_ACTIONS[name].do(connection, row, value, caller)
+                routes_actions.ACTIONS[name].do(connection, row, value, caller)
     after = ec2_records.load(connection, [record["id"] for record in before])
     return {"instancesSet": [change(now, state(record)) for record, now in zip(before, after)]}
 
@@ -258,7 +255,7 @@ def get_console_output(asked: Asked) -> Body:
     said = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            said = console.output(record["uuid"], {}, current())
+            said = routes_actions.console_output(record["uuid"], {}, current())
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),

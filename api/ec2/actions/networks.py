@@ -22,7 +22,7 @@ from .. import filters, ids
 from ..blueprint import reads
 from ..common import Asked, Body, subnets, tag_set, vpc_id, zones
 from ..faults import invalid
-from ..parameters import Text
+from ..parameters import Text, an_attribute
 from ..views_instances import instance
 from .instances import find as find_instances
 
@@ -72,39 +72,30 @@ class Place(t.NamedTuple):
     vpc: str
     subnets: dict[str, Network]
     tags: dict[str, dict[str, str]]
-    zone: str
-
-    def tag_set(self, number: str) -> list[Body] | None:
-        return tag_set(self.tags.get(number, {}))
 
 
-def _place(connection: Connection, caller: Caller) -> Place:
-    project = caller.project
-    return Place(
-        project,
-        vpc_id(project),
-        subnets(connection, project),
-        ec2_tags.tags_of(connection, project),
-        zones(connection)[0],
-    )
+def _place(connection: Connection, project: str) -> Place:
+    return Place(project, vpc_id(project), subnets(connection, project), ec2_tags.tags_of(connection, project))
 
 
 def _describes_one(
-    name: str, operation: str, element: str, number: str, paths: filters.Paths, kind: str
+    name: str, operation: str, what: str, paths: filters.Paths, kind: str
 ) -> t.Callable[[t.Callable[[Place], Body]], None]:
     """As filters.describes(), for what a project has one of: the function returns what there is to say about it."""
 
     def decorate(view: t.Callable[[Place], Body]) -> None:
-        @filters.describes(name, operation, element, number, paths, kind)
+        @filters.describes(name, operation, what, paths, kind)
         def describe(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
-            place = _place(connection, caller)
+            place = _place(connection, caller.project)
             own = ids.of(kind, place.project)
-            return [{number: own, "ownerId": place.project, **view(place), "tagSet": place.tag_set(own)}]
+            return [
+                {f"{what}Id": own, "ownerId": place.project, **view(place), "tagSet": tag_set(place.tags.get(own, {}))}
+            ]
 
     return decorate
 
 
-@_describes_one("DescribeVpcs", "network:read", "vpcSet", "vpcId", VPC_FILTERS, "vpc")
+@_describes_one("DescribeVpcs", "network:read", "vpc", VPC_FILTERS, "vpc")
 def _vpc(place: Place) -> Body:
     blocks = [row.cidr for row in place.subnets.values() if row.cidr] or ["0.0.0.0/32"]
     v6 = [row.cidr_v6 for row in place.subnets.values()]
@@ -132,28 +123,23 @@ def _associations(kind: str, owner: str, element: str, blocks: t.Iterable[str | 
     ]
 
 
-@reads(
-    "DescribeVpcAttribute",
-    "network:read",
-    {
-        "VpcId": Text(),
-        "Attribute": Text(choices=("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")),
-    },
-    ["VpcId", "Attribute"],
-)
+VPC_ATTRIBUTES = ("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
+
+
+@reads("DescribeVpcAttribute", "network:read", *an_attribute("VpcId", VPC_ATTRIBUTES))
 def describe_vpc_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
     number = vpc_id(caller.project)
     ids.find("vpc", asked["VpcId"], {number: number})
     return {"vpcId": number, asked["Attribute"]: {"value": asked["Attribute"].startswith("enableDns")}}
 
 
-@filters.describes("DescribeSubnets", "network:read", "subnetSet", "subnetId", SUBNET_FILTERS, "subnet")
+@filters.describes("DescribeSubnets", "network:read", "subnet", SUBNET_FILTERS, "subnet")
 def describe_subnets(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
-    place = _place(connection, caller)
-    return [_subnet(place, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
+    place, zone = _place(connection, caller.project), zones(connection)[0]
+    return [_subnet(place, zone, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
 
 
-def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
+def _subnet(place: Place, zone: str, number: str, row: Network, is_default: bool) -> Body:
     size = sum(netaddr.IPRange(first, last).size for first, last in row.ranges)
     return {
         "subnetId": number,
@@ -162,8 +148,7 @@ def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
         "state": "available",
         "cidrBlock": row.cidr,
         "availableIpAddressCount": max(size - _KEPT_BY_DHCP, 0),
-        "availabilityZone": place.zone,
-        "availabilityZoneId": place.zone,
+        **dict.fromkeys(("availabilityZone", "availabilityZoneId"), zone),
         "defaultForAz": is_default,
         "mapPublicIpOnLaunch": False,
         "assignIpv6AddressOnCreation": row.cidr_v6 is not None,
@@ -175,7 +160,7 @@ def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
     }
 
 
-@_describes_one("DescribeRouteTables", "network:routers:read", "routeTableSet", "routeTableId", TABLE_FILTERS, "rtb")
+@_describes_one("DescribeRouteTables", "network:routers:read", "routeTable", TABLE_FILTERS, "rtb")
 def _route_table(place: Place) -> Body:
     number = ids.of("rtb", place.project)
     own = {"destinationCidrBlock": None, "gatewayId": "local", "state": "active", "origin": "CreateRouteTable"}
@@ -202,19 +187,12 @@ def _route_table(place: Place) -> Body:
     }
 
 
-@_describes_one(
-    "DescribeInternetGateways",
-    "network:routers:read",
-    "internetGatewaySet",
-    "internetGatewayId",
-    GATEWAY_FILTERS,
-    "igw",
-)
+@_describes_one("DescribeInternetGateways", "network:routers:read", "internetGateway", GATEWAY_FILTERS, "igw")
 def _internet_gateway(place: Place) -> Body:
     return {"attachmentSet": [{"vpcId": place.vpc, "state": "available"}]}
 
 
-@_describes_one("DescribeNetworkAcls", "network:read", "networkAclSet", "networkAclId", ACL_FILTERS, "acl")
+@_describes_one("DescribeNetworkAcls", "network:read", "networkAcl", ACL_FILTERS, "acl")
 def _network_acl(place: Place) -> Body:
     number = ids.of("acl", place.project)
     return {
@@ -235,7 +213,7 @@ def _network_acl(place: Place) -> Body:
     }
 
 
-@_describes_one("DescribeDhcpOptions", "network:read", "dhcpOptionsSet", "dhcpOptionsId", DHCP_FILTERS, "dopt")
+@_describes_one("DescribeDhcpOptions", "network:read", "dhcpOptions", DHCP_FILTERS, "dopt")
 def _dhcp_options(place: Place) -> Body:
     first = next(iter(place.subnets.values()), None)
     configured = {
@@ -252,14 +230,7 @@ def _dhcp_options(place: Place) -> Body:
     }
 
 
-@filters.describes(
-    "DescribeNetworkInterfaces",
-    "network:ports:read",
-    "networkInterfaceSet",
-    "networkInterfaceId",
-    INTERFACE_FILTERS,
-    "eni",
-)
+@filters.describes("DescribeNetworkInterfaces", "network:ports:read", "networkInterface", INTERFACE_FILTERS, "eni")
 def describe_network_interfaces(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
     tags = ec2_tags.tags_of(connection, caller.project)
     return [

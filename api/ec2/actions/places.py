@@ -21,7 +21,7 @@ from .. import filters
 from ..blueprint import reads
 from ..common import REGION, Asked, Body, Record, vpc_id, zones
 from ..faults import Ec2Error, invalid
-from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
+from ..parameters import FILTERS, LISTING, TEXTS, Boolean, Text
 
 ZONE_FILTERS = filters.like("zone-name zone-id region-name group-name opt-in-status zone-type state=zoneState")
 REGION_FILTERS = filters.like("region-name opt-in-status endpoint=regionEndpoint")
@@ -110,7 +110,12 @@ def describe_account_attributes(connection: Connection, caller: Caller, asked: A
 
 
 @filters.describes(
-    "DescribeInstanceTypes", "compute:flavors:read", "instanceTypeSet", "instanceType", TYPE_FILTERS, InstanceType=TEXTS
+    "DescribeInstanceTypes",
+    "compute:flavors:read",
+    "instanceType",
+    TYPE_FILTERS,
+    number="instanceType",
+    InstanceType=TEXTS,
 )
 def describe_instance_types(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     flavors = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
@@ -165,11 +170,7 @@ def _type(flavor: Record) -> Body:
 @reads(
     "DescribeInstanceTypeOfferings",
     "compute:flavors:read",
-    {
-        "LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")),
-        "Filter": FILTERS,
-        **PAGING,
-    },
+    {"LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")), **LISTING},
 )
 def describe_instance_type_offerings(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """Every type everywhere: which host takes it is the scheduler's to say."""

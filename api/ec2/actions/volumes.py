@@ -1,29 +1,29 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes: made, attached, made larger, detached, deleted. What hosts do is a job in the transaction that begins it."""
+"""Volumes and their snapshots. What hosts do is a job in the transaction that begins it."""
 
 from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ...openstack.compute.tasks import asker, tell
 from ...web.context import Caller
+from ...web.host_names import host_name_mask
 from .. import filters, ids, volumes
 from ..blueprint import once, reads, writes
 from ..common import DEFAULT_ZONE, Asked, Body, Record, tags_for, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
-from ..parameters import TAG_SPECIFICATIONS, TOKEN, Boolean, Ignored, Number, Text, each
+from ..parameters import TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text, an_attribute, each
 from .instances import find as find_instances
 from .instances import find_live
 
-KIND = "volume"
 VOLUME_FILTERS = {
     **filters.like(
         "volume-id size snapshot-id availability-zone status create-time encrypted volume-type multi-attach-enabled"
@@ -39,12 +39,12 @@ STATUS_FILTERS = filters.like(
 MODIFICATION_FILTERS = filters.like("volume-id modification-state target-size original-size")
 
 
-@filters.describes("DescribeVolumes", "volume:read", "volumeSet", "volumeId", VOLUME_FILTERS, "vol")
+@filters.describes("DescribeVolumes", "volume:read", "volume", VOLUME_FILTERS, "vol")
 def describe_volumes(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     return map(volumes.volume, volumes_by(connection, project_id=caller.project))
 
 
-@filters.describes("DescribeVolumeStatus", "volume:read", "volumeStatusSet", "volumeId", STATUS_FILTERS, "vol")
+@filters.describes("DescribeVolumeStatus", "volume:read", "volumeStatus", STATUS_FILTERS, "vol", "volumeId")
 def describe_volume_status(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     return map(_status, volumes_by(connection, project_id=caller.project))
 
@@ -60,12 +60,7 @@ def _status(row: Volume) -> Body:
     }
 
 
-@reads(
-    "DescribeVolumeAttribute",
-    "volume:read",
-    {"VolumeId": Text(), "Attribute": Text(choices=("autoEnableIO", "productCodes"))},
-    ["VolumeId", "Attribute"],
-)
+@reads("DescribeVolumeAttribute", "volume:read", *an_attribute("VolumeId", ("autoEnableIO", "productCodes")))
 def describe_volume_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
     row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
     value = {"autoEnableIO": {"value": True}, "productCodes": []}[asked["Attribute"]]
@@ -103,7 +98,7 @@ def create_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
 
 def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> str:
     """Record the volume, and the job that makes it if something has to be made now. Returns its UUID."""
-    tags = tags_for(asked, KIND)[KIND]
+    tags = tags_for(asked, "volume")["volume"]
     params: Record = {
         "name": tags.get("Name"),
         "availability_zone": zone,
@@ -167,7 +162,7 @@ def modify_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
 
 
 @filters.describes(
-    "DescribeVolumesModifications", "volume:read", "volumeModificationSet", "volumeId", MODIFICATION_FILTERS, "vol"
+    "DescribeVolumesModifications", "volume:read", "volumeModification", MODIFICATION_FILTERS, "vol", "volumeId"
 )
 def describe_volumes_modifications(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
@@ -229,3 +224,62 @@ def detach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
         attachment = volume_attachments.begin_detach(connection, row.id, instance, project_id=caller.project, **asker())
     tell(connection, "volume_detach", [attachment.instance_uuid], caller.project, {"attachments": [attachment.id]})
     return volumes.attachment(attachment, "detaching")
+
+
+# --- snapshots ------------------------------------------------------------------------------------------------------
+
+SNAPSHOT_FILTERS = filters.like(
+    "snapshot-id volume-id volume-size status progress owner-id description encrypted start-time storage-tier"
+)
+
+
+@filters.describes(
+    "DescribeSnapshots", "volume:read", "snapshot", SNAPSHOT_FILTERS, SnapshotId=TEXTS, Owner=TEXTS, RestorableBy=TEXTS
+)
+def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    known = volumes.snapshots_of_project(connection, caller.project)
+    # the names are read where there is something to hide
+    hidden = host_name_mask(connection, caller.reach if any(row.fault for row in known.values()) else None)
+    rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
+    owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
+    if owners and not {"self", "all", caller.project} & set(owners):
+        rows = []  # of others none is seen
+    return (volumes.snapshot(row, hidden) for row in rows)
+
+
+@writes(
+    "CreateSnapshot",
+    "volume:write",
+    {"VolumeId": Text(), "Description": Text(), "TagSpecification": TAG_SPECIFICATIONS, "Location": Ignored()},
+    ["VolumeId"],
+)
+def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    """Also while an instance has the volume: as if its power had failed, which is Amazon's promise, too."""
+    tags = tags_for(asked, "snapshot")["snapshot"]
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):
+        made = volume_snapshots.create_snapshot(
+            connection,
+            caller.project,
+            {
+                "volume_id": row.id,
+                "name": tags.get("Name"),
+                "description": asked.get("Description"),
+                "metadata": tags,
+                "user_id": caller.user_id,
+                "force": True,
+            },
+        )
+    tell(connection, "volume_snapshot_create", volumes.holders(row), caller.project, {"snapshots": [made.id]})
+    return volumes.snapshot(made)
+
+
+@writes("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
+def delete_snapshot(connection: Connection, caller: Caller, asked: Asked) -> None:
+    row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))
+    if row.status != "deleting":
+        with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
+            volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
+        held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
+        instances = volumes.holders(held) if held else []
+        tell(connection, "volume_snapshot_delete", instances, caller.project, {"snapshots": [row.id]})

@@ -20,8 +20,7 @@ from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
 from ...web.times import precise
-from .blueprint import compute
-from .microversions import from_version
+from .blueprint import compute, from_version
 
 NAME: Schema = {**schemas.NAME, "pattern": r"^\S(.*\S)?$"}
 ZONE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": r"^[^:\s]([^:]*[^:\s])?$"}

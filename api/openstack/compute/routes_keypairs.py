@@ -33,9 +33,7 @@ from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
-from .blueprint import compute
-from .microversions import from_version, microversion
-from .paging import page
+from .blueprint import compute, from_version, microversion, page
 
 RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
@@ -87,7 +85,9 @@ def create_keypair() -> Answer:
             "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
             "and blanks in between"
         )
-    private, public = (None, wanted["public_key"]) if "public_key" in wanted else generated()
+    private, public = None, wanted.get("public_key")
+    if "public_key" not in wanted:
+        _key, private, public = new_rsa_key("generated-by-novalite")
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, wanted.get("user_id"))
@@ -113,14 +113,14 @@ def _asker(owner: _Owner) -> Record:
     return {"project": owner.project_name, "user_id": owner.user_id, "by_manager": by_manager}
 
 
-def generated() -> tuple[str, str]:
-    """A new private key as PEM, which is told once and kept nowhere, and its public key."""
+def new_rsa_key(name: str) -> tuple[rsa.RSAPrivateKey, str, str]:
+    """A new key; its private part as PEM, which is told once and kept nowhere; its public part as OpenSSH's line."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return private.decode(), f"{public.decode()} generated-by-novalite"
+    return key, private.decode(), f"{public.decode()} {name}"
 
 
 def _schema() -> Schema:
@@ -130,7 +130,7 @@ def _schema() -> Schema:
         **from_version((2, 2), {"type": {"enum": ["ssh", "x509"]}}),
         **from_version((2, 10), {"user_id": NAME}),
     }
-    return wrapped("keypair", properties, ["name", *from_version((2, 92), {"public_key": NAME})])
+    return wrapped("keypair", properties, ["name", "public_key"] if microversion() >= (2, 92) else ["name"])
 
 
 def _brief(row: Record) -> Body:

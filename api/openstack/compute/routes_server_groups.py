@@ -19,9 +19,7 @@ from ...web.errors import ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import MAX_LIMIT
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
-from .blueprint import compute
-from .microversions import from_version, microversion
-from .paging import NOVA
+from .blueprint import NOVA, compute, from_version, microversion
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]

@@ -9,10 +9,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.pro
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
 
 from ...jobs.queue import enqueue, is_waiting
 from ...web.bodies import Record
 from ...web.context import current, request_id
+from ...web.ledger import reading_ledger, writing_ledger
 from .blueprint import NeutronError
 
 
@@ -60,3 +65,15 @@ def check_owner(wanted: Record) -> None:
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
             raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")
+
+
+def groups_seen() -> list[Record]:
+    """The caller's project's security groups. It has a default one from the first time that somebody looks."""
+    project = current().project
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        with writing_ledger() as connection:
+            ensure_default_group(connection, project)
+            rows = group_rules.groups_of(connection, project)
+    return rows

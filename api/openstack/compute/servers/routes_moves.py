@@ -29,9 +29,7 @@ from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.times import precise
-from ..blueprint import compute
-from ..microversions import Version, from_version, microversion, since
-from ..paging import page
+from ..blueprint import Version, compute, from_version, microversion, page, since
 from ..tasks import asker, enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do

@@ -28,8 +28,7 @@ from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
-from ..blueprint import compute
-from ..microversions import microversion
+from ..blueprint import compute, microversion
 from ..tasks import enqueue, tell, who
 from . import queries as query_servers
 from . import requests as server_requests

@@ -18,7 +18,7 @@ from ....web.bodies import Body, Record, same
 from ....web.context import current
 from ....web.host_names import host_id
 from ....web.times import iso, precise
-from ..microversions import Version, from_version, microversion
+from ..blueprint import Version, from_version, microversion
 
 _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"])
 
@@ -159,20 +159,11 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
     """{network: its addresses}; floating ones with the interface that they lead to."""
     by_network: dict[str, list[Body]] = {}
     for nic in nics:
-        of_network = by_network.setdefault(nic["network"], [])
-        for version, address, kind in (
-            *((4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed")),
-            *((4, address, "floating") for address in nic["floating_ips"]),
-        ):
-            if address is None:
-                continue
-            entry: Body = {"version": version, "addr": address}
-            if extended:
-                entry["OS-EXT-IPS:type"] = kind
-                entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
-            of_network.append(entry)
-        if not of_network:
-            del by_network[nic["network"]]
+        floating = [(4, address, "floating") for address in nic["floating_ips"]]
+        for version, address, kind in [(4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed"), *floating]:
+            if address is not None:
+                more = {"OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": nic["mac"]} if extended else {}
+                by_network.setdefault(nic["network"], []).append({"version": version, "addr": address, **more})
     return by_network
 
 
