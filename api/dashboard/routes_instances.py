@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 
 from ..v1 import acting, views
 from ..web import policy
-from ..web.context import current, request_id
+from ..web.context import current
 from ..web.host_names import veil_faults
 from ..web.ledger import reading_ledger, writing_ledger
 from .routes_jobs import masked
@@ -86,7 +86,7 @@ def act(uuid: str, action: str) -> ResponseReturnValue:
     kind, variables = ACTIONS[action]
     asked = {"kind": kind, "instances": [uuid], "variables": variables}
     with writing_ledger() as connection:
-        acting.trigger(connection, current(), asked, request_id())
+        acting.trigger(connection, asked)
     return redirect(url_for("pages.show_instance", uuid=uuid), 303)
 
 
@@ -94,7 +94,7 @@ def act(uuid: str, action: str) -> ResponseReturnValue:
 @policy.allows("compute:servers:delete")
 def confirm_delete(uuid: str) -> str:
     with reading_ledger() as connection:
-        (record,) = acting.own(connection, current(), [uuid])
+        (record,) = acting.own(connection, [uuid])
         return render_template("pages/delete.html", instance=named(connection, record))
 
 
@@ -102,7 +102,7 @@ def confirm_delete(uuid: str) -> str:
 @policy.allows("compute:servers:delete")
 def delete(uuid: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
-        job = acting.delete(connection, current(), uuid, request_id())
+        job = acting.delete(connection, uuid)
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
 
 
@@ -112,7 +112,7 @@ def show_console(uuid: str) -> str:
     """What the last job that asked for it was told. To ask anew is a member's."""
     caller = current()
     with reading_ledger() as connection:
-        (record,) = acting.own(connection, caller, [uuid])
+        (record,) = acting.own(connection, [uuid])
         asked = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
         jobs = masked(connection, asked)
         instance = named(connection, record)
@@ -134,11 +134,11 @@ def show_console(uuid: str) -> str:
 def ask_console(uuid: str) -> ResponseReturnValue:
     caller = current()
     with writing_ledger() as connection:
-        (record,) = acting.own(connection, caller, [uuid])
+        (record,) = acting.own(connection, [uuid])
         waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
         if not waiting or waiting[0]["state"] in job_rows.FINAL:
             asked = {"kind": "console", "instances": [record["uuid"]]}
-            acting.trigger(connection, caller, asked, request_id())
+            acting.trigger(connection, asked)
     return redirect(url_for("pages.show_console", uuid=uuid), 303)
 
 
@@ -148,7 +148,7 @@ def show_placement(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         placement = status.placement(connection, uuid, caller.reach)
-        (instance,) = acting.own(connection, caller, [uuid])
+        (instance,) = acting.own(connection, [uuid])
         return render_template(
             "pages/placement.html",
             placement={**placement, "explanation": views.explanation(placement["explanation"])},

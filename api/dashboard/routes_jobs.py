@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 from ..v1 import acting, streams
 from ..v1.routes_jobs import seen_before
 from ..web import policy
-from ..web.context import current, request_id
+from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
 from ..web.ledger import reading_ledger, writing_ledger
@@ -86,5 +86,5 @@ def act_on_job(job_id: str, action: str) -> ResponseReturnValue:
     if act is None:
         raise BadRequestError("A job can be cancelled, or tried again.")
     with writing_ledger() as connection:
-        job = act(connection, current(), job_id, request_id())
+        job = act(connection, job_id)
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

@@ -3,9 +3,8 @@
 
 """The EC2 dialect: Amazon's Query API (version 2016-11-15), as awscli, boto3 and older tools speak it.
 
-A module of `actions` declares its actions with `blueprint.action` when it is imported. Each has its
-rule in the policy table ("ec2:RunInstances") and a shape for its parameters; views give back dictionaries, which
-rendering.py writes as XML. What is done, the operations and jobs of the other dialects do.
+A module of `actions` declares its actions when it is imported: each is an operation of the policy table, and has a
+shape for its parameters. Functions return dictionaries, which are written as XML; what is done, the other dialects do.
 """
 
 from __future__ import annotations

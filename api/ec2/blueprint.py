@@ -5,28 +5,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import re
 import typing as t
+import xml.etree.ElementTree as ElementTree
 
 from flask import Blueprint, Response, g
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 
 from ..web import policy
 from ..web.context import Caller, current, request_id
 from ..web.errors import with_headers
-from ..web.ledger import writing_ledger
-from . import rendering
+from ..web.ledger import reading_ledger, writing_ledger
 from .authentication import authenticate
 from .common import Asked, Body
 from .faults import Ec2Error, as_codes, translated
 from .parameters import Boolean, Group, Shape, nested
 
-View = t.Callable[[Asked], Body]
+View = t.Callable[[Asked], t.Optional[Body]]  # None: it is done, and that is all there is to say
+InLedger = t.Callable[[Connection, Caller, Asked], t.Optional[Body]]
 
 SIGNED = "ec2:signed"
 # what says who asks, and is no action's
@@ -64,6 +66,31 @@ def action(
     return decorate
 
 
+def _in_ledger(
+    ledger: t.Callable[[], t.ContextManager[Connection]],
+    name: str,
+    operation: str,
+    parameters: t.Mapping[str, Shape] | None = None,
+    required: t.Collection[str] = (),
+) -> t.Callable[[InLedger], InLedger]:
+    """As action(), for a function that gets the ledger, and who asks; a dry run takes back what it wrote."""
+
+    def decorate(view: InLedger) -> InLedger:
+        def opened(asked: Asked) -> Body | None:
+            with ledger() as connection:
+                body = view(connection, current(), asked)
+                refuse_dry_run()
+                return body
+
+        action(name, operation, parameters, required)(opened)
+        return view
+
+    return decorate
+
+
+reads, writes = functools.partial(_in_ledger, reading_ledger), functools.partial(_in_ledger, writing_ledger)
+
+
 @ec2.before_request
 def _begin() -> None:
     authenticate()
@@ -89,7 +116,7 @@ def call() -> Response:
     g.ec2_dry_run = asked.pop("DryRun", False)
     body = asked_for.view(asked)
     refuse_dry_run()
-    return _xml(rendering.response(name, request_id(), body, version), 200)
+    return _xml(_answer(name, request_id(), {"return": True} if body is None else body, version), 200)
 
 
 def refuse_dry_run() -> None:
@@ -99,10 +126,8 @@ def refuse_dry_run() -> None:
 
 
 def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[], list[str]]) -> list[str]:
-    """The UUIDs of what `make` records; of what it has recorded, if the request's client token was used before.
-
-    Raises Ec2Error for a token that stands for another request.
-    """
+    """The UUIDs of what `make` records; of what it has recorded, if the request's client token was used before. Raises
+    Ec2Error for a token that stands for another request."""
     token = asked.get("ClientToken")
     if not token:
         return make()
@@ -116,19 +141,55 @@ def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[]
     return made
 
 
-@contextlib.contextmanager
-def writing() -> t.Iterator[tuple[Connection, Caller]]:
-    """One transaction for what is asked, which a dry run takes back at its end; and who asks."""
-    with writing_ledger() as connection:
-        yield connection, current()
-        refuse_dry_run()
-
-
 @ec2.errorhandler(Exception)
 def _failed(error: Exception) -> Response:
     known = translated(error)
-    return with_headers(_xml(rendering.error(known.code, str(known), request_id()), known.status), error)
+    return with_headers(_xml(_refusal(known.code, str(known), request_id()), known.status), error)
 
 
 def _xml(body: bytes, status: int) -> Response:
     return Response(body, status=status, content_type="text/xml;charset=UTF-8")
+
+
+# --- XML: a dictionary's keys are elements, a list's members are <item>s, what is None is left out ------------------
+
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+# what XML 1.0 has no way to write
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def _answer(action: str, request_id: str, body: JsonMapping, version: str) -> bytes:
+    """The answer to `action`. `version` is the one that the client asked in; its namespace is what it looks for."""
+    namespace = f"http://ec2.amazonaws.com/doc/{version}/" if version else NAMESPACE
+    root = ElementTree.Element(f"{action}Response", {"xmlns": namespace})
+    ElementTree.SubElement(root, "requestId").text = request_id
+    _fill(root, body)
+    return _HEAD + ElementTree.tostring(root)
+
+
+def _refusal(code: str, message: str, request_id: str) -> bytes:
+    root = ElementTree.Element("Response")
+    element = ElementTree.SubElement(ElementTree.SubElement(root, "Errors"), "Error")
+    ElementTree.SubElement(element, "Code").text = code
+    ElementTree.SubElement(element, "Message").text = _text(message)
+    ElementTree.SubElement(root, "RequestID").text = request_id
+    return _HEAD + ElementTree.tostring(root)
+
+
+def _fill(parent: ElementTree.Element, value: object) -> None:
+    if isinstance(value, t.Mapping):
+        for name, item in value.items():
+            if item is not None:
+                _fill(ElementTree.SubElement(parent, name), item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _fill(ElementTree.SubElement(parent, "item"), item)
+    elif isinstance(value, bool):
+        parent.text = "true" if value else "false"
+    else:
+        parent.text = _text(str(value))
+
+
+def _text(value: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", value)

@@ -16,13 +16,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 
-from ..jobs.queue import enqueue
 from ..openstack.identity.catalog import REGION
-from ..web.context import Caller, request_id
 from . import ids
 from .faults import Ec2Error, as_codes, invalid
 
-Body = JsonObject  # of an answer, as rendering.py writes it
+Body = JsonObject  # of an answer, as blueprint.py writes it
 Asked = JsonObject  # a request's parameters, as their shapes have made them
 Record = JsonObject  # what the ledger has of something
 Tags = dict[str, str]
@@ -41,21 +39,6 @@ def moment(seconds: float | None) -> str | None:
 
 def zones(connection: Connection) -> list[str]:
     return list(hypervisor_records.zones(connection, int(time.time()))) or [DEFAULT_ZONE]
-
-
-def tell(
-    connection: Connection, caller: Caller, kind: str, instances: t.Sequence[str], variables: JsonObject | None = None
-) -> None:
-    """Have a job of `kind` do what was begun with these instances, or with what the `variables` name."""
-    enqueue(
-        connection,
-        kind,
-        instances=instances,
-        variables=variables,
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
 
 
 # --- tags -----------------------------------------------------------------------------------------------------------

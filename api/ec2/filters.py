@@ -11,34 +11,36 @@ import json
 import re
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+
+from ..web.context import Caller
 from . import ids
+from .blueprint import reads
 from .common import Asked, Body
 from .faults import Ec2Error
+from .parameters import LISTING, TEXTS, Shape
 
 Key = t.TypeVar("Key", str, int)
 # A filter's name, and where in an answer that lies which it is held against: elements with dots between them.
 Paths = t.Mapping[str, str]
+Bodies = t.Callable[[Connection, Caller, Asked], t.Iterable[Body]]
 
 TAGS: Paths = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 
 
 def like(names: str, at: str = "", element: str = "") -> dict[str, str]:
-    """Filters with the names of the elements that they look at, of which each has its own way to write them.
-
-    `names` have spaces between them: "vpc-id" looks at `vpcId`; with `at` and `element`, "<at>.vpc-id" at
-    `<element>.vpcId`.
-    """
-    return {
-        f"{at}.{name}".lstrip("."): f"{element}.{re.sub('-(.)', lambda match: match[1].upper(), name)}".lstrip(".")
-        for name in names.split()
-    }
+    """Filters, by `names` with spaces between them: "vpc-id" looks at `vpcId`, "cidr=cidrBlock" at `cidrBlock`. With
+    `at` and `element`, "<at>.vpc-id" looks at `<element>.vpcId`."""
+    paths = {}
+    for name, equals, path in (item.partition("=") for item in names.split()):
+        path = path if equals else re.sub("-(.)", lambda match: match[1].upper(), name)
+        paths[f"{at}.{name}".lstrip(".")] = f"{element}.{path}".lstrip(".")
+    return paths
 
 
 def matches(pattern: str, text: str) -> bool:
-    r"""Whether `text` is what `pattern` says, in which * is any text, ? any character, and \ takes that from them.
-
-    In a time of at most the one's length times the other's.
-    """
+    r"""Whether `text` is what `pattern` says, in which * is any text, ? any character, and \ takes that from them. In a
+    time of at most the one's length times the other's."""
     parts: list[tuple[str, bool]] = []  # (character, whether it stands for itself)
     letters = iter(pattern)
     for letter in letters:
@@ -90,15 +92,34 @@ def texts(value: object, path: t.Sequence[str]) -> t.Iterator[str]:
         yield str(value)
 
 
-def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = "") -> Body:
-    """The answer to a Describe...: of `bodies` those that the request is about, by pages, as `element`.
+def describes(
+    name: str, operation: str, what: str, paths: Paths, kind: str = "", number: str = "", **more: Shape
+) -> t.Callable[[Bodies], Bodies]:
+    """Declare the action `name`: it answers with what the function returns, as listed() does, as `<what>Set`. Their ids
+    are `<what>Id`, or `number`. `more`: further parameters."""
+    number = number or f"{what}Id"
+    own = {_parameter(number): TEXTS} if kind else {}
 
-    `number` is the element that holds their ids, after which they are sorted. With a `kind` (ids.KINDS) the request may
-    have ids of those that it wants, in a parameter of that name. Raises Ec2Error.
-    """
-    parameter = number[0].upper() + number[1:]
-    if kind and parameter in asked:
-        bodies = ids.find_all(kind, asked[parameter], {body[number]: body for body in bodies})
+    def decorate(view: Bodies) -> Bodies:
+        @reads(name, operation, {**own, **more, **LISTING})
+        def describe(connection: Connection, caller: Caller, asked: Asked) -> Body:
+            return listed(asked, f"{what}Set", number, view(connection, caller, asked), paths, kind)
+
+        return view
+
+    return decorate
+
+
+def _parameter(number: str) -> str:
+    return number[0].upper() + number[1:]
+
+
+def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = "") -> Body:
+    """The answer to a Describe...: of `bodies` those that the request is about, by pages, as `element`. `number` is the
+    element that holds their ids, after which they are sorted. With a `kind` (ids.KINDS) the request may have ids of
+    those that it wants, in a parameter of that name. Raises Ec2Error."""
+    if kind and _parameter(number) in asked:
+        bodies = ids.find_all(kind, asked[_parameter(number)], {body[number]: body for body in bodies})
 
     def key(body: Body) -> str:
         return str(body[number])
@@ -110,22 +131,18 @@ def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], pa
 def page(
     bodies: t.Sequence[Body], asked: Asked, key: t.Callable[[Body], Key], least: int = 5
 ) -> tuple[list[Body], str | None]:
-    """The page that the request asks for, and the token of the next one.
-
-    `bodies` are in the order of their keys. A token is the last key that was shown: what comes and goes between two
-    pages neither hides nor repeats anything else.
-    """
+    """The page that the request asks for, and the token of the next one. `bodies` are in the order of their keys. A
+    token is the last key that was shown: what comes and goes between two pages neither hides nor repeats anything
+    else."""
     left = list(bodies)
     token = asked.get("NextToken")
     if token:
         try:
             last = json.loads(base64.urlsafe_b64decode(token.encode()))
         except (binascii.Error, ValueError, RecursionError):
-            raise _bad_token() from None
-        if type(last) not in (str, int):
-            raise _bad_token()
-        if left and type(key(left[0])) is not type(last):
-            raise _bad_token()
+            last = None
+        if type(last) not in (str, int) or (left and type(key(left[0])) is not type(last)):
+            raise Ec2Error("InvalidNextToken", "The token for the next page is invalid")
         left = [body for body in left if key(body) > last]
     most = asked.get("MaxResults")
     if most is None:
@@ -137,7 +154,3 @@ def page(
         return left, None
     left = left[:most]
     return left, base64.urlsafe_b64encode(json.dumps(key(left[-1])).encode()).decode()
-
-
-def _bad_token() -> Ec2Error:
-    return Ec2Error("InvalidNextToken", "The token for the next page is invalid")

@@ -35,24 +35,24 @@ def is_id(kind: str, text: str) -> bool:
     return text.startswith(f"{kind}-") and _ID.fullmatch(text) is not None
 
 
-# kind: (what codes of errors call it, what messages do)
+# kind: (what codes of errors call it, what messages do, its name as a type of what has tags; "": it has none)
 KINDS = {
-    "i": ("InvalidInstanceID", "instance ID"),
-    "ami": ("InvalidAMIID", "image id"),
-    "sg": ("InvalidGroup", "security group"),
-    "sgr": ("InvalidSecurityGroupRuleId", "security group rule ID"),
-    "key": ("InvalidKeyPair", "key pair"),
-    "vol": ("InvalidVolume", "volume"),
-    "snap": ("InvalidSnapshot", "snapshot"),
-    "subnet": ("InvalidSubnetID", "subnet ID"),
-    "vpc": ("InvalidVpcID", "vpc ID"),
-    "eni": ("InvalidNetworkInterfaceID", "networkInterface ID"),
-    "eipalloc": ("InvalidAllocationID", "allocation ID"),
-    "eipassoc": ("InvalidAssociationID", "association ID"),
-    "rtb": ("InvalidRouteTableID", "routeTable ID"),
-    "igw": ("InvalidInternetGatewayID", "internetGateway ID"),
-    "acl": ("InvalidNetworkAclID", "networkAcl ID"),
-    "dopt": ("InvalidDhcpOptionsID", "dhcpOption ID"),
+    "i": ("InvalidInstanceID", "instance ID", "instance"),
+    "ami": ("InvalidAMIID", "image id", "image"),
+    "sg": ("InvalidGroup", "security group", "security-group"),
+    "sgr": ("InvalidSecurityGroupRuleId", "security group rule ID", ""),
+    "key": ("InvalidKeyPair", "key pair", "key-pair"),
+    "vol": ("InvalidVolume", "volume", "volume"),
+    "snap": ("InvalidSnapshot", "snapshot", "snapshot"),
+    "subnet": ("InvalidSubnetID", "subnet ID", "subnet"),
+    "vpc": ("InvalidVpcID", "vpc ID", "vpc"),
+    "eni": ("InvalidNetworkInterfaceID", "networkInterface ID", "network-interface"),
+    "eipalloc": ("InvalidAllocationID", "allocation ID", "elastic-ip"),
+    "eipassoc": ("InvalidAssociationID", "association ID", ""),
+    "rtb": ("InvalidRouteTableID", "routeTable ID", "route-table"),
+    "igw": ("InvalidInternetGatewayID", "internetGateway ID", "internet-gateway"),
+    "acl": ("InvalidNetworkAclID", "networkAcl ID", "network-acl"),
+    "dopt": ("InvalidDhcpOptionsID", "dhcpOption ID", "dhcp-options"),
 }
 _MALFORMED = {
     "sg": "InvalidGroupId.Malformed",
@@ -62,7 +62,7 @@ _MALFORMED = {
 
 
 def not_found(kind: str, number: str) -> Ec2Error:
-    code, what = KINDS[kind]
+    code, what, _type = KINDS[kind]
     return Ec2Error(f"{code}.NotFound", f"The {what} '{number[:100]}' does not exist")
 
 

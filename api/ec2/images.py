@@ -23,9 +23,7 @@ def image_id(record: Record) -> str:
 
 def find(connection: Connection, project: str, wanted: str) -> Record:
     """The image `wanted`: EC2's id of it, the shorter one that guests are told, its name (`ami-tiny`) or its UUID.
-
-    Raises Ec2Error for one that the project does not see.
-    """
+    Raises Ec2Error for one that the project does not see."""
     rows = nearest_first(image_records.images_seen(connection, project), project)
     is_id = ids.is_id(KIND, wanted)
     for row in rows:

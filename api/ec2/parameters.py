@@ -168,11 +168,16 @@ def each(shape: Shape, names: str) -> dict[str, Shape]:
     return dict.fromkeys(names.split(), shape)
 
 
+def an_attribute(number: str, names: t.Collection[str]) -> tuple[dict[str, Shape], list[str]]:
+    """The parameters of what describes one attribute, and which it needs: both. `number`: the one that is an id."""
+    return {number: Text(), "Attribute": Text(choices=names)}, [number, "Attribute"]
+
+
 TEXTS = ListOf(Text())
 FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"]), 200)
 TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)
 TAG_SPECIFICATIONS = ListOf(Group({"ResourceType": Text(64), "Tag": TAGS}, ["ResourceType"]), 20)
-PAGING: t.Mapping[str, Shape] = {"MaxResults": Number(1, 1000), "NextToken": Text(1024)}
+LISTING: t.Mapping[str, Shape] = {"Filter": FILTERS, "MaxResults": Number(1, 1000), "NextToken": Text(1024)}
 # What a guest needs for its metadata. But for HttpTokens, things are as they are, which may be said
 METADATA_OPTIONS: t.Mapping[str, Shape] = {
     "HttpTokens": Text(choices=("optional", "required")),

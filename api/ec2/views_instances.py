@@ -12,32 +12,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from . import ids
 from .common import DEFAULT_ZONE, Body, Record, moment, tag_set, vpc_id
 
-PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
-    (0, "pending"),
-    (16, "running"),
-    (32, "shutting-down"),
-    (48, "terminated"),
-    (64, "stopping"),
-    (80, "stopped"),
-)
+PENDING, RUNNING, SHUTTING_DOWN = (0, "pending"), (16, "running"), (32, "shutting-down")
+TERMINATED, STOPPING, STOPPED = (48, "terminated"), (64, "stopping"), (80, "stopped")
 State = tuple[int, str]
 
 # While these are under way; others go on within a state
 _UNDER_WAY: t.Mapping[str, State] = {
     "deleting": SHUTTING_DOWN,
-    "powering-off": STOPPING,
-    "suspending": STOPPING,
-    "powering-on": PENDING,
-    "resuming": PENDING,
+    **dict.fromkeys(("powering-off", "suspending"), STOPPING),
+    **dict.fromkeys(("powering-on", "resuming"), PENDING),
 }
 _AT_REST: t.Mapping[str, State] = {
     "building": PENDING,
-    "active": RUNNING,
-    "rescued": RUNNING,
-    "resized": RUNNING,
-    "paused": STOPPED,
-    "suspended": STOPPED,
-    "stopped": STOPPED,
+    **dict.fromkeys(("active", "rescued", "resized"), RUNNING),
+    **dict.fromkeys(("paused", "suspended", "stopped"), STOPPED),
     "deleted": TERMINATED,
 }
 _POWERED_ON = 1

@@ -30,15 +30,9 @@ LARGEST = 65536  # GiB
 LIMITS: t.Mapping[type[Exception], str] = {VolumeQuotaError: "VolumeLimitExceeded"}
 # What EC2 has no word for, in words that its clients know
 _STATES = {
-    "creating": "creating",
-    "downloading": "creating",
-    "available": "available",
-    "reserved": "available",
-    "attaching": "in-use",
-    "in-use": "in-use",
-    "detaching": "in-use",
-    "error_attaching": "in-use",
-    "error_detaching": "in-use",
+    **dict.fromkeys(("creating", "downloading"), "creating"),
+    **dict.fromkeys(("available", "reserved"), "available"),
+    **dict.fromkeys(("attaching", "in-use", "detaching", "error_attaching", "error_detaching"), "in-use"),
     "deleting": "deleting",
 }
 _HELD = {"attaching": "attaching", "detaching": "detaching", "error_attaching": "busy", "error_detaching": "busy"}

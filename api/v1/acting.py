@@ -22,23 +22,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
+from ..openstack.compute.tasks import asker, who
 from ..web import policy
-from ..web.context import Caller
+from ..web.context import current, request_id
 from ..web.errors import ForbiddenError, as_bad_request
 
 
-def trigger(
-    connection: Connection, caller: Caller, asked: JsonMapping, request_id: str, key: str | None = None
-) -> job_rows.Job:
-    """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
-
-    Raises ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and
-    ConflictError for instances in a state that does not allow it.
-    """
+def trigger(connection: Connection, asked: JsonMapping, key: str | None = None) -> job_rows.Job:
+    """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it. Raises
+    ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and ConflictError
+    for instances in a state that does not allow it."""
+    caller = current()
     kind = kinds.kind_of(asked["kind"])
     policy.check(kind.operation)
     instances, variables = list(asked.get("instances", ())), dict(asked.get("variables", {}))
-    check_mode = bool(asked.get("check_mode", False))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
     server_choices.check(connection, caller.project, variables.get("servers", ()), caller.is_admin)
@@ -54,79 +51,56 @@ def trigger(
         instances=instances,
         variables=variables,
         project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id,
-        check_mode=check_mode,
+        check_mode=bool(asked.get("check_mode", False)),
         idempotency_key=key,
         timeout_seconds=timeout,
+        **who(),
     )
     if known is None and instances:
-        found = own(connection, caller, instances)
+        found = own(connection, instances)
         if kind.name in reimage.ACTIONS:
-            asked_for = {"action": kind.name, "request": variables}
-            who = {"user_id": caller.user_id, "ignore_lock": caller.is_admin}
             with as_bad_request():
-                reimage.begin(connection, asked_for, found, request_id, **who)
+                reimage.begin(connection, {"action": kind.name, "request": variables}, found, **asker())
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
-            server_actions.begin(
-                connection,
-                kind.name,
-                instances,
-                request_id=request_id,
-                user_id=caller.user_id,
-                details=details,
-                ignore_lock=caller.is_admin,
-            )
+            server_actions.begin(connection, kind.name, instances, details=details, **asker())
     return job
 
 
-def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -> job_rows.Job:
+def delete(connection: Connection, uuid: str) -> job_rows.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
-    (instance,) = own(connection, caller, [uuid])
-    if is_locked(connection, uuid) and not caller.is_admin:
+    (instance,) = own(connection, [uuid])
+    if is_locked(connection, uuid) and not current().is_admin:
         raise ConflictError(f"Instance {uuid} is locked")
-    api_created.mark(connection, [instance], request_id)
-    return queue.enqueue(
-        connection,
-        "terminate",
-        instances=[uuid],
-        project_id=instance["project"]["id"],
-        user_id=caller.user_id,
-        request_id=request_id,
-    )
+    api_created.mark(connection, [instance], request_id())
+    return queue.enqueue(connection, "terminate", instances=[uuid], project_id=instance["project"]["id"], **who())
 
 
-def cancel(connection: Connection, caller: Caller, job_id: str, _request_id: str) -> job_rows.Job:
+def cancel(connection: Connection, job_id: str) -> job_rows.Job:
     """End a job. Raises as queue.cancel(), and ForbiddenError."""
-    _refuse_others(job_rows.get(connection, job_id, caller.reach), caller)
-    return queue.cancel(connection, job_id, caller.reach)
+    _refuse_others(connection, job_id)
+    return queue.cancel(connection, job_id, current().reach)
 
 
-def retry(connection: Connection, caller: Caller, job_id: str, request_id: str) -> job_rows.Job:
+def retry(connection: Connection, job_id: str) -> job_rows.Job:
     """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
-    _refuse_others(job_rows.get(connection, job_id, caller.reach), caller)
-    return queue.retry(
-        connection,
-        job_id,
-        project_id=caller.reach,
-        user_id=caller.user_id,
-        request_id=request_id,
-        keep_timeout=caller.is_admin,
-    )
+    _refuse_others(connection, job_id)
+    caller = current()
+    return queue.retry(connection, job_id, project_id=caller.reach, keep_timeout=caller.is_admin, **who())
 
 
-def _refuse_others(job: job_rows.Job, caller: Caller) -> None:
+def _refuse_others(connection: Connection, job_id: str) -> None:
     """Refuse whoever may not ask for such a job: they may not end or repeat it either. Raises ForbiddenError."""
+    job = job_rows.get(connection, job_id, current().reach)
     if job["kind"] in kinds.KINDS:
         policy.check(kinds.KINDS[job["kind"]].operation)
-    elif not caller.is_admin:
+    elif not current().is_admin:
         raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
 
 
-def own(connection: Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
+def own(connection: Connection, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
-    found = instances_by(connection, uuids=uuids, project_id=caller.reach)
+    found = instances_by(connection, uuids=uuids, project_id=current().reach)
     missing = set(uuids) - {instance["uuid"] for instance in found}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")

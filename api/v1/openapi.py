@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import typing as t
 
 from flask.typing import ResponseReturnValue
 
@@ -58,8 +57,7 @@ def _operation(endpoint: Operation) -> Document:
         described["description"] = description.strip()
     if role == "public":
         described["security"] = []
-    parameters = [*_in_path(endpoint), *_in_query(endpoint), *_in_headers(endpoint)]
-    if parameters:
+    if parameters := _parameters(endpoint):
         described["parameters"] = parameters
     if endpoint.body is not None:
         schema = endpoint.documented_body or endpoint.body
@@ -103,23 +101,13 @@ def _refusals(endpoint: Operation, role: str) -> dict[int, str]:
     return answers
 
 
-def _in_path(endpoint: Operation) -> list[Document]:
-    return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in endpoint.parameters
+def _parameters(endpoint: Operation) -> list[Document]:
+    text: Document = {"type": "string"}
+    parameters: list[Document] = [
+        {"name": name, "in": "path", "required": True, "schema": text} for name in endpoint.parameters
     ]
-
-
-def _in_query(endpoint: Operation) -> list[Document]:
-    properties: t.Mapping[str, Document] = (endpoint.query or {}).get("properties", {})
-    parameters = []
-    for name, schema in properties.items():
-        schema = dict(schema)
-        description = schema.pop("description", None)
-        parameters.append(
-            {"name": name, "in": "query", **({"description": description} if description else {}), "schema": schema}
-        )
-    return parameters
-
-
-def _in_headers(endpoint: Operation) -> list[Document]:
-    return [{"name": name, "in": "header", "schema": schema} for name, schema in endpoint.headers.items()]
+    for name, schema in (endpoint.query or {}).get("properties", {}).items():
+        described = {key: value for key, value in schema.items() if key == "description"}
+        bare = {key: value for key, value in schema.items() if key != "description"}
+        parameters.append({"name": name, "in": "query", **described, "schema": bare})
+    return parameters + [{"name": name, "in": "header", "schema": schema} for name, schema in endpoint.headers.items()]

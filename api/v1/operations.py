@@ -33,10 +33,8 @@ OPERATIONS: list[Operation] = []
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """A route: what it takes and what it answers. Schemas of answers are names in schemas.SCHEMAS.
-
-    It decorates the view, which gets the path's parameters, and `query` and `body` where there are schemas for them.
-    """
+    """A route: what it takes and what it answers. Schemas of answers are names in schemas.SCHEMAS. It decorates the
+    view, which gets the path's parameters, and `query` and `body` where there are schemas for them."""
 
     method: str
     path: str  # as OpenAPI writes it
@@ -76,10 +74,8 @@ class Operation:
 
 
 def query(schema: Schema) -> JsonObject:
-    """The query's parameters, as what `schema` has them: whole numbers and truths are written as in JSON.
-
-    Raises BadRequestError for what the schema does not allow, and for a parameter that is given twice.
-    """
+    """The query's parameters, as what `schema` has them: whole numbers and truths are written as in JSON. Raises
+    BadRequestError for what the schema does not allow, and for a parameter that is given twice."""
     arguments: JsonObject = {}
     for name, values in request.args.lists():
         if len(values) > 1:

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import
 
 from ..jobs import kinds, queue
 from ..web import policy
-from ..web.context import current, request_id
+from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import HostNameMask, host_name_mask
 from ..web.ledger import reading_ledger, writing_ledger
@@ -67,7 +67,7 @@ def create_job(body: JsonObject) -> ResponseReturnValue:
     policy.check(kinds.kind_of(body["kind"]).operation)
     check(body, schemas.JOB_REQUESTS[body["kind"]])
     with writing_ledger() as connection:
-        return _accepted(connection, acting.trigger(connection, current(), body, request_id(), key))
+        return _accepted(connection, acting.trigger(connection, body, key))
 
 
 @Operation("GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY)
@@ -126,13 +126,11 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     with reading_ledger() as connection:
         job = job_rows.get(connection, job_id, caller.reach)
         wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
-        if wanted == streams.CONTENT_TYPE:
-            shown = []
-        else:
+        if wanted != streams.CONTENT_TYPE:
             events = run_rows.events_of(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
             hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
-    if wanted == streams.CONTENT_TYPE:
+    if wanted == streams.CONTENT_TYPE:  # which holds no transaction while it lasts
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None
     if shown and (len(shown) == limit or job["state"] not in job_rows.FINAL):
@@ -152,7 +150,7 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
 )
 def cancel_job(job_id: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
-        return _accepted(connection, acting.cancel(connection, current(), job_id, request_id()))
+        return _accepted(connection, acting.cancel(connection, job_id))
 
 
 @Operation(
@@ -166,7 +164,7 @@ def cancel_job(job_id: str) -> ResponseReturnValue:
 )
 def retry_job(job_id: str) -> ResponseReturnValue:
     with writing_ledger() as connection:
-        return _accepted(connection, acting.retry(connection, current(), job_id, request_id()))
+        return _accepted(connection, acting.retry(connection, job_id))
 
 
 def seen_before() -> int | None:

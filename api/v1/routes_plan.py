@@ -1,9 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a launch would do. The transaction that finds it out is rolled back, as in a playbook's check mode.
+"""Hosts, what they have left, why an instance is where it is, and what a launch would do.
 
-It runs what a launch's tasks run, the operations `server` and `scheduler` themselves, so that it cannot say otherwise.
+The transaction that finds out the last is rolled back, as in a playbook's check mode. It runs what a launch's tasks
+run, the operations `server` and `scheduler` themselves, so that it cannot say otherwise.
 """
 
 from __future__ import annotations
@@ -17,15 +18,44 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts, status
 
 from ..web import policy
 from ..web.context import current
 from ..web.errors import BadRequestError
 from ..web.host_names import host_name_mask
-from ..web.ledger import Ledger
+from ..web.ledger import Ledger, reading_ledger
 from . import schemas, views
 from .operations import Operation
+
+
+@Operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
+def list_hosts() -> ResponseReturnValue:
+    with reading_ledger() as connection:
+        hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
+        return host_name_mask(connection, current().reach).over({"hosts": hosts})
+
+
+@Operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
+def show_host(name: str) -> ResponseReturnValue:
+    with reading_ledger() as connection:
+        hidden = host_name_mask(connection, current().reach)
+        host = status.host(connection, hidden.lift(name))
+        return hidden.over({"host": views.host(host, current().is_admin)})
+
+
+@Operation(
+    "GET",
+    "/instances/{uuid}/placement",
+    "compute:servers:placement",
+    "Why an instance is where it is",
+    {200: "Placement"},
+)
+def show_placement(uuid: str) -> ResponseReturnValue:
+    with reading_ledger() as connection:
+        placement = status.placement(connection, uuid, current().reach)
+        return host_name_mask(connection, current().reach).over({"placement": views.placement(placement)})
+
 
 MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
 

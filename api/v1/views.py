@@ -72,10 +72,8 @@ def placement(record: Record) -> Body:
 
 
 def plan(asked: Record, placed: Record, reasons: bool) -> Body:
-    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`.
-
-    Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
-    """
+    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`. Why a host was removed, and
+    its weights, tell of its size: without `reasons`, filters are named with their counts."""
     explained = placed["explanations"] if reasons else [_without_reasons(record) for record in placed["explanations"]]
     # what found no host is told in short; what was given up for another of its request names no host
     short = (

@@ -14,10 +14,10 @@ import uuid
 from flask import g, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import is_project
 
 from . import rates
 from .errors import UnauthorizedError

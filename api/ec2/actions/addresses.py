@@ -23,10 +23,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 from ...openstack.network import routes_floating
 from ...openstack.network.blueprint import NeutronError
 from ...openstack.network.changes import project_name
-from ...web.context import current
-from ...web.ledger import reading_ledger
+from ...web.bodies import the_one
+from ...web.context import Caller
 from .. import filters, ids
-from ..blueprint import action, writing
+from ..blueprint import reads, writes
 from ..common import REGION, Asked, Body, Record, keep_tags, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
@@ -48,12 +48,10 @@ def _association_id(row: FloatingIp) -> str | None:
     return ids.named("eipassoc", row.id, row.vif_id) if row.vif_id else None
 
 
-@action("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
-def describe_addresses(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, project)
-        tags = ec2_tags.tags_of(connection, project)
+@reads("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
+def describe_addresses(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    rows = network_records.floating_ips_of(connection, caller.project)
+    tags = ec2_tags.tags_of(connection, caller.project)
     if "AllocationId" in asked or "PublicIp" in asked:
         wanted = ids.find_all("eipalloc", asked.get("AllocationId", []), {allocation_id(row): row for row in rows})
         wanted += [_by_address(rows, address) for address in asked.get("PublicIp", [])]
@@ -80,10 +78,9 @@ def _address(row: FloatingIp, tags: Record) -> Body:
 
 
 def _by_address(rows: t.Iterable[FloatingIp], address: str) -> FloatingIp:
-    for row in rows:
-        if row.address == address:
-            return row
-    raise Ec2Error("InvalidAddress.NotFound", f"Address '{address[:60]}' not found.")
+    return the_one(
+        rows, "address", address, Ec2Error("InvalidAddress.NotFound", f"Address '{address[:60]}' not found.")
+    )
 
 
 def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
@@ -95,7 +92,7 @@ def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
     raise missing("AllocationId")
 
 
-@action(
+@writes(
     "AllocateAddress",
     "network:floating_ips:write",
     {
@@ -106,7 +103,7 @@ def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
         "TagSpecification": TAG_SPECIFICATIONS,
     },
 )
-def allocate_address(asked: Asked) -> Body:
+def allocate_address(connection: Connection, caller: Caller, asked: Asked) -> Body:
     tags = tags_for(asked, KIND)[KIND]
     item = {"address": asked.get("Address"), "pool": asked.get("PublicIpv4Pool"), "server": None, "fixed_ip": None}
     refused: t.Mapping[type[Exception], str] = {
@@ -115,35 +112,28 @@ def allocate_address(asked: Asked) -> Body:
         NotFoundError: "InvalidAddress.NotFound" if asked.get("Address") else "InsufficientAddressCapacity",
         NovaliteError: "InsufficientAddressCapacity",
     }
-    with writing() as (connection, caller):
-        with as_codes(refused):
-            done = floating_ips.write_floating_ips(
-                connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
-            )
-        row = next(
-            floating_ip
-            for floating_ip in network_records.floating_ips_of(connection, caller.project)
-            if floating_ip.id == done["floating_ips"][0]["id"]
+    with as_codes(refused):
+        done = floating_ips.write_floating_ips(
+            connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
         )
-        keep_tags(connection, caller.project, allocation_id(row), tags)
+    (row,) = network_records.floating_ips_of(connection, caller.project, done["floating_ips"][0]["id"])
+    keep_tags(connection, caller.project, allocation_id(row), tags)
     body = _address(row, {allocation_id(row): tags})
     return {name: body[name] for name in ("publicIp", "domain", "allocationId", "publicIpv4Pool", "networkBorderGroup")}
 
 
-@action("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
-def release_address(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = _find(connection, caller.project, asked)
-        if row.vif_id is not None:
-            raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
-        item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
-        with as_codes({ConflictError: "InvalidAddress.NotFound"}):
-            floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
-        ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
-    return {"return": True}
+@writes("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
+def release_address(connection: Connection, caller: Caller, asked: Asked) -> None:
+    row = _find(connection, caller.project, asked)
+    if row.vif_id is not None:
+        raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
+    item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
+    with as_codes({ConflictError: "InvalidAddress.NotFound"}):
+        floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
+    ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
 
 
-@action(
+@writes(
     "AssociateAddress",
     "network:floating_ips:write",
     {
@@ -154,18 +144,17 @@ def release_address(asked: Asked) -> Body:
         "AllowReassociation": Boolean(),
     },
 )
-def associate_address(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = _find(connection, caller.project, asked)
-        port = _port(connection, caller.project, asked)
-        if row.vif_id not in (None, port.id) and not asked.get("AllowReassociation"):
-            raise Ec2Error(
-                "Resource.AlreadyAssociated",
-                f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
-            )
-        with _associating():
-            routes_floating.associate(connection, row.id, port)
-        after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
+def associate_address(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = _find(connection, caller.project, asked)
+    port = _port(connection, caller.project, asked)
+    if row.vif_id not in (None, port.id) and not asked.get("AllowReassociation"):
+        raise Ec2Error(
+            "Resource.AlreadyAssociated",
+            f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
+        )
+    with _associating():
+        routes_floating.associate(connection, row.id, port)
+    after = _find(connection, caller.project, {"AllocationId": allocation_id(row)})
     return {"return": True, "associationId": _association_id(after)}
 
 
@@ -197,18 +186,14 @@ def _associating() -> t.Iterator[None]:
         raise Ec2Error("InvalidInstanceID", str(error)) from error
 
 
-@action("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
-def disassociate_address(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        if asked.get("AssociationId"):
-            rows = network_records.floating_ips_of(connection, caller.project)
-            known = {_association_id(row): row for row in rows}
-            row = ids.find(
-                "eipassoc", asked["AssociationId"], {number: address for number, address in known.items() if number}
-            )
-        else:
-            row = _find(connection, caller.project, asked)
-        if row.vif_id is not None:
-            with _associating():
-                routes_floating.associate(connection, row.id, None)
-    return {"return": True}
+@writes("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
+def disassociate_address(connection: Connection, caller: Caller, asked: Asked) -> None:
+    if asked.get("AssociationId"):
+        rows = network_records.floating_ips_of(connection, caller.project)
+        known = {number: row for row in rows if (number := _association_id(row))}
+        row = ids.find("eipassoc", asked["AssociationId"], known)
+    else:
+        row = _find(connection, caller.project, asked)
+    if row.vif_id is not None:
+        with _associating():
+            routes_floating.associate(connection, row.id, None)

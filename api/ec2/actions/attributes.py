@@ -17,12 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
 from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
-from ...web.context import Caller, current
-from ...web.ledger import reading_ledger
-from ..blueprint import action, writing
+from ...web.context import Caller
+from ..blueprint import reads, writes
 from ..common import Asked, Body, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, each
+from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, an_attribute, each
 from ..views_instances import instance, instance_id
 from .groups import find_group
 from .instances import find, find_live
@@ -39,19 +38,13 @@ _FLAG = Group({"Value": Boolean()})
 _TEXT = Group({"Value": Text()})
 
 
-@action(
-    "DescribeInstanceAttribute",
-    "compute:servers:show",
-    {"InstanceId": Text(), "Attribute": Text(choices=NAMES)},
-    ["InstanceId", "Attribute"],
-)
-def describe_instance_attribute(asked: Asked) -> Body:
+@reads("DescribeInstanceAttribute", "compute:servers:show", *an_attribute("InstanceId", NAMES))
+def describe_instance_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
     name = asked["Attribute"]
-    with reading_ledger() as connection:
-        (record,) = find(connection, current().project, [asked["InstanceId"]])
-        # who may only look is not told it: there may be secrets in it
-        shows = name == "userData" and "member" in current().roles
-        user_data = guest_lookup.user_data_of(connection, record["uuid"]) if shows else None
+    (record,) = find(connection, caller.project, [asked["InstanceId"]])
+    # who may only look is not told it: there may be secrets in it
+    shows = name == "userData" and "member" in caller.roles
+    user_data = guest_lookup.user_data_of(connection, record["uuid"]) if shows else None
     return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
 
 
@@ -96,30 +89,28 @@ _CHANGES: t.Mapping[str, Shape] = {
 }
 
 
-@action("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
-def modify_instance_attribute(asked: Asked) -> Body:
+@writes("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
+def modify_instance_attribute(connection: Connection, caller: Caller, asked: Asked) -> None:
     if "Attribute" in asked:
         asked = {**asked, **_named(asked["Attribute"], asked.get("Value"))}
     for name in ("UserData", "Kernel", "Ramdisk", "SriovNetSupport"):
         if name in asked:
             raise unsupported(f"To change {name} of an instance that is there")
-    with writing() as (connection, caller):
-        record = find_live(connection, caller.project, asked["InstanceId"])
-        if asked.get("InstanceType", {}).get("Value", record["flavor"]["name"]) != record["flavor"]["name"]:
-            raise unsupported("To change the type of an instance that is there (the Compute API resizes)")
-        for name in ("EbsOptimized", "EnaSupport"):
-            if asked.get(name, {}).get("Value"):
-                raise unsupported(name)
-        if asked.get("SourceDestCheck", {}).get("Value") is False:
-            raise unsupported("An instance that sends from addresses that are not its own")
-        values = _own_values(asked)
-        if values:
-            ec2_records.write_attributes(connection, record["uuid"], values)
-        if "GroupId" in asked:
-            _change_groups(connection, caller, record, asked["GroupId"])
-        for mapping in asked.get("BlockDeviceMapping", []):
-            _change_device(connection, record, mapping)
-    return {"return": True}
+    record = find_live(connection, caller.project, asked["InstanceId"])
+    if asked.get("InstanceType", {}).get("Value", record["flavor"]["name"]) != record["flavor"]["name"]:
+        raise unsupported("To change the type of an instance that is there (the Compute API resizes)")
+    for name in ("EbsOptimized", "EnaSupport"):
+        if asked.get(name, {}).get("Value"):
+            raise unsupported(name)
+    if asked.get("SourceDestCheck", {}).get("Value") is False:
+        raise unsupported("An instance that sends from addresses that are not its own")
+    values = _own_values(asked)
+    if values:
+        ec2_records.write_attributes(connection, record["uuid"], values)
+    if "GroupId" in asked:
+        _change_groups(connection, caller, record, asked["GroupId"])
+    for mapping in asked.get("BlockDeviceMapping", []):
+        _change_device(connection, record, mapping)
 
 
 def _named(attribute: str, value: str | None) -> Asked:
@@ -172,25 +163,23 @@ def _change_device(connection: Connection, record: Record, wanted: Body) -> None
     )
 
 
-@action(
+@writes(
     "ModifyInstanceMetadataOptions",
     "compute:servers:update",
     {"InstanceId": Text(), **METADATA_OPTIONS},
     ["InstanceId"],
 )
-def modify_instance_metadata_options(asked: Asked) -> Body:
+def modify_instance_metadata_options(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """From now on, for whatever asks in the guest: whether it needs a session token."""
-    with writing() as (connection, caller):
+    (record,) = find(connection, caller.project, [asked["InstanceId"]])
+    if "HttpTokens" in asked:
+        ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": asked["HttpTokens"]})
         (record,) = find(connection, caller.project, [asked["InstanceId"]])
-        if "HttpTokens" in asked:
-            ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": asked["HttpTokens"]})
-            (record,) = find(connection, caller.project, [asked["InstanceId"]])
     return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
 
 
-@action("DescribeInstanceCreditSpecifications", "compute:servers:show", {"InstanceId": TEXTS, "Filter": Ignored()})
-def describe_instance_credit_specifications(asked: Asked) -> Body:
+@reads("DescribeInstanceCreditSpecifications", "compute:servers:show", {"InstanceId": TEXTS, "Filter": Ignored()})
+def describe_instance_credit_specifications(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """None: no type here has credits."""
-    with reading_ledger() as connection:
-        find(connection, current().project, asked.get("InstanceId"))
+    find(connection, caller.project, asked.get("InstanceId"))
     return {"instanceCreditSpecificationSet": []}

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Security groups and their rules. A change that hosts must see is a job in the same transaction."""
+"""Security groups and their rules: EC2's permissions, of which each stands for several rules, and ours.
+
+A change that hosts must see is a job in the same transaction.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,171 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
-    DEFAULT_GROUP,
-    ensure_default_group,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import PROTOCOLS, identity, normalised
 
-from ...openstack.network.changes import tell_group_hosts
+from ...openstack.network.changes import groups_seen, tell_group_hosts
 from ...openstack.network.routes_groups import TEMPLATES
+from ...web.bodies import the_one
 from ...web.context import Caller, current
-from ...web.ledger import reading_ledger, writing_ledger
-from .. import filters, ids, permissions
-from ..blueprint import action, writing
+from ...web.ledger import reading_ledger
+from .. import filters, ids
+from ..blueprint import action, writes
 from ..common import Asked, Body, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
 from ..faults import Ec2Error, as_codes, invalid, missing
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Text
+from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Group, ListOf, Number, Shape, Text, each
+
+# --- rules, as EC2's permissions ------------------------------------------------------------------------------------
+
+Rule = Record
+FindGroup = t.Callable[[str | None, str | None], str]  # (id, name) -> UUID
+
+ANY = "-1"
+# EC2 names these, and numbers the others
+NAMED = ("tcp", "udp", "icmp", "icmpv6")
+NUMBERS = {name: number for number, name in PROTOCOLS.items() if number.isdecimal()}
+_PORT = Number(-1, 65535)
+_DESCRIPTION = Text(255)
+_PAIR = Group(
+    {**each(Text(), "UserId GroupName GroupId VpcId VpcPeeringConnectionId PeeringStatus"), "Description": _DESCRIPTION}
+)
+_PERMISSION = Group(
+    {
+        "IpProtocol": Text(16),
+        "FromPort": _PORT,
+        "ToPort": _PORT,
+        "IpRanges": ListOf(Group({"CidrIp": Text(64), "Description": _DESCRIPTION}, ["CidrIp"])),
+        "Ipv6Ranges": ListOf(Group({"CidrIpv6": Text(64), "Description": _DESCRIPTION}, ["CidrIpv6"])),
+        "Groups": ListOf(_PAIR),
+        "UserIdGroupPairs": ListOf(_PAIR),
+        "PrefixListIds": ListOf(Group({"PrefixListId": Text(), "Description": _DESCRIPTION})),
+    },
+    ["IpProtocol"],
+)
+# IpPermissions, and the one permission that older tools write beside it
+PARAMETERS: t.Mapping[str, Shape] = {
+    "IpPermissions": ListOf(_PERMISSION, 100),
+    "IpProtocol": Text(16),
+    "FromPort": _PORT,
+    "ToPort": _PORT,
+    "CidrIp": Text(64),
+    "SourceSecurityGroupName": Text(),
+    "SourceSecurityGroupOwnerId": Text(),
+}
+
+
+def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rule]:
+    """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
+    permissions = list(asked.get("IpPermissions", []))
+    if "CidrIp" in asked or "SourceSecurityGroupName" in asked or "IpProtocol" in asked:
+        permission: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
+        permission["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
+        if "CidrIp" in asked:
+            permission["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
+        if "SourceSecurityGroupName" in asked:
+            permission["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
+        permissions.append(permission)
+    if not permissions:
+        raise missing("IpPermissions")
+    return [rule for permission in permissions for rule in _rules(permission, direction, find_group)]
+
+
+def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule]:
+    if permission.get("PrefixListIds"):
+        raise invalid("PrefixListIds", "", "there are no prefix lists here")
+    sources: list[Rule] = []
+    for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
+        for ip_range in permission.get(element, []):
+            sources.append(
+                {"cidr": ip_range[address], "ethertype": family, "description": ip_range.get("Description", "")}
+            )
+    for peer in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
+        remote = find_group(peer.get("GroupId"), peer.get("GroupName"))
+        sources.append({"cidr": None, "remote_group_uuid": remote, "description": peer.get("Description", "")})
+    if not sources:
+        raise missing("IpPermissions.1.IpRanges")
+    protocol = permission["IpProtocol"].lower()
+    where = _ports(protocol, permission.get("FromPort"), permission.get("ToPort"))
+    return [{"direction": direction, "protocol": protocol, **where, **source} for source in sources]
+
+
+def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
+    name = PROTOCOLS.get(protocol, protocol)
+    if name in ("icmp", "icmpv6"):
+        return {"icmp_type": low, "icmp_code": high}
+    if name not in ("tcp", "udp", "sctp"):
+        return {"port_min": None, "port_max": None}  # as Amazon, which does not look at them
+    if (low is None) != (high is None) or (low is None and name != "sctp"):
+        raise Ec2Error("InvalidParameterValue", "Must specify both from and to ports with TCP/UDP.")
+    if (low, high) in ((None, None), (-1, -1), (0, 65535)):
+        return {"port_min": None, "port_max": None}
+    return {"port_min": 1 if low == 0 and high else low, "port_max": high}
+
+
+def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
+    """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
+    said = {name: value for name, value in wanted.items() if name != "description"}
+    with as_codes({}):
+        looked_for = identity(normalised({**said, "remote_group": wanted.get("remote_group_uuid")}))
+    return [rule for rule in there if identity({**rule, "remote_group": rule["remote_group_uuid"]}) == looked_for]
+
+
+# --- views ----------------------------------------------------------------------------------------------------------
+
+
+def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, str]) -> list[Body]:
+    """Rules of one direction as permissions: one for each protocol and range of ports. `names` are groups' by UUID."""
+    permissions: dict[tuple[object, ...], Body] = {}
+    for rule in rules:
+        what = _what(rule)
+        permission = permissions.setdefault(
+            tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
+        )
+        said = {"description": rule["description"] or None}
+        if rule["remote_group_uuid"] is not None:
+            remote = rule["remote_group_uuid"]
+            pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
+            permission["groups"].append({**pair, **said})
+        elif rule["ethertype"] == "IPv6":
+            permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
+        else:
+            permission["ipRanges"].append({"cidrIp": rule["cidr"], **said})
+    return list(permissions.values())
+
+
+def rule_body(rule: Rule, project: str) -> Body:
+    """One rule, as DescribeSecurityGroupRules shows it."""
+    v6 = rule["ethertype"] == "IPv6"
+    remote = rule["remote_group_uuid"]
+    return {
+        "securityGroupRuleId": ids.of("sgr", rule["id"]),
+        "groupId": ids.of("sg", rule["group_uuid"]),
+        "groupOwnerId": project,
+        "isEgress": rule["direction"] == "egress",
+        **{"fromPort": -1, "toPort": -1, **_what(rule)},
+        "cidrIpv4": rule["cidr"] if remote is None and not v6 else None,
+        "cidrIpv6": rule["cidr"] if remote is None and v6 else None,
+        "referencedGroupInfo": None if remote is None else {"groupId": ids.of("sg", remote), "userId": project},
+        "description": rule["description"] or None,
+        "tagSet": [],
+    }
+
+
+def _what(rule: Rule) -> Body:
+    """Protocol and ports in EC2's words; of ICMP, type and code."""
+    name = rule["protocol"]
+    if name == "any":
+        return {"ipProtocol": ANY}
+    shown = name if name in NAMED else NUMBERS.get(name, name)
+    low, high = rule["port_min"], rule["port_max"]
+    if name in ("icmp", "icmpv6"):
+        return {"ipProtocol": shown, "fromPort": -1 if low is None else low, "toPort": -1 if high is None else high}
+    if name not in ("tcp", "udp", "sctp"):
+        return {"ipProtocol": shown}
+    return {"ipProtocol": shown, "fromPort": 0 if low is None else low, "toPort": 65535 if high is None else high}
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
 
 Errors = t.Mapping[type[Exception], str]
 
@@ -36,42 +190,22 @@ RULE_REFUSED: Errors = {
     QuotaError: "RulesPerSecurityGroupLimitExceeded",
     NotFoundError: "InvalidGroup.NotFound",
 }
+_PERMISSION_FILTERS = (
+    "protocol=ipProtocol from-port to-port cidr=ipRanges.cidrIp ipv6-cidr=ipv6Ranges.cidrIpv6 "
+    "group-id=groups.groupId group-name=groups.groupName user-id=groups.userId"
+)
 GROUP_FILTERS = {
-    **filters.like("group-id group-name owner-id vpc-id"),
-    "description": "groupDescription",
-    **{
-        f"{prefix}ip-permission.{name}": f"{element}.{path}"
-        for prefix, element in (("", "ipPermissions"), ("egress.", "ipPermissionsEgress"))
-        for name, path in (
-            ("protocol", "ipProtocol"),
-            ("from-port", "fromPort"),
-            ("to-port", "toPort"),
-            ("cidr", "ipRanges.cidrIp"),
-            ("ipv6-cidr", "ipv6Ranges.cidrIpv6"),
-            ("group-id", "groups.groupId"),
-            ("group-name", "groups.groupName"),
-            ("user-id", "groups.userId"),
-        )
-    },
+    **filters.like("group-id group-name owner-id vpc-id description=groupDescription"),
+    **filters.like(_PERMISSION_FILTERS, at="ip-permission", element="ipPermissions"),
+    **filters.like(_PERMISSION_FILTERS, at="egress.ip-permission", element="ipPermissionsEgress"),
 }
 RULE_FILTERS = filters.like("group-id security-group-rule-id")
 ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 
 
-@action(
-    "DescribeSecurityGroups",
-    "network:security_groups:read",
-    {"GroupId": TEXTS, "GroupName": TEXTS, "Filter": FILTERS, **PAGING},
-)
+@action("DescribeSecurityGroups", "network:security_groups:read", {"GroupId": TEXTS, "GroupName": TEXTS, **LISTING})
 def describe_security_groups(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        rows = group_rules.groups_of(connection, project)
-    if not any(row["name"] == DEFAULT_GROUP for row in rows):
-        # a project has one from the first time that somebody looks
-        with writing_ledger() as connection:
-            ensure_default_group(connection, project)
-            rows = group_rules.groups_of(connection, project)
+    project, rows = current().project, groups_seen()
     with reading_ledger() as connection:
         tags = ec2_tags.tags_of(connection, project)
     if "GroupId" in asked or "GroupName" in asked:
@@ -86,7 +220,7 @@ def describe_security_groups(asked: Asked) -> Body:
 def _group(row: Record, project: str, names: t.Mapping[str, str], tags: Record) -> Body:
     number = ids.of("sg", row["uuid"])
     ways = {
-        way: permissions.permission_set((rule for rule in row["rules"] if rule["direction"] == way), project, names)
+        way: permission_set((rule for rule in row["rules"] if rule["direction"] == way), project, names)
         for way in ("ingress", "egress")
     }
     return {
@@ -106,10 +240,8 @@ def _by_id(rows: t.Iterable[Record]) -> dict[str, Record]:
 
 
 def _named(rows: t.Iterable[Record], name: str) -> Record:
-    for row in rows:
-        if row["name"] == name:
-            return row
-    raise Ec2Error("InvalidGroup.NotFound", f"The security group '{name[:100]}' does not exist")
+    missing_group = Ec2Error("InvalidGroup.NotFound", f"The security group '{name[:100]}' does not exist")
+    return the_one(rows, "name", name, missing_group)
 
 
 def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -> Record:
@@ -121,19 +253,19 @@ def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -
     return _named(rows, name)
 
 
-@action(
+@writes(
     "CreateSecurityGroup",
     "network:security_groups:write",
     {"GroupName": Text(), "GroupDescription": Text(), "VpcId": Text(), "TagSpecification": TAG_SPECIFICATIONS},
     ["GroupName", "GroupDescription"],
 )
-def create_security_group(asked: Asked) -> Body:
+def create_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
     name, tags = asked["GroupName"], tags_for(asked, KIND)[KIND]
     if name == DEFAULT_GROUP:
         raise invalid("groupName", name, "Cannot use reserved security group name")
     if name.startswith("sg-") or any(mark in name for mark in TEMPLATES):
         raise invalid("groupName", name)
-    with writing() as (connection, caller), as_codes(GROUP_REFUSED):
+    with as_codes(GROUP_REFUSED):
         check_vpc(caller.project, asked.get("VpcId"))
         uuid = group_rules.create_group(connection, caller.project, name, asked["GroupDescription"])
         number = ids.of("sg", uuid)
@@ -141,17 +273,16 @@ def create_security_group(asked: Asked) -> Body:
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
 
 
-@action("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
-def delete_security_group(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = _asked_group(connection, caller, asked)
-        number = ids.of("sg", row["uuid"])
-        if row["name"] == DEFAULT_GROUP:
-            message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
-            raise Ec2Error("CannotDelete", message)
-        with as_codes({ConflictError: "DependencyViolation"}):
-            group_rules.delete_group(connection, caller.project, row["uuid"])
-        ec2_tags.remove_tags(connection, caller.project, number)
+@writes("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
+def delete_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = _asked_group(connection, caller, asked)
+    number = ids.of("sg", row["uuid"])
+    if row["name"] == DEFAULT_GROUP:
+        message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
+        raise Ec2Error("CannotDelete", message)
+    with as_codes({ConflictError: "DependencyViolation"}):
+        group_rules.delete_group(connection, caller.project, row["uuid"])
+    ec2_tags.remove_tags(connection, caller.project, number)
     return {"return": True, "groupId": number}
 
 
@@ -159,70 +290,61 @@ def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record
     return find_group(group_rules.groups_of(connection, caller.project), asked.get("GroupId"), asked.get("GroupName"))
 
 
-# --- rules ----------------------------------------------------------------------------------------------------------
+# --- what is done to rules ------------------------------------------------------------------------------------------
 
 
-@action(
-    "DescribeSecurityGroupRules",
-    "network:security_groups:read",
-    {"SecurityGroupRuleId": TEXTS, "Filter": FILTERS, **PAGING},
+@filters.describes(
+    "DescribeSecurityGroupRules", "network:security_groups:read", "securityGroupRule", RULE_FILTERS, "sgr"
 )
-def describe_security_group_rules(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        rows = group_rules.groups_of(connection, project)
-    bodies = [permissions.rule_body(rule, project) for row in rows for rule in row["rules"]]
-    return filters.listed(asked, "securityGroupRuleSet", "securityGroupRuleId", bodies, RULE_FILTERS, "sgr")
+def describe_security_group_rules(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    rows = group_rules.groups_of(connection, caller.project)
+    return [rule_body(rule, caller.project) for row in rows for rule in row["rules"]]
 
 
-def _authorize(asked: Asked, direction: str) -> Body:
+def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
     if any(tags_for(asked, RULE_KIND).values()):
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
-    with writing() as (connection, caller):
-        rows = group_rules.groups_of(connection, caller.project)
-        row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
-        made, group = [], 0
-        for rule in _asked_rules(asked, direction, rows):
-            with as_codes(RULE_REFUSED):
-                number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
-            made.append(number)
-        tell_group_hosts(connection, group, row["name"])
-        after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
+    rows = group_rules.groups_of(connection, caller.project)
+    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    made, group = [], 0
+    for rule in _asked_rules(asked, direction, rows):
+        with as_codes(RULE_REFUSED):
+            number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
+        made.append(number)
+    tell_group_hosts(connection, group, row["name"])
+    after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
-        "securityGroupRuleSet": [permissions.rule_body(rule, caller.project) for rule in after if rule["id"] in made],
+        "securityGroupRuleSet": [rule_body(rule, caller.project) for rule in after if rule["id"] in made],
     }
 
 
-def _asked_rules(asked: Asked, direction: str, rows: t.Sequence[Record]) -> list[permissions.Rule]:
-    return permissions.asked_rules(asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
+def _asked_rules(asked: Asked, direction: str, rows: t.Sequence[Record]) -> list[Rule]:
+    return asked_rules(asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
 
 
-def _revoke(asked: Asked, direction: str) -> Body:
-    with writing() as (connection, caller):
-        rows = group_rules.groups_of(connection, caller.project)
-        row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
-        there = [rule for rule in row["rules"] if rule["direction"] == direction]
-        to_delete: dict[str, permissions.Rule] = {}
-        if asked.get("SecurityGroupRuleId"):
-            known = {ids.of("sgr", rule["id"]): rule for rule in there}
-            for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known):
-                to_delete[rule["id"]] = rule
-        else:
-            for rule in _asked_rules(asked, direction, rows):
-                matching = permissions.same(rule, there)
-                if not matching:
-                    raise Ec2Error(
-                        "InvalidPermission.NotFound", "The specified rule does not exist in this security group."
-                    )
-                to_delete.update({rule["id"]: rule for rule in matching})
-        for rule_id in to_delete:
-            group_rules.delete_rule(connection, caller.project, rule_id)
-        if to_delete:
-            tell_group_hosts(connection, row["id"], row["name"])
+def _revoke(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
+    rows = group_rules.groups_of(connection, caller.project)
+    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    there = [rule for rule in row["rules"] if rule["direction"] == direction]
+    to_delete: dict[str, Rule] = {}
+    if asked.get("SecurityGroupRuleId"):
+        known = {ids.of("sgr", rule["id"]): rule for rule in there}
+        to_delete = {rule["id"]: rule for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known)}
+    else:
+        for rule in _asked_rules(asked, direction, rows):
+            matching = same(rule, there)
+            if not matching:
+                message = "The specified rule does not exist in this security group."
+                raise Ec2Error("InvalidPermission.NotFound", message)
+            to_delete.update({rule["id"]: rule for rule in matching})
+    for rule_id in to_delete:
+        group_rules.delete_rule(connection, caller.project, rule_id)
+    if to_delete:
+        tell_group_hosts(connection, row["id"], row["name"])
     revoked = []
     for rule in to_delete.values():
-        body = permissions.rule_body(rule, caller.project)
+        body = rule_body(rule, caller.project)
         referenced = body.pop("referencedGroupInfo")
         revoked.append({**body, "referencedGroupId": referenced and referenced["groupId"]})
     return {"return": True, "revokedSecurityGroupRuleSet": revoked, "unknownIpPermissionSet": []}
@@ -233,8 +355,8 @@ for _direction in ("ingress", "egress"):
         ("Authorize", _authorize, {"TagSpecification": TAG_SPECIFICATIONS}),
         ("Revoke", _revoke, {"SecurityGroupRuleId": TEXTS}),
     ):
-        action(
+        writes(
             f"{_verb}SecurityGroup{_direction.capitalize()}",
             "network:security_groups:write",
-            {**ONE_GROUP, **permissions.PARAMETERS, **_more},
+            {**ONE_GROUP, **PARAMETERS, **_more},
         )(functools.partial(_do, direction=_direction))

@@ -13,38 +13,34 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
     image_snapshots,
     image_states,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
+from ...openstack.compute.servers.routes_actions import begin
 from ...openstack.image import uploads
-from ...web.context import Caller, current, request_id
-from ...web.ledger import reading_ledger
-from .. import block_devices, filters, ids, images
-from ..blueprint import action, writing
-from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for, tell
+from ...web.context import Caller
+from .. import filters, ids, images
+from ..blueprint import reads, writes
+from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, each
+from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE
 from .instances import find_live
+from .run import BLOCK_DEVICES
 
 KIND = "image"
 DESCRIPTION = "description"  # the property that holds it, as in Glance
 GIB = 1024**3
 AMAZONS_OWNERS = ("amazon", "aws-marketplace", "aws-backup-vault", "microsoft")
-IMAGE_FILTERS = {
-    **filters.like(
-        "image-id name description is-public architecture hypervisor image-type root-device-name "
-        "root-device-type virtualization-type creation-date kernel-id ramdisk-id"
-    ),
-    "state": "imageState",
-    "owner-id": "imageOwnerId",
-    "owner-alias": "imageOwnerAlias",
-    "manifest-location": "imageLocation",
-    "block-device-mapping.device-name": "blockDeviceMapping.deviceName",
-    "block-device-mapping.volume-size": "blockDeviceMapping.ebs.volumeSize",
-}
+IMAGE_FILTERS = filters.like(
+    "image-id name description is-public architecture hypervisor image-type root-device-name root-device-type "
+    "virtualization-type creation-date kernel-id ramdisk-id state=imageState owner-id=imageOwnerId "
+    "owner-alias=imageOwnerAlias manifest-location=imageLocation "
+    "block-device-mapping.device-name=blockDeviceMapping.deviceName "
+    "block-device-mapping.volume-size=blockDeviceMapping.ebs.volumeSize"
+)
 _STATES = {
     "active": "available",
     "deactivated": "disabled",
@@ -53,29 +49,22 @@ _STATES = {
 ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCodes", "blockDeviceMapping", "bootMode")
 
 
-@action(
+@reads(
     "DescribeImages",
     "image:read",
-    {
-        **each(TEXTS, "ImageId Owner ExecutableBy"),
-        "IncludeDeprecated": Boolean(),
-        "IncludeDisabled": Boolean(),
-        "Filter": FILTERS,
-        **PAGING,
-    },
+    {**each(TEXTS, "ImageId Owner ExecutableBy"), **each(Boolean(), "IncludeDeprecated IncludeDisabled"), **LISTING},
 )
-def describe_images(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        rows = image_records.images_seen(connection, project)
-        if "ImageId" in asked:
-            wanted = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
-            rows = [row for row in rows if row["id"] in wanted]
-        elif not asked.get("Owner"):
-            # whose names mean nothing to the project is shown to who asks for that owner
-            rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
-        tags = ec2_tags.tags_of(connection, project)
-        asked = images.with_ids(connection, project, asked)
+def describe_images(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    project = caller.project
+    rows = image_records.images_seen(connection, project)
+    if "ImageId" in asked:
+        wanted = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
+        rows = [row for row in rows if row["id"] in wanted]
+    elif not asked.get("Owner"):
+        # whose names mean nothing to the project is shown to who asks for that owner
+        rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
+    tags = ec2_tags.tags_of(connection, project)
+    asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
     return filters.listed(asked, "imagesSet", "imageId", [_image(row, tags) for row in rows], IMAGE_FILTERS)
@@ -139,17 +128,11 @@ def _devices(row: Record) -> list[Body]:
     return [{"deviceName": ROOT_DEVICE, "ebs": ebs}]
 
 
-@action(
-    "DescribeImageAttribute",
-    "image:read",
-    {"ImageId": Text(), "Attribute": Text(choices=ATTRIBUTES)},
-    ["ImageId", "Attribute"],
-)
-def describe_image_attribute(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        row = images.find(connection, current().project, asked["ImageId"])
-        whose = row["owner"] == current().project or current().is_admin
-        members = image_records.members(connection, row["id"]) if whose else []
+@reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
+def describe_image_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = images.find(connection, caller.project, asked["ImageId"])
+    whose = row["owner"] == caller.project or caller.is_admin
+    members = image_records.members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), asked["Attribute"]
     values: Body = {
         "description": {"value": shown["description"]},
@@ -169,7 +152,7 @@ def describe_image_attribute(asked: Asked) -> Body:
 _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
 
 
-@action(
+@writes(
     "ModifyImageAttribute",
     "image:write",
     {
@@ -184,7 +167,7 @@ _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
     },
     ["ImageId"],
 )
-def modify_image_attribute(asked: Asked) -> Body:
+def modify_image_attribute(connection: Connection, caller: Caller, asked: Asked) -> None:
     """Its description, and which other projects may launch it. To publish one is the operator's to do."""
     text = asked.get("Description", {}).get("Value", asked.get("Value"))
     changes = {way: asked.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
@@ -196,7 +179,7 @@ def modify_image_attribute(asked: Asked) -> Body:
         raise missing("Description.Value")
     if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
-    with writing() as (connection, caller), as_codes({}):
+    with as_codes({}):
         row = _own(connection, caller, asked["ImageId"])
         if text is not None:
             row = {**row, "properties": {**row["properties"], DESCRIPTION: text}}
@@ -209,7 +192,6 @@ def modify_image_attribute(asked: Asked) -> Body:
         for member in dict.fromkeys(permission.get("UserId", "") for permission in changes["Add"]):
             if member not in there:
                 image_records.add_member(connection, row["id"], member)
-    return {"return": True}
 
 
 def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
@@ -219,7 +201,7 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
     return row
 
 
-@action(
+@writes(
     "RegisterImage",
     "image:write",
     {
@@ -229,90 +211,77 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
         "Architecture": Text(choices=("x86_64",)),
         "VirtualizationType": Text(choices=("hvm",)),
         "RootDeviceName": Text(32),
-        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BlockDeviceMapping": BLOCK_DEVICES,
         "BootMode": Text(choices=("legacy-bios",)),
         "TagSpecification": TAG_SPECIFICATIONS,
         **each(Ignored(), "EnaSupport SriovNetSupport ImdsSupport"),
     },
     ["Name"],
 )
-def register_image(asked: Asked) -> Body:
-    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does.
-
-    There is no place like S3 that files are fetched from: they come in by the Image API.
-    """
+def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does. There is no
+    place like S3 that files are fetched from: they come in by the Image API."""
     if any(mapping.get("Ebs", {}).get("SnapshotId") for mapping in asked.get("BlockDeviceMapping", [])):
         raise unsupported("An image of a volume's snapshot")
     location = asked.get("ImageLocation", "")
     if not location:
         raise missing("ImageLocation")
     tags = tags_for(asked, KIND)[KIND]
-    with writing() as (connection, caller):
-        for owner in ("amazon", caller.project):
-            location = location.removeprefix(f"{owner}/")
-        row = images.find(connection, caller.project, location)
-        refused: t.Mapping[type[Exception], str] = {
-            ConflictError: "InvalidAMIName.Duplicate",
-            QuotaError: "AMIQuotaExceeded",
-        }
-        with as_codes({}, "InvalidAMIName.Malformed"):
-            checked_names("image", [{"name": asked["Name"]}])
-        with as_codes(refused):
-            uuid = image_records.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
-        number = images.image_id({"id": uuid})
-        keep_tags(connection, caller.project, number, tags)
+    for owner in ("amazon", caller.project):
+        location = location.removeprefix(f"{owner}/")
+    row = images.find(connection, caller.project, location)
+    refused: t.Mapping[type[Exception], str] = {
+        ConflictError: "InvalidAMIName.Duplicate",
+        QuotaError: "AMIQuotaExceeded",
+    }
+    with as_codes({}, "InvalidAMIName.Malformed"):
+        checked_names("image", [{"name": asked["Name"]}])
+    with as_codes(refused):
+        uuid = image_records.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
+    number = images.image_id({"id": uuid})
+    keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
 
 
-@action(
+@writes(
     "CreateImage",
     "compute:servers:create_image",
     {
         **each(Text(), "InstanceId Name Description"),
         "NoReboot": Boolean(),
-        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BlockDeviceMapping": BLOCK_DEVICES,
         "TagSpecification": TAG_SPECIFICATIONS,
         "SnapshotLocation": Ignored(),
     },
     ["InstanceId", "Name"],
 )
-def create_image(asked: Asked) -> Body:
+def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """Of the root disk, while the guest runs or not: none is rebooted for it."""
     if asked.get("BlockDeviceMapping"):
         raise unsupported("Another disk in an image than the root disk")
     tags = tags_for(asked, KIND, "snapshot")[KIND]
     description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
-    with writing() as (connection, caller):
-        record = find_live(connection, caller.project, asked["InstanceId"])
-        own = [row for row in image_records.images_seen(connection, caller.project) if row["owner"] == caller.project]
-        if any(asked["Name"] in (row["name"], row["handle"]) for row in own):
-            raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
-        with as_codes({}, "InvalidAMIName.Malformed"):
-            details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
-        with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
-            server_actions.begin(
-                connection,
-                "createImage",
-                [record["uuid"]],
-                request_id=request_id(),
-                user_id=caller.user_id,
-                details=details,
-                ignore_lock=caller.is_admin,
-            )
-        tell(connection, caller, "createImage", [record["uuid"]])
-        number = images.image_id({"id": details["image_id"]})
-        keep_tags(connection, caller.project, number, tags)
+    record = find_live(connection, caller.project, asked["InstanceId"])
+    row = server_listing.one(connection, record["uuid"], caller.project)
+    images_seen = image_records.images_seen(connection, caller.project)
+    own = [image for image in images_seen if image["owner"] == caller.project]
+    if any(asked["Name"] in (image["name"], image["handle"]) for image in own):
+        raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
+    with as_codes({}, "InvalidAMIName.Malformed"):
+        details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
+    with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
+        begin(connection, "createImage", row, details)
+    number = images.image_id({"id": details["image_id"]})
+    keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
 
 
-@action("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
-def deregister_image(asked: Asked) -> Body:
+@writes("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
+def deregister_image(connection: Connection, caller: Caller, asked: Asked) -> None:
     """Instances have copies of what they need of it."""
-    with writing() as (connection, caller):
-        row = _own(connection, caller, asked["ImageId"])
-        if row["protected"]:
-            raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
-        image_records.delete_image(connection, row["id"])
-        image_states.remove_file(connection, uploads.home(), row["id"])
-        ec2_tags.remove_tags(connection, caller.project, images.image_id(row))
-    return {"return": True}
+    row = _own(connection, caller, asked["ImageId"])
+    if row["protected"]:
+        raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
+    image_records.delete_image(connection, row["id"])
+    image_states.remove_file(connection, uploads.home(), row["id"])
+    ec2_tags.remove_tags(connection, caller.project, images.image_id(row))

@@ -15,17 +15,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ...openstack.compute.servers import console
-from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
+from ...openstack.compute.servers import routes_actions
 from ...openstack.compute.servers.routes_servers import delete
-from ...web.context import current
+from ...web.context import Caller, current
 from ...web.host_names import veil_faults
 from ...web.ledger import reading_ledger
 from .. import filters, ids, images
-from ..blueprint import action, refuse_dry_run, writing
+from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, Record, moment
 from ..faults import Ec2Error, as_codes
-from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
+from ..parameters import LISTING, TEXTS, Boolean, Text
 from ..views_instances import (
     PENDING,
     RUNNING,
@@ -46,7 +45,10 @@ _OF_INSTANCE = {
     **filters.like(
         "instance-id instance-type image-id key-name architecture hypervisor virtualization-type "
         "root-device-type root-device-name launch-time client-token private-ip-address private-dns-name "
-        "ip-address dns-name reason source-dest-check subnet-id vpc-id"
+        "ip-address dns-name reason source-dest-check subnet-id vpc-id instance-state-name=instanceState.name "
+        "instance-state-code=instanceState.code placement-group-name=placement.groupName "
+        "launch-index=amiLaunchIndex state-reason-code=stateReason.code state-reason-message=stateReason.message "
+        "monitoring-state=monitoring.state block-device-mapping.device-name=blockDeviceMapping.deviceName"
     ),
     **filters.like("availability-zone tenancy", element="placement"),
     **filters.like("group-id group-name", element="groupSet"),
@@ -55,20 +57,13 @@ _OF_INSTANCE = {
         "volume-id status delete-on-termination", at="block-device-mapping", element="blockDeviceMapping.ebs"
     ),
     **filters.like(
-        "network-interface-id mac-address subnet-id vpc-id", at="network-interface", element="networkInterfaceSet"
+        "network-interface-id mac-address subnet-id vpc-id group-id=groupSet.groupId "
+        "association.public-ip=association.publicIp "
+        "addresses.private-ip-address=privateIpAddressesSet.privateIpAddress",
+        at="network-interface",
+        element="networkInterfaceSet",
     ),
-    "instance-state-name": "instanceState.name",
-    "instance-state-code": "instanceState.code",
-    "placement-group-name": "placement.groupName",
-    "launch-index": "amiLaunchIndex",
-    "state-reason-code": "stateReason.code",
-    "state-reason-message": "stateReason.message",
-    "monitoring-state": "monitoring.state",
-    "block-device-mapping.device-name": "blockDeviceMapping.deviceName",
-    "network-interface.group-id": "networkInterfaceSet.groupSet.groupId",
-    "network-interface.addresses.private-ip-address": "networkInterfaceSet.privateIpAddressesSet.privateIpAddress",
     "association.public-ip": "networkInterfaceSet.association.publicIp",
-    "network-interface.association.public-ip": "networkInterfaceSet.association.publicIp",
 }
 INSTANCE_FILTERS = {
     **filters.like("reservation-id owner-id"),
@@ -76,13 +71,11 @@ INSTANCE_FILTERS = {
     **{name: f"instancesSet.{path}" for name, path in _OF_INSTANCE.items()},
 }
 STATUS_FILTERS = {
-    **filters.like("availability-zone instance-id"),
-    "instance-state-name": "instanceState.name",
-    "instance-state-code": "instanceState.code",
-    "system-status.reachability": "systemStatus.details.status",
-    "instance-status.reachability": "instanceStatus.details.status",
-    "system-status.status": "systemStatus.status",
-    "instance-status.status": "instanceStatus.status",
+    **filters.like(
+        "availability-zone instance-id instance-state-name=instanceState.name instance-state-code=instanceState.code"
+    ),
+    **filters.like("status reachability=details.status", at="system-status", element="systemStatus"),
+    **filters.like("status reachability=details.status", at="instance-status", element="instanceStatus"),
 }
 DELETE = "delete"
 MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
@@ -110,29 +103,27 @@ def find_live(connection: Connection, project: str, number: str, code: str = "In
     return record
 
 
-@action("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_instances(asked: Asked) -> Body:
+@reads("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, **LISTING})
+def describe_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     if "InstanceId" in asked and "MaxResults" in asked:
         raise Ec2Error(
             "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults"
         )
-    with reading_ledger() as connection:
-        records = find(connection, current().project, asked.get("InstanceId"))
-        asked = images.with_ids(connection, current().project, asked)
+    records = find(connection, caller.project, asked.get("InstanceId"))
+    asked = images.with_ids(connection, caller.project, asked)
     page, token = filters.page(
         filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda body: int(body["number"])
     )
     return {"reservationSet": grouped(page), "nextToken": token}
 
 
-@action(
+@reads(
     "DescribeInstanceStatus",
     "compute:servers:detail",
-    {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), "Filter": FILTERS, **PAGING},
+    {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), **LISTING},
 )
-def describe_instance_status(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        records = find(connection, current().project, asked.get("InstanceId"))
+def describe_instance_status(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    records = find(connection, caller.project, asked.get("InstanceId"))
     if not asked.get("IncludeAllInstances"):
         records = [record for record in records if state(record) is RUNNING]
     numbers = {instance_id(record): record["id"] for record in records}
@@ -147,33 +138,26 @@ def describe_instance_status(asked: Asked) -> Body:
 # --- what is done to them -------------------------------------------------------------------------------------------
 
 
-def _act(asked: Asked, decide: Decide, doing: str | None = None) -> list[tuple[Record, Record]]:
-    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns each as it was and as it is.
-
-    `doing` is what cannot be done to one that is gone; None: that is no error.
-    """
-    with writing() as (connection, caller):
-        before = find(connection, caller.project, asked["InstanceId"])
-        for record in before:
-            if record["deleted"]:
-                if doing is not None:
-                    raise _wrong(record, doing)
-                continue
-            if (decided := decide(record)) is None:
-                continue
-            name, value = decided
-            with as_codes(_WRONG_STATE):
-                row = server_listing.one(connection, record["uuid"], caller.project)
-                if name == DELETE:
-                    delete(connection, row, caller)
-                else:
-                    SERVER_ACTIONS[name].do(connection, row, value or {}, caller)
-        after = ec2_records.load(connection, [record["id"] for record in before])
-    return list(zip(before, after))
-
-
-def _changes(pairs: list[tuple[Record, Record]]) -> Body:
-    return {"instancesSet": [change(after, state(before)) for before, after in pairs]}
+def _act(connection: Connection, caller: Caller, asked: Asked, decide: Decide, doing: str | None = None) -> Body:
+    """Do to each of them what `decide` says or, if one refuses, nothing to any; returns what each was and is. `doing`
+    is what cannot be done to one that is gone; None: that is no error."""
+    before = find(connection, caller.project, asked["InstanceId"])
+    for record in before:
+        if record["deleted"]:
+            if doing is not None:
+                raise _wrong(record, doing)
+            continue
+        if (decided := decide(record)) is None:
+            continue
+        name, value = decided
+        with as_codes(_WRONG_STATE):
+            row = server_listing.one(connection, record["uuid"], caller.project)
+            if name == DELETE:
+                delete(connection, row, caller)
+            else:
+                routes_actions.ACTIONS[name].do(connection, row, value, caller)
+    after = ec2_records.load(connection, [record["id"] for record in before])
+    return {"instancesSet": [change(now, state(record)) for record, now in zip(before, after)]}
 
 
 def _wrong(record: Record, doing: str) -> Ec2Error:
@@ -185,8 +169,8 @@ def _wrong(record: Record, doing: str) -> Ec2Error:
 _ASKED = {"InstanceId": TEXTS}
 
 
-@action("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
-def start_instances(asked: Asked) -> Body:
+@writes("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
+def start_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """One that was hibernated (suspended) goes on where it was."""
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
@@ -198,16 +182,16 @@ def start_instances(asked: Asked) -> Body:
             raise _wrong(record, "started")
         return name, {}
 
-    return _changes(_act(asked, start, "started"))
+    return _act(connection, caller, asked, start, "started")
 
 
-@action(
+@writes(
     "StopInstances",
     "compute:servers:stop",
     {**_ASKED, "Force": Boolean(), "Hibernate": Boolean(), "SkipOsShutdown": Boolean()},
     ["InstanceId"],
 )
-def stop_instances(asked: Asked) -> Body:
+def stop_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     name = "suspend" if asked.get("Hibernate") else "os-stop"
 
     def stop(record: Record) -> tuple[str, JsonObject] | None:
@@ -219,27 +203,26 @@ def stop_instances(asked: Asked) -> Body:
             raise _protected(record, "disableApiStop")
         return name, {}
 
-    return _changes(_act(asked, stop, "stopped"))
+    return _act(connection, caller, asked, stop, "stopped")
 
 
-@action("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
-def reboot_instances(asked: Asked) -> Body:
+@writes("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
+def reboot_instances(connection: Connection, caller: Caller, asked: Asked) -> None:
     def reboot(record: Record) -> tuple[str, JsonObject]:
         if state(record) is not RUNNING:
             raise _wrong(record, "rebooted")
         return "reboot", {"type": "SOFT"}
 
-    _act(asked, reboot, "rebooted")
-    return {"return": True}
+    _act(connection, caller, asked, reboot, "rebooted")
 
 
-@action(
+@writes(
     "TerminateInstances",
     "compute:servers:delete",
     {**_ASKED, "Force": Boolean(), "SkipOsShutdown": Boolean()},
     ["InstanceId"],
 )
-def terminate_instances(asked: Asked) -> Body:
+def terminate_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
     def terminate(record: Record) -> tuple[str, JsonObject]:
@@ -247,7 +230,7 @@ def terminate_instances(asked: Asked) -> Body:
             raise _protected(record, "disableApiTermination")
         return DELETE, {}
 
-    return _changes(_act(asked, terminate))
+    return _act(connection, caller, asked, terminate)
 
 
 def _protected(record: Record, attribute: str) -> Ec2Error:
@@ -266,12 +249,13 @@ def _protected(record: Record, attribute: str) -> Ec2Error:
 )
 def get_console_output(asked: Asked) -> Body:
     """The last 64 KiB, in base64. The host is asked each time, so that it is always the latest."""
-    record = _one(asked)
+    with reading_ledger() as connection:
+        (record,) = find(connection, current().project, [asked["InstanceId"]])
     refuse_dry_run()
     said = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            said = console.output(record["uuid"], {}, current())
+            said = routes_actions.console_output(record["uuid"], {}, current())
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),
@@ -279,14 +263,8 @@ def get_console_output(asked: Asked) -> Body:
     }
 
 
-@action("GetPasswordData", "compute:server-parts:read", {"InstanceId": Text()}, ["InstanceId"])
-def get_password_data(asked: Asked) -> Body:
+@reads("GetPasswordData", "compute:server-parts:read", {"InstanceId": Text()}, ["InstanceId"])
+def get_password_data(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """What a guest encrypted and left here: none does."""
-    record = _one(asked)
+    (record,) = find(connection, caller.project, [asked["InstanceId"]])
     return {"instanceId": instance_id(record), "timestamp": moment(time.time()), "passwordData": ""}
-
-
-def _one(asked: Asked) -> Record:
-    with reading_ledger() as connection:
-        (record,) = find(connection, current().project, [asked["InstanceId"]])
-    return record

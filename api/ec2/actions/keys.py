@@ -1,13 +1,20 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Key pairs. They are the project's, as for the other dialects."""
+"""Key pairs. They are the project's, as for the other dialects. Their fingerprints are those that Amazon computes."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
     remove_keypairs,
     write_keypairs,
@@ -16,29 +23,31 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
+from ...openstack.compute.routes_keypairs import new_rsa_key
 from ...web import policy
+from ...web.bodies import the_one
 from ...web.context import Caller, current
-from ...web.ledger import reading_ledger
-from .. import filters, ids, key_material
-from ..blueprint import action, refuse_dry_run, writing
+from ...web.ledger import writing_ledger
+from .. import filters, ids
+from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
 
 KIND = "key-pair"
 REFUSED: t.Mapping[type[Exception], str] = {QuotaError: "KeyPairLimitExceeded"}
-KEY_FILTERS = {**filters.like("key-name key-pair-id"), "fingerprint": "keyFingerprint"}
+KINDS = ("rsa", "ed25519")
+_NO_PASSWORD = serialization.NoEncryption()
+KEY_FILTERS = filters.like("key-name key-pair-id fingerprint=keyFingerprint")
 
 
-@action(
+@reads(
     "DescribeKeyPairs",
     "compute:keypairs:read",
     {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
 )
-def describe_key_pairs(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        bodies = _bodies(connection, project, asked.get("IncludePublicKey", False))
+def describe_key_pairs(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    bodies = _bodies(connection, caller.project, asked.get("IncludePublicKey", False))
     if "KeyName" in asked or "KeyPairId" in asked:
         wanted = [_named(bodies, name) for name in asked.get("KeyName", [])]
         wanted += ids.find_all("key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies})
@@ -49,28 +58,24 @@ def describe_key_pairs(asked: Asked) -> Body:
 def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
     made = ec2_records.made_fingerprints(connection, project)
     tags = ec2_tags.tags_of(connection, project)
-    bodies = []
-    for row in keypairs_of(connection, project):
-        number = ids.named("key", project, row["name"])
-        bodies.append(
-            {
-                "keyPairId": number,
-                "keyName": row["name"],
-                "keyFingerprint": made.get(row["name"]) or key_material.fingerprint(row["public_key"]),
-                "keyType": key_material.kind_of(row["public_key"]),
-                "publicKey": row["public_key"] if with_key else None,
-                "createTime": moment(row["created_at"]),
-                "tagSet": tag_set(tags.get(number, {})),
-            }
-        )
-    return bodies
+    return [
+        {
+            "keyPairId": (number := ids.named("key", project, row["name"])),
+            "keyName": row["name"],
+            "keyFingerprint": made.get(row["name"]) or fingerprint(row["public_key"]),
+            "keyType": kind_of(row["public_key"]),
+            "publicKey": row["public_key"] if with_key else None,
+            "createTime": moment(row["created_at"]),
+            "tagSet": tag_set(tags.get(number, {})),
+        }
+        for row in keypairs_of(connection, project)
+    ]
 
 
 def _named(bodies: list[Body], name: str) -> Body:
-    for body in bodies:
-        if body["keyName"] == name:
-            return body
-    raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{name}' does not exist")
+    return the_one(
+        bodies, "keyName", name, Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{name}' does not exist")
+    )
 
 
 @action(
@@ -78,7 +83,7 @@ def _named(bodies: list[Body], name: str) -> Body:
     "compute:keypairs:write",
     {
         "KeyName": Text(),
-        "KeyType": Text(choices=key_material.KINDS),
+        "KeyType": Text(choices=KINDS),
         "KeyFormat": Text(choices=("pem", "ppk")),
         "TagSpecification": TAG_SPECIFICATIONS,
     },
@@ -89,26 +94,25 @@ def create_key_pair(asked: Asked) -> Body:
         raise invalid("KeyFormat", asked["KeyFormat"], "keys are made in PEM: puttygen reads that")
     refuse_dry_run()
     # before the transaction: that takes a while
-    made = key_material.make(asked.get("KeyType", "rsa"), "generated-by-novalite")
-    with writing() as (connection, caller):
-        body = _add(connection, caller, asked, made.public)
-        ec2_records.keep_fingerprint(connection, caller.project, asked["KeyName"], made.fingerprint)
+    made = make(asked.get("KeyType", "rsa"), "generated-by-novalite")
+    with writing_ledger() as connection:
+        body = _add(connection, current(), asked, made.public)
+        ec2_records.keep_fingerprint(connection, current().project, asked["KeyName"], made.fingerprint)
     return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
 
 
-@action(
+@writes(
     "ImportKeyPair",
     "compute:keypairs:write",
     {"KeyName": Text(), "PublicKeyMaterial": Base64(16384), "TagSpecification": TAG_SPECIFICATIONS},
     ["KeyName", "PublicKeyMaterial"],
 )
-def import_key_pair(asked: Asked) -> Body:
+def import_key_pair(connection: Connection, caller: Caller, asked: Asked) -> Body:
     with as_codes({}, "InvalidKey.Format"):
-        public = key_material.public_line(asked["PublicKeyMaterial"], "imported")
-    with writing() as (connection, caller):
-        body = _add(connection, caller, asked, public)
-        kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
-    return {**body, "keyFingerprint": key_material.fingerprint(kept["public_key"])}
+        public = public_line(asked["PublicKeyMaterial"], "imported")
+    body = _add(connection, caller, asked, public)
+    kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
+    return {**body, "keyFingerprint": fingerprint(kept["public_key"])}
 
 
 def _add(connection: Connection, caller: Caller, asked: Asked, public: str) -> Body:
@@ -130,16 +134,80 @@ def _asker(caller: Caller) -> Body:
     return {"project": caller.project_name, "user_id": caller.user_id, "by_manager": by_manager}
 
 
-@action("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
-def delete_key_pair(asked: Asked) -> Body:
+@writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
+def delete_key_pair(connection: Connection, caller: Caller, asked: Asked) -> None:
     """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
     if not asked.get("KeyName") and not asked.get("KeyPairId"):
         raise missing("KeyName")
-    with writing() as (connection, caller):
-        names = [row["name"] for row in keypairs_of(connection, caller.project)]
-        by_id = {ids.named("key", caller.project, name): name for name in names}
-        name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
-        if name in names:
-            remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
-            ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
-    return {"return": True}
+    names = [row["name"] for row in keypairs_of(connection, caller.project)]
+    by_id = {ids.named("key", caller.project, name): name for name in names}
+    name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
+    if name in names:
+        remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
+        ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
+
+
+# --- keys, in the forms that clients send ---------------------------------------------------------------------------
+
+
+class Made(t.NamedTuple):
+    private: str  # PEM: told once, and kept nowhere
+    public: str  # OpenSSH's line
+    fingerprint: str
+
+
+def make(kind: str, name: str) -> Made:
+    """A new key. The fingerprint of an RSA key is of its private part (SHA-1 of PKCS #8), as Amazon's."""
+    if kind == "ed25519":
+        own = ed25519.Ed25519PrivateKey.generate()
+        private = own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, _NO_PASSWORD)
+        line = _line(own.public_key(), name)
+        return Made(private.decode(), line, fingerprint(line))
+    key, pem, line = new_rsa_key(name)
+    pkcs8 = key.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, _NO_PASSWORD)
+    return Made(pem, line, _with_colons(hashlib.sha1(pkcs8, usedforsecurity=False).hexdigest()))
+
+
+def public_line(material: bytes, name: str) -> str:
+    """OpenSSH's line of a public key in that form, or in PEM or DER (X.509). Raises NovaliteError for anything else."""
+    try:
+        text = material.decode()
+    except UnicodeDecodeError:
+        text = ""
+    try:
+        if text.lstrip().startswith("-----BEGIN PUBLIC KEY-----"):
+            return _line(serialization.load_pem_public_key(text.strip().encode()), name)
+        if not text.strip().isprintable() or not text:
+            return _line(serialization.load_der_public_key(material), name)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise NovaliteError("Key is not in valid OpenSSH public key format") from None
+    return text.strip()
+
+
+def fingerprint(line: str) -> str:
+    """Amazon's of a public key that came in: of RSA the MD5 of its X.509 form, of others OpenSSH's SHA-256."""
+    kind, encoded = line.split(" ", 2)[:2]
+    blob = base64.b64decode(encoded)
+    if kind == "ssh-rsa":
+        try:
+            key = serialization.load_ssh_public_key(f"{kind} {encoded}".encode())
+        except (ValueError, UnsupportedAlgorithm):
+            return _with_colons(hashlib.md5(blob, usedforsecurity=False).hexdigest())
+        der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        return _with_colons(hashlib.md5(der, usedforsecurity=False).hexdigest())
+    return base64.b64encode(hashlib.sha256(blob).digest()).decode()
+
+
+def kind_of(line: str) -> str:
+    """The element keyType. Types that Amazon does not know are named as OpenSSH does."""
+    kind = line.partition(" ")[0]
+    return {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}.get(kind, kind)
+
+
+def _line(key: PublicKeyTypes, name: str) -> str:
+    public = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return f"{public.decode()} {name}"
+
+
+def _with_colons(digest: str) -> str:
+    return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))

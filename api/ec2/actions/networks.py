@@ -13,32 +13,28 @@ import typing as t
 
 import netaddr
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 
-from ...web.context import current
-from ...web.ledger import reading_ledger
+from ...web.context import Caller
 from .. import filters, ids
-from ..blueprint import action
+from ..blueprint import reads
 from ..common import Asked, Body, subnets, tag_set, vpc_id, zones
 from ..faults import invalid
-from ..parameters import FILTERS, PAGING, TEXTS, Text
+from ..parameters import Text, an_attribute
 from ..views_instances import instance
 from .instances import find as find_instances
 
-VPC_FILTERS = {
-    **filters.like("vpc-id cidr-block cidrBlock dhcp-options-id is-default isDefault owner-id state"),
-    "cidr": "cidrBlock",
-    "cidr-block-association.cidr-block": "cidrBlockAssociationSet.cidrBlock",
-}
-SUBNET_FILTERS = {
-    **filters.like(
-        "subnet-id vpc-id state availability-zone availabilityZone availability-zone-id cidr-block cidrBlock "
-        "default-for-az defaultForAz map-public-ip-on-launch owner-id available-ip-address-count"
-    ),
-    "cidr": "cidrBlock",
-    "ipv6-cidr-block-association.ipv6-cidr-block": "ipv6CidrBlockAssociationSet.ipv6CidrBlock",
-}
+VPC_FILTERS = filters.like(
+    "vpc-id cidr-block cidrBlock cidr=cidrBlock dhcp-options-id is-default isDefault owner-id state "
+    "cidr-block-association.cidr-block=cidrBlockAssociationSet.cidrBlock"
+)
+SUBNET_FILTERS = filters.like(
+    "subnet-id vpc-id state availability-zone availabilityZone availability-zone-id cidr-block cidrBlock "
+    "cidr=cidrBlock default-for-az defaultForAz map-public-ip-on-launch owner-id available-ip-address-count "
+    "ipv6-cidr-block-association.ipv6-cidr-block=ipv6CidrBlockAssociationSet.ipv6CidrBlock"
+)
 TABLE_FILTERS = {
     **filters.like("route-table-id vpc-id owner-id"),
     **filters.like(
@@ -56,16 +52,15 @@ ACL_FILTERS = {
     **filters.like("network-acl-id vpc-id default owner-id"),
     **filters.like("subnet-id network-acl-id", at="association", element="associationSet"),
 }
-DHCP_FILTERS = {**filters.like("dhcp-options-id owner-id"), "key": "dhcpConfigurationSet.key"}
+DHCP_FILTERS = filters.like("dhcp-options-id owner-id key=dhcpConfigurationSet.key")
 INTERFACE_FILTERS = {
     **filters.like(
-        "network-interface-id subnet-id vpc-id availability-zone mac-address private-ip-address owner-id "
-        "status description interface-type"
+        "network-interface-id subnet-id vpc-id availability-zone mac-address private-ip-address owner-id status "
+        "description interface-type addresses.private-ip-address=privateIpAddressesSet.privateIpAddress "
+        "association.public-ip=association.publicIp"
     ),
     **filters.like("group-id group-name", element="groupSet"),
     **filters.like("instance-id attachment-id status device-index", at="attachment", element="attachment"),
-    "addresses.private-ip-address": "privateIpAddressesSet.privateIpAddress",
-    "association.public-ip": "association.publicIp",
 }
 _KEPT_BY_DHCP = 1  # address of each network that is the hosts'
 
@@ -77,36 +72,34 @@ class Place(t.NamedTuple):
     vpc: str
     subnets: dict[str, Network]
     tags: dict[str, dict[str, str]]
-    zone: str
-
-    def tag_set(self, number: str) -> list[Body] | None:
-        return tag_set(self.tags.get(number, {}))
-
-    def only(self, asked: Asked, kind: str, element: str, name: str, paths: filters.Paths, rest: Body) -> Body:
-        """The answer about what a project has one of: `kind` (ids.KINDS), its id as `name`, and `rest` about it."""
-        number = ids.of(kind, self.project)
-        body = {name: number, "ownerId": self.project, **rest, "tagSet": self.tag_set(number)}
-        return filters.listed(asked, element, name, [body], paths, kind)
 
 
-def _place() -> Place:
-    project = current().project
-    with reading_ledger() as connection:
-        return Place(
-            project,
-            vpc_id(project),
-            subnets(connection, project),
-            ec2_tags.tags_of(connection, project),
-            zones(connection)[0],
-        )
+def _place(connection: Connection, project: str) -> Place:
+    return Place(project, vpc_id(project), subnets(connection, project), ec2_tags.tags_of(connection, project))
 
 
-@action("DescribeVpcs", "network:read", {"VpcId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_vpcs(asked: Asked) -> Body:
-    place = _place()
+def _describes_one(
+    name: str, operation: str, what: str, paths: filters.Paths, kind: str
+) -> t.Callable[[t.Callable[[Place], Body]], None]:
+    """As filters.describes(), for what a project has one of: the function returns what there is to say about it."""
+
+    def decorate(view: t.Callable[[Place], Body]) -> None:
+        @filters.describes(name, operation, what, paths, kind)
+        def describe(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
+            place = _place(connection, caller.project)
+            own = ids.of(kind, place.project)
+            return [
+                {f"{what}Id": own, "ownerId": place.project, **view(place), "tagSet": tag_set(place.tags.get(own, {}))}
+            ]
+
+    return decorate
+
+
+@_describes_one("DescribeVpcs", "network:read", "vpc", VPC_FILTERS, "vpc")
+def _vpc(place: Place) -> Body:
     blocks = [row.cidr for row in place.subnets.values() if row.cidr] or ["0.0.0.0/32"]
     v6 = [row.cidr_v6 for row in place.subnets.values()]
-    body: Body = {
+    return {
         "state": "available",
         "cidrBlock": blocks[0],
         "dhcpOptionsId": ids.of("dopt", place.project),
@@ -115,7 +108,6 @@ def describe_vpcs(asked: Asked) -> Body:
         "cidrBlockAssociationSet": _associations("vpc", place.project, "cidrBlock", blocks),
         "ipv6CidrBlockAssociationSet": _associations("vpc", place.project, "ipv6CidrBlock", v6),
     }
-    return place.only(asked, "vpc", "vpcSet", "vpcId", VPC_FILTERS, body)
 
 
 def _associations(kind: str, owner: str, element: str, blocks: t.Iterable[str | None]) -> list[Body]:
@@ -131,30 +123,23 @@ def _associations(kind: str, owner: str, element: str, blocks: t.Iterable[str | 
     ]
 
 
-@action(
-    "DescribeVpcAttribute",
-    "network:read",
-    {
-        "VpcId": Text(),
-        "Attribute": Text(choices=("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")),
-    },
-    ["VpcId", "Attribute"],
-)
-def describe_vpc_attribute(asked: Asked) -> Body:
-    number = vpc_id(current().project)
+VPC_ATTRIBUTES = ("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
+
+
+@reads("DescribeVpcAttribute", "network:read", *an_attribute("VpcId", VPC_ATTRIBUTES))
+def describe_vpc_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    number = vpc_id(caller.project)
     ids.find("vpc", asked["VpcId"], {number: number})
-    on = {"enableDnsSupport": True, "enableDnsHostnames": True}.get(asked["Attribute"], False)
-    return {"vpcId": number, asked["Attribute"]: {"value": on}}
+    return {"vpcId": number, asked["Attribute"]: {"value": asked["Attribute"].startswith("enableDns")}}
 
 
-@action("DescribeSubnets", "network:read", {"SubnetId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_subnets(asked: Asked) -> Body:
-    place = _place()
-    bodies = [_subnet(place, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
-    return filters.listed(asked, "subnetSet", "subnetId", bodies, SUBNET_FILTERS, "subnet")
+@filters.describes("DescribeSubnets", "network:read", "subnet", SUBNET_FILTERS, "subnet")
+def describe_subnets(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    place, zone = _place(connection, caller.project), zones(connection)[0]
+    return [_subnet(place, zone, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
 
 
-def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
+def _subnet(place: Place, zone: str, number: str, row: Network, is_default: bool) -> Body:
     size = sum(netaddr.IPRange(first, last).size for first, last in row.ranges)
     return {
         "subnetId": number,
@@ -163,8 +148,7 @@ def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
         "state": "available",
         "cidrBlock": row.cidr,
         "availableIpAddressCount": max(size - _KEPT_BY_DHCP, 0),
-        "availabilityZone": place.zone,
-        "availabilityZoneId": place.zone,
+        **dict.fromkeys(("availabilityZone", "availabilityZoneId"), zone),
         "defaultForAz": is_default,
         "mapPublicIpOnLaunch": False,
         "assignIpv6AddressOnCreation": row.cidr_v6 is not None,
@@ -176,12 +160,11 @@ def _subnet(place: Place, number: str, row: Network, is_default: bool) -> Body:
     }
 
 
-@action("DescribeRouteTables", "network:routers:read", {"RouteTableId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_route_tables(asked: Asked) -> Body:
-    place = _place()
+@_describes_one("DescribeRouteTables", "network:routers:read", "routeTable", TABLE_FILTERS, "rtb")
+def _route_table(place: Place) -> Body:
     number = ids.of("rtb", place.project)
     own = {"destinationCidrBlock": None, "gatewayId": "local", "state": "active", "origin": "CreateRouteTable"}
-    body: Body = {
+    return {
         "vpcId": place.vpc,
         "propagatingVgwSet": [],
         "routeSet": [
@@ -202,21 +185,17 @@ def describe_route_tables(asked: Asked) -> Body:
             }
         ],
     }
-    return place.only(asked, "rtb", "routeTableSet", "routeTableId", TABLE_FILTERS, body)
 
 
-@action("DescribeInternetGateways", "network:routers:read", {"InternetGatewayId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_internet_gateways(asked: Asked) -> Body:
-    place = _place()
-    body: Body = {"attachmentSet": [{"vpcId": place.vpc, "state": "available"}]}
-    return place.only(asked, "igw", "internetGatewaySet", "internetGatewayId", GATEWAY_FILTERS, body)
+@_describes_one("DescribeInternetGateways", "network:routers:read", "internetGateway", GATEWAY_FILTERS, "igw")
+def _internet_gateway(place: Place) -> Body:
+    return {"attachmentSet": [{"vpcId": place.vpc, "state": "available"}]}
 
 
-@action("DescribeNetworkAcls", "network:read", {"NetworkAclId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_network_acls(asked: Asked) -> Body:
-    place = _place()
+@_describes_one("DescribeNetworkAcls", "network:read", "networkAcl", ACL_FILTERS, "acl")
+def _network_acl(place: Place) -> Body:
     number = ids.of("acl", place.project)
-    body: Body = {
+    return {
         "vpcId": place.vpc,
         "default": True,
         "entrySet": [
@@ -232,70 +211,62 @@ def describe_network_acls(asked: Asked) -> Body:
             for subnet in place.subnets
         ],
     }
-    return place.only(asked, "acl", "networkAclSet", "networkAclId", ACL_FILTERS, body)
 
 
-@action("DescribeDhcpOptions", "network:read", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_dhcp_options(asked: Asked) -> Body:
-    place = _place()
+@_describes_one("DescribeDhcpOptions", "network:read", "dhcpOptions", DHCP_FILTERS, "dopt")
+def _dhcp_options(place: Place) -> Body:
     first = next(iter(place.subnets.values()), None)
     configured = {
         "domain-name": [first.domain if first else "novalocal"],
         "domain-name-servers": (first.dns if first else []) or ["AmazonProvidedDNS"],
         "ntp-servers": first.ntp if first else [],
     }
-    body: Body = {
+    return {
         "dhcpConfigurationSet": [
             {"key": key, "valueSet": [{"value": value} for value in values]}
             for key, values in configured.items()
             if values
         ]
     }
-    return place.only(asked, "dopt", "dhcpOptionsSet", "dhcpOptionsId", DHCP_FILTERS, body)
 
 
-@action("DescribeNetworkInterfaces", "network:ports:read", {"NetworkInterfaceId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_network_interfaces(asked: Asked) -> Body:
-    place = _place()
-    with reading_ledger() as connection:
-        records = find_instances(connection, place.project, None)
-    bodies = []
-    for record in records:
-        shown = instance(record)
-        for interface in shown["networkInterfaceSet"]:
-            attachment = {
+@filters.describes("DescribeNetworkInterfaces", "network:ports:read", "networkInterface", INTERFACE_FILTERS, "eni")
+def describe_network_interfaces(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
+    tags = ec2_tags.tags_of(connection, caller.project)
+    return [
+        {
+            **interface,
+            "availabilityZone": shown["placement"]["availabilityZone"],
+            "attachment": {
                 **interface["attachment"],
                 "instanceId": shown["instanceId"],
-                "instanceOwnerId": place.project,
-            }
-            bodies.append(
-                {
-                    **interface,
-                    "availabilityZone": shown["placement"]["availabilityZone"],
-                    "attachment": attachment,
-                    "requesterManaged": False,
-                    "tagSet": place.tag_set(interface["networkInterfaceId"]) or [],
-                }
-            )
-    return filters.listed(asked, "networkInterfaceSet", "networkInterfaceId", bodies, INTERFACE_FILTERS, "eni")
+                "instanceOwnerId": caller.project,
+            },
+            "requesterManaged": False,
+            "tagSet": tag_set(tags.get(interface["networkInterfaceId"], {})) or [],
+        }
+        for shown in map(instance, find_instances(connection, caller.project, None))
+        for interface in shown["networkInterfaceSet"]
+    ]
 
 
-@action(
+@reads(
     "DescribeNetworkInterfaceAttribute",
     "network:ports:read",
     {"NetworkInterfaceId": Text(), "Attribute": Text()},
     ["NetworkInterfaceId"],
 )
-def describe_network_interface_attribute(asked: Asked) -> Body:
-    shown = describe_network_interfaces({"NetworkInterfaceId": [asked["NetworkInterfaceId"]]})
-    (interface,) = shown["networkInterfaceSet"]
+def describe_network_interface_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    bodies = describe_network_interfaces(connection, caller, asked)
+    number = asked["NetworkInterfaceId"]
+    interface = ids.find("eni", number, {body["networkInterfaceId"]: body for body in bodies})
     attributes = {
-        "description": {"description": {"value": interface["description"]}},
-        "groupSet": {"groupSet": interface["groupSet"]},
-        "sourceDestCheck": {"sourceDestCheck": {"value": True}},
-        "attachment": {"attachment": interface["attachment"]},
+        "description": {"value": interface["description"]},
+        "groupSet": interface["groupSet"],
+        "sourceDestCheck": {"value": True},
+        "attachment": interface["attachment"],
     }
     name = asked.get("Attribute", "description")
     if name not in attributes:
         raise invalid("attribute", name)
-    return {"networkInterfaceId": interface["networkInterfaceId"], **attributes[name]}
+    return {"networkInterfaceId": number, name: attributes[name]}

@@ -6,54 +6,45 @@
 from __future__ import annotations
 
 import time
+import typing as t
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.flavors import flavors_seen
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 
 from ...openstack.identity.catalog import base_url
-from ...web.context import current
-from ...web.ledger import reading_ledger
+from ...web.context import Caller
 from .. import filters
-from ..blueprint import action
+from ..blueprint import reads
 from ..common import REGION, Asked, Body, Record, vpc_id, zones
 from ..faults import Ec2Error, invalid
-from ..parameters import FILTERS, PAGING, TEXTS, Boolean, Text
+from ..parameters import FILTERS, LISTING, TEXTS, Boolean, Text
 
-ZONE_FILTERS = {
-    **filters.like("zone-name zone-id region-name group-name opt-in-status zone-type"),
-    "state": "zoneState",
-}
-REGION_FILTERS = {**filters.like("region-name opt-in-status"), "endpoint": "regionEndpoint"}
-TYPE_FILTERS = {
-    **filters.like(
-        "instance-type current-generation bare-metal free-tier-eligible hypervisor instance-storage-supported "
-        "hibernation-supported burstable-performance-supported"
-    ),
-    "memory-info.size-in-mib": "memoryInfo.sizeInMiB",
-    "vcpu-info.default-vcpus": "vCpuInfo.defaultVCpus",
-    "processor-info.supported-architecture": "processorInfo.supportedArchitectures",
-    "supported-root-device-type": "supportedRootDeviceTypes",
-    "supported-virtualization-type": "supportedVirtualizationTypes",
-    "supported-usage-class": "supportedUsageClasses",
-    "supported-boot-mode": "supportedBootModes",
-    "vcpu-info.default-cores": "vCpuInfo.defaultCores",
-}
+ZONE_FILTERS = filters.like("zone-name zone-id region-name group-name opt-in-status zone-type state=zoneState")
+REGION_FILTERS = filters.like("region-name opt-in-status endpoint=regionEndpoint")
+TYPE_FILTERS = filters.like(
+    "instance-type current-generation bare-metal free-tier-eligible hypervisor instance-storage-supported "
+    "hibernation-supported burstable-performance-supported memory-info.size-in-mib=memoryInfo.sizeInMiB "
+    "vcpu-info.default-vcpus=vCpuInfo.defaultVCpus vcpu-info.default-cores=vCpuInfo.defaultCores "
+    "processor-info.supported-architecture=processorInfo.supportedArchitectures "
+    "supported-root-device-type=supportedRootDeviceTypes supported-usage-class=supportedUsageClasses "
+    "supported-virtualization-type=supportedVirtualizationTypes supported-boot-mode=supportedBootModes"
+)
 OFFERING_FILTERS = filters.like("instance-type location")
 ARCHITECTURE = "x86_64"
 GIB = 1024  # MiB
 
 
-@action(
+@reads(
     "DescribeAvailabilityZones",
     "compute:zones:read",
     {"ZoneName": TEXTS, "ZoneId": TEXTS, "AllAvailabilityZones": Boolean(), "Filter": FILTERS},
 )
-def describe_availability_zones(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
+def describe_availability_zones(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
     bodies: list[Body] = [
         {
             "zoneName": name,
@@ -73,8 +64,8 @@ def describe_availability_zones(asked: Asked) -> Body:
     return {"availabilityZoneInfo": filters.filtered(bodies, asked, ZONE_FILTERS)}
 
 
-@action("DescribeRegions", "compute:zones:read", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
-def describe_regions(asked: Asked) -> Body:
+@reads("DescribeRegions", "compute:zones:read", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
+def describe_regions(connection: Connection, caller: Caller, asked: Asked) -> Body:
     bodies: list[Body] = [
         {
             "regionName": REGION,
@@ -96,14 +87,12 @@ def _named(bodies: list[Body], wanted: list[str], element: str, what: str) -> li
     return [body for body in bodies if body[element] in wanted]
 
 
-@action("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
-def describe_account_attributes(asked: Asked) -> Body:
-    project = current().project
-    with reading_ledger() as connection:
-        limits = quotas.quota_limits(connection, project)
+@reads("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
+def describe_account_attributes(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    limits = quotas.quota_limits(connection, caller.project)
     attributes = {
         "supported-platforms": "VPC",
-        "default-vpc": vpc_id(project),
+        "default-vpc": vpc_id(caller.project),
         "max-instances": limits["instances"],
         "max-elastic-ips": limits["floating_ips"],
         "vpc-max-elastic-ips": limits["floating_ips"],
@@ -120,10 +109,16 @@ def describe_account_attributes(asked: Asked) -> Body:
     }
 
 
-@action("DescribeInstanceTypes", "compute:flavors:read", {"InstanceType": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_instance_types(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        flavors = flavors_seen(connection, current().is_admin, current().project)
+@filters.describes(
+    "DescribeInstanceTypes",
+    "compute:flavors:read",
+    "instanceType",
+    TYPE_FILTERS,
+    number="instanceType",
+    InstanceType=TEXTS,
+)
+def describe_instance_types(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    flavors = flavors_seen(connection, caller.is_admin, caller.project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
     wanted = asked.get("InstanceType") or list(by_name)
     unknown = [name for name in wanted if name not in by_name]
@@ -131,8 +126,7 @@ def describe_instance_types(asked: Asked) -> Body:
         raise Ec2Error(
             "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)[:200]}]"
         )
-    bodies = [_type(by_name[name]) for name in set(wanted)]
-    return filters.listed(asked, "instanceTypeSet", "instanceType", bodies, TYPE_FILTERS)
+    return [_type(by_name[name]) for name in set(wanted)]
 
 
 def _type(flavor: Record) -> Body:
@@ -173,21 +167,16 @@ def _type(flavor: Record) -> Body:
     }
 
 
-@action(
+@reads(
     "DescribeInstanceTypeOfferings",
     "compute:flavors:read",
-    {
-        "LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")),
-        "Filter": FILTERS,
-        **PAGING,
-    },
+    {"LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")), **LISTING},
 )
-def describe_instance_type_offerings(asked: Asked) -> Body:
+def describe_instance_type_offerings(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """Every type everywhere: which host takes it is the scheduler's to say."""
     kind = asked.get("LocationType", "region")
-    with reading_ledger() as connection:
-        flavors = flavors_seen(connection, current().is_admin, current().project)
-        places = [REGION] if kind == "region" else zones(connection)
+    flavors = flavors_seen(connection, caller.is_admin, caller.project)
+    places = [REGION] if kind == "region" else zones(connection)
     bodies: list[Body] = [
         {"instanceType": name, "locationType": kind, "location": place}
         for name in sorted(flavor["name"] for flavor in flavors)

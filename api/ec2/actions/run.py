@@ -17,14 +17,20 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.ser
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, SNAPSHOT, VolumeRequest
 
+from ...openstack.compute.tasks import tell, who
 from ...web import policy
-from ...web.context import Caller, request_id
-from .. import block_devices, ids, images, views_instances, volumes
-from ..blueprint import action, once, writing
-from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for, tell
+from ...web.bodies import the_one
+from ...web.context import Caller
+from .. import ids, images, views_instances, volumes
+from ..blueprint import once, writes
+from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -50,6 +56,26 @@ REFUSED: t.Mapping[type[Exception], str] = {
     QuotaError: "InstanceLimitExceeded",
     AddressInUseError: "InvalidIPAddress.InUse",
 }
+ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
+BLOCK_DEVICES = ListOf(
+    Group(
+        {
+            **each(Text(32), "DeviceName VirtualName NoDevice"),
+            "Ebs": Group(
+                {
+                    "SnapshotId": Text(),
+                    "VolumeSize": Number(1),
+                    "VolumeType": Text(),
+                    "DeleteOnTermination": Boolean(),
+                    "Encrypted": Boolean(),
+                    "Iops": Ignored(),
+                    "Throughput": Ignored(),
+                }
+            ),
+        }
+    ),
+    26,
+)
 _INTERFACE = Group(
     {
         "DeviceIndex": Number(0, 31),
@@ -74,7 +100,7 @@ _TAKEN = each(
 _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "LicenseSpecification")
 
 
-@action(
+@writes(
     "RunInstances",
     "compute:servers:create",
     {
@@ -94,7 +120,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "PrivateIpAddress": Text(64),
         "NetworkInterface": ListOf(_INTERFACE, 10),
         "MetadataOptions": Group(METADATA_OPTIONS),
-        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
+        "BlockDeviceMapping": BLOCK_DEVICES,
         "TagSpecification": TAG_SPECIFICATIONS,
         "ClientToken": TOKEN,
         "DisableApiTermination": Boolean(),
@@ -105,16 +131,15 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
     },
     ["ImageId", "MinCount", "MaxCount"],
 )
-def run_instances(asked: Asked) -> Body:
+def run_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     for name in _REFUSED:
         if name in asked:
             raise unsupported(name)
     if asked["MinCount"] > asked["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
-    with writing() as (connection, caller):
-        made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
-        numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
-        records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
+    made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
+    numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
+    records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
         raise Ec2Error("IncorrectState", "The instances that this client token stands for are gone.")
     return views_instances.grouped(map(views_instances.reservation, records))[0]
@@ -125,9 +150,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     tags = tags_for(asked, "instance", "volume", "network-interface")
     wanted = _wanted(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(
-            connection, caller.project, wanted, request_id=request_id(), user_id=caller.user_id, private=caller.is_admin
-        )
+        made = new_servers.create(connection, caller.project, wanted, private=caller.is_admin, **who())
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -140,8 +163,8 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
                 "http_tokens": asked.get("MetadataOptions", {}).get("HttpTokens", "optional"),
             },
         )
-    block_devices.tag(connection, made.uuids, tags["volume"])
-    tell(connection, caller, "launch", made.uuids)
+    _tag_volumes(connection, made.uuids, tags["volume"])
+    tell(connection, "launch", made.uuids, caller.project)
     return made.uuids
 
 
@@ -179,16 +202,14 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
         metadata=tags,
         hints=hints,
         guest=guest,
-        volumes=block_devices.wanted(connection, project, asked, flavor),
+        volumes=_volumes(connection, caller, asked, flavor),
     )
 
 
 def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    for flavor in flavors_seen(connection, caller.is_admin, caller.project):
-        if name == flavor["name"]:
-            return flavor
-    raise invalid("InstanceType", name)
+    rows = flavors_seen(connection, caller.is_admin, caller.project)
+    return the_one(rows, "name", name, invalid("InstanceType", name))
 
 
 def _groups(connection: Connection, project: str, asked: Asked, of_interface: list[str]) -> tuple[str, ...]:
@@ -243,3 +264,67 @@ def _address(text: str) -> str:
         return str(parse_address(text, 4))
     except ValueError:
         raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None
+
+
+# --- block devices: the root disk, which is the image's, and volumes made with the instance -------------------------
+
+
+def _volumes(connection: Connection, caller: Caller, asked: Asked, flavor: Body) -> tuple[VolumeRequest, ...]:
+    """The volumes that the instances get beside their root disks, which may be named with their size. Raises Ec2Error.
+    As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size."""
+    requests: list[VolumeRequest] = []
+    named: set[str] = set()
+    for mapping in asked.get("BlockDeviceMapping", []):
+        if "NoDevice" in mapping or mapping.get("VirtualName", "").startswith("ephemeral"):
+            continue
+        ebs = mapping.get("Ebs", {})
+        if ebs.get("Encrypted"):
+            raise unsupported("A volume with Encrypted")
+        if mapping.get("DeviceName") in ROOT_DEVICES:
+            _check_root(ebs, flavor)
+            continue
+        request = _volume(connection, caller, mapping.get("DeviceName", ""), ebs)
+        if request.device is not None:
+            if request.device in named:
+                raise invalid("BlockDeviceMapping.DeviceName", mapping["DeviceName"], "it was given twice")
+            named.add(request.device)
+        requests.append(request)
+    if len(requests) > MAX_VOLUMES:
+        raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
+    return tuple(requests)
+
+
+def _tag_volumes(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:
+    """Give the volumes of these new instances their tags."""
+    if not tags:
+        return
+    for row in volumes_by(connection, instances=instances):
+        volume_states.update_volume(connection, row.id, {"name": tags.get("Name"), "metadata": tags})
+
+
+def _check_root(ebs: Body, flavor: Body) -> None:
+    """It is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
+    if ebs.get("SnapshotId"):
+        raise unsupported("A root disk made of a snapshot")
+    if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
+        raise invalid(
+            "BlockDeviceMapping.Ebs.VolumeSize",
+            ebs["VolumeSize"],
+            f"the root disk of {flavor['name']} has {flavor['root_gb']} GiB",
+        )
+
+
+def _volume(connection: Connection, caller: Caller, device: str, ebs: Body) -> VolumeRequest:
+    snapshot = None
+    if ebs.get("SnapshotId"):
+        snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, caller.project)).id
+    elif "VolumeSize" not in ebs:
+        raise Ec2Error("MissingParameter", f"The device {device} needs a size or a snapshot")
+    return VolumeRequest(
+        source=BLANK if snapshot is None else SNAPSHOT,
+        of=snapshot,
+        size_gb=ebs.get("VolumeSize"),
+        type=volumes.type_named(connection, caller, ebs.get("VolumeType")),
+        device=volumes.device_name(device),
+        delete_on_termination=ebs.get("DeleteOnTermination", False),
+    )

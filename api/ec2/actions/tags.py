@@ -1,33 +1,122 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tags of everything that can have some."""
+"""Tags: of what can have some, and where each kind keeps them.
+
+An instance's, a volume's and a snapshot's are its metadata, which the other dialects and the guest see, too. What has
+none of its own has them in a table.
+"""
 
 from __future__ import annotations
 
-from ...web.context import current
-from ...web.ledger import reading_ledger
-from .. import filters, resources
-from ..blueprint import action, writing
-from ..common import Asked, Body, Tags, tags_in
-from ..parameters import FILTERS, PAGING, TAGS, TEXTS
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
+
+from ...web.context import Caller
+from .. import filters, ids, images, volumes
+from ..blueprint import reads, writes
+from ..common import TAG_LIMIT, Asked, Body, Tags, subnets, tags_in, vpc_id
+from ..faults import Ec2Error, as_codes
+from ..parameters import LISTING, TAGS, TEXTS
+from .instances import find as find_instances
 
 TAG_FILTERS = filters.like("key value resource-id resource-type")
+TYPES = {kind: name for kind, (_code, _what, name) in ids.KINDS.items() if name}
+NAME = "Name"  # the tag that is a name
 
 
-@action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
-def describe_tags(asked: Asked) -> Body:
-    with reading_ledger() as connection:
-        tags_of_all = resources.tags_of_all(connection, current().project)
+def _tags_of_all(connection: Connection, project: str) -> dict[str, Tags]:
+    """Return the tags of all that the project can tag, by its id."""
+    return {
+        **{ids.of("i", record["uuid"]): record["metadata"] for record in find_instances(connection, project, None)},
+        **{number: row.metadata for number, row in volumes.of_project(connection, project).items()},
+        **{number: row.metadata for number, row in volumes.snapshots_of_project(connection, project).items()},
+        **ec2_tags.tags_of(connection, project),
+    }
+
+
+def change(connection: Connection, caller: Caller, number: str, update: t.Callable[[Tags], Tags]) -> None:
+    """Make of a resource's tags what `update` makes of them. Raises Ec2Error for what is not there."""
+    kind = number.rpartition("-")[0]
+    if kind not in TYPES:
+        raise Ec2Error("InvalidID", f"The ID '{number[:100]}' is not valid")
+    with as_codes(TAG_LIMIT):
+        if kind == "i":
+            _change_instance(connection, caller, number, update)
+        elif kind == "vol":
+            row = ids.find("vol", number, volumes.of_project(connection, caller.project))
+            volume_states.update_volume(connection, row.id, _named(row.metadata, update))
+        elif kind == "snap":
+            snapshot = ids.find("snap", number, volumes.snapshots_of_project(connection, caller.project))
+            volume_snapshots.update_snapshot(connection, snapshot.id, _named(snapshot.metadata, update))
+        else:
+            ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
+            before = ec2_tags.tags_of(connection, caller.project).get(number, {})
+            after = update(dict(before))
+            ec2_tags.remove_tags(connection, caller.project, number, before.keys() - after.keys())
+            ec2_tags.write_tags(connection, caller.project, number, after)
+
+
+def _named(before: Tags, update: t.Callable[[Tags], Tags]) -> JsonObject:
+    """The changes: a new tag "Name" is also the name that other doors show."""
+    after = update(dict(before))
+    named = {"name": after[NAME]} if after.get(NAME) and after[NAME] != before.get(NAME) else {}
+    return {"metadata": after, **named}
+
+
+def _change_instance(connection: Connection, caller: Caller, number: str, update: t.Callable[[Tags], Tags]) -> None:
+    (record,) = find_instances(connection, caller.project, [number])
+    if record["deleted"]:
+        raise ids.not_found("i", number)
+    row = server_listing.one(connection, record["uuid"], caller.project)
+    before = dict(row.metadata)
+    after = update(dict(before))
+    server_changes.change_metadata(connection, row, after, replace=True)
+    if after.get(NAME, "").strip() and after[NAME] != before.get(NAME):
+        server_changes.change(connection, row, {"display_name": after[NAME].strip()})
+
+
+def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
+    """EC2's ids of the project's objects of this kind."""
+    if kind == "ami":
+        return [images.image_id(row) for row in image_records.images_seen(connection, project)]
+    if kind == "sg":
+        return [ids.of("sg", row["uuid"]) for row in group_rules.groups_of(connection, project)]
+    if kind == "key":
+        return [ids.named("key", project, row["name"]) for row in keypairs_of(connection, project)]
+    if kind == "eipalloc":
+        return [ids.of("eipalloc", row.id) for row in network_records.floating_ips_of(connection, project)]
+    if kind == "subnet":
+        return list(subnets(connection, project))
+    if kind == "eni":
+        return [ids.of("eni", row.id) for row in network_records.interfaces_of(connection, project)]
+    return [vpc_id(project)] if kind == "vpc" else [ids.of(kind, project)]
+
+
+# --- actions --------------------------------------------------------------------------------------------------------
+
+
+@reads("DescribeTags", "compute:server-metadata:read", {**LISTING})
+def describe_tags(connection: Connection, caller: Caller, asked: Asked) -> Body:
     bodies: list[Body] = [
         {
             "resourceId": number,
-            "resourceType": kind,
+            "resourceType": TYPES.get(number.rpartition("-")[0], ""),
             "key": key,
             "value": value,
             "tagSet": [{"key": key, "value": value}],  # where the filter tag:<key> looks
         }
-        for number, kind, tags in tags_of_all
+        for number, tags in _tags_of_all(connection, caller.project).items()
         for key, value in tags.items()
     ]
     bodies.sort(key=_key)
@@ -39,23 +128,21 @@ def _key(body: Body) -> str:
     return f"{body['resourceId']} {body['key']}"
 
 
-@action("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
-def create_tags(asked: Asked) -> Body:
+@writes("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
+def create_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     tags = tags_in(asked["Tag"])
-    with writing() as (connection, caller):
-        for resource_id in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, resource_id, lambda before: {**before, **tags})
-    return {"return": True}
+    for resource_id in dict.fromkeys(asked["ResourceId"]):
+        change(connection, caller, resource_id, lambda before: {**before, **tags})
 
 
-@action(
+@writes(
     "DeleteTags",
     "compute:server-metadata:write",
     # a tag whose value is said is deleted only if it has that value
     {"ResourceId": TEXTS, "Tag": TAGS},
     ["ResourceId"],
 )
-def delete_tags(asked: Asked) -> Body:
+def delete_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     wanted = asked.get("Tag", [])
 
     def without(before: Tags) -> Tags:
@@ -64,7 +151,5 @@ def delete_tags(asked: Asked) -> Body:
         to_delete = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
         return {key: value for key, value in before.items() if key not in to_delete}
 
-    with writing() as (connection, caller):
-        for resource_id in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, resource_id, without)
-    return {"return": True}
+    for resource_id in dict.fromkeys(asked["ResourceId"]):
+        change(connection, caller, resource_id, without)

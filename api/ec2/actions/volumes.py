@@ -1,26 +1,29 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes: made, attached, made larger, detached, deleted. What hosts do is a job in the transaction that begins it."""
+"""Volumes and their snapshots. What hosts do is a job in the transaction that begins it."""
 
 from __future__ import annotations
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
-from ...web.context import Caller, current, request_id
-from ...web.ledger import reading_ledger
+from ...openstack.compute.tasks import asker, tell
+from ...web.context import Caller
+from ...web.host_names import host_name_mask
 from .. import filters, ids, volumes
-from ..blueprint import action, once, writing
-from ..common import Asked, Body, Record, tags_for, tell, zones
+from ..blueprint import once, reads, writes
+from ..common import DEFAULT_ZONE, Asked, Body, Record, tags_for, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
-from ..parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text, each
+from ..parameters import TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text, an_attribute, each
 from .instances import find as find_instances
 from .instances import find_live
 
-KIND = "volume"
 VOLUME_FILTERS = {
     **filters.like(
         "volume-id size snapshot-id availability-zone status create-time encrypted volume-type multi-attach-enabled"
@@ -29,57 +32,42 @@ VOLUME_FILTERS = {
         "instance-id device status attach-time delete-on-termination", at="attachment", element="attachmentSet"
     ),
 }
-STATUS_FILTERS = {
-    **filters.like("availability-zone"),
-    "volume-status.details-name": "volumeStatus.details.name",
-    "volume-status.details-status": "volumeStatus.details.status",
-    "volume-status.status": "volumeStatus.status",
-}
+STATUS_FILTERS = filters.like(
+    "availability-zone volume-status.status=volumeStatus.status "
+    "volume-status.details-name=volumeStatus.details.name volume-status.details-status=volumeStatus.details.status"
+)
 MODIFICATION_FILTERS = filters.like("volume-id modification-state target-size original-size")
 
 
-def _rows() -> dict[str, volumes.Volume]:
-    with reading_ledger() as connection:
-        return volumes.of_project(connection, current().project)
+@filters.describes("DescribeVolumes", "volume:read", "volume", VOLUME_FILTERS, "vol")
+def describe_volumes(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    return map(volumes.volume, volumes_by(connection, project_id=caller.project))
 
 
-@action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_volumes(asked: Asked) -> Body:
-    bodies = map(volumes.volume, _rows().values())
-    return filters.listed(asked, "volumeSet", "volumeId", bodies, VOLUME_FILTERS, "vol")
+@filters.describes("DescribeVolumeStatus", "volume:read", "volumeStatus", STATUS_FILTERS, "vol", "volumeId")
+def describe_volume_status(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    return map(_status, volumes_by(connection, project_id=caller.project))
 
 
-@action("DescribeVolumeStatus", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_volume_status(asked: Asked) -> Body:
-    bodies = []
-    for row in _rows().values():
-        word = "impaired" if row.status.startswith("error") else "ok"
-        details = [{"name": "io-enabled", "status": {"ok": "passed"}.get(word, "failed")}]
-        bodies.append(
-            {
-                "volumeId": volumes.volume_id(row),
-                "availabilityZone": volumes.volume(row)["availabilityZone"],
-                "volumeStatus": {"status": word, "details": details},
-                "eventsSet": [],
-                "actionsSet": [],
-            }
-        )
-    return filters.listed(asked, "volumeStatusSet", "volumeId", bodies, STATUS_FILTERS, "vol")
+def _status(row: Volume) -> Body:
+    word, passed = ("impaired", "failed") if row.status.startswith("error") else ("ok", "passed")
+    return {
+        "volumeId": volumes.volume_id(row),
+        "availabilityZone": row.availability_zone or DEFAULT_ZONE,
+        "volumeStatus": {"status": word, "details": [{"name": "io-enabled", "status": passed}]},
+        "eventsSet": [],
+        "actionsSet": [],
+    }
 
 
-@action(
-    "DescribeVolumeAttribute",
-    "volume:read",
-    {"VolumeId": Text(), "Attribute": Text(choices=("autoEnableIO", "productCodes"))},
-    ["VolumeId", "Attribute"],
-)
-def describe_volume_attribute(asked: Asked) -> Body:
-    row = ids.find("vol", asked["VolumeId"], _rows())
+@reads("DescribeVolumeAttribute", "volume:read", *an_attribute("VolumeId", ("autoEnableIO", "productCodes")))
+def describe_volume_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
     value = {"autoEnableIO": {"value": True}, "productCodes": []}[asked["Attribute"]]
     return {"volumeId": volumes.volume_id(row), asked["Attribute"]: value}
 
 
-@action(
+@writes(
     "CreateVolume",
     "volume:write",
     {
@@ -92,18 +80,17 @@ def describe_volume_attribute(asked: Asked) -> Body:
         **each(Ignored(), "Iops Throughput KmsKeyId VolumeInitializationRate"),
     },
 )
-def create_volume(asked: Asked) -> Body:
+def create_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
     for name in ("Encrypted", "MultiAttachEnabled"):
         if asked.get(name):
             raise unsupported(f"A volume with {name}")
     zone = asked.get("AvailabilityZone") or asked.get("AvailabilityZoneId")
     if not zone:
         raise missing("AvailabilityZone")
-    with writing() as (connection, caller):
-        if zone not in zones(connection):
-            raise Ec2Error("InvalidZone.NotFound", f"The zone '{zone[:60]}' does not exist.")
-        made = once(connection, caller.project, asked, lambda: [_create(connection, caller, asked, zone)])
-        row = next(iter(volume_states.volumes_by(connection, ids=made)), None)
+    if zone not in zones(connection):
+        raise Ec2Error("InvalidZone.NotFound", f"The zone '{zone[:60]}' does not exist.")
+    made = once(connection, caller.project, asked, lambda: [_create(connection, caller, asked, zone)])
+    row = next(iter(volumes_by(connection, ids=made)), None)
     if row is None:
         raise Ec2Error("InvalidVolume.NotFound", "The volume that this client token stands for is gone.")
     return volumes.volume(row)
@@ -111,7 +98,7 @@ def create_volume(asked: Asked) -> Body:
 
 def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> str:
     """Record the volume, and the job that makes it if something has to be made now. Returns its UUID."""
-    tags = tags_for(asked, KIND)[KIND]
+    tags = tags_for(asked, "volume")["volume"]
     params: Record = {
         "name": tags.get("Name"),
         "availability_zone": zone,
@@ -129,22 +116,20 @@ def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> 
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row.status == "creating":
-        tell(connection, caller, "volume_create", [], {"volumes": [row.id]})
+        tell(connection, "volume_create", [], caller.project, {"volumes": [row.id]})
     return str(row.id)
 
 
-@action("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
-def delete_volume(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        if row.status != "deleting":
-            with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
-                volume_states.begin_delete(connection, row.id, project_id=caller.project)
-            tell(connection, caller, "volume_delete", [], {"volumes": [row.id]})
-    return {"return": True}
+@writes("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
+def delete_volume(connection: Connection, caller: Caller, asked: Asked) -> None:
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    if row.status != "deleting":
+        with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
+            volume_states.begin_delete(connection, row.id, project_id=caller.project)
+        tell(connection, "volume_delete", [], caller.project, {"volumes": [row.id]})
 
 
-@action(
+@writes(
     "ModifyVolume",
     "volume:write",
     {
@@ -157,35 +142,35 @@ def delete_volume(asked: Asked) -> Body:
     },
     ["VolumeId"],
 )
-def modify_volume(asked: Asked) -> Body:
+def modify_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """Make it larger. What else Amazon can change of one, a volume here has not."""
-    with writing() as (connection, caller):
-        row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        if asked.get("VolumeType", row.type) not in (row.type, *volumes.AMAZONS_TYPES):
-            raise unsupported("Another type of a volume that is there")
-        if asked.get("MultiAttachEnabled"):
-            raise unsupported("A volume of several instances")
-        size: int = asked.get("Size", row.size_gb)
-        if size < row.size_gb:
-            raise invalid("Size", size, f"the volume has {row.size_gb} GiB, and none can be made smaller")
-        after = row
-        if size > row.size_gb:
-            with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
-                after = volume_states.begin_extend(connection, row.id, size, project_id=caller.project)
-            if after.status == "extending":
-                tell(connection, caller, "volume_extend", volumes.holders(row), {"volumes": [row.id]})
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    if asked.get("VolumeType", row.type) not in (row.type, *volumes.AMAZONS_TYPES):
+        raise unsupported("Another type of a volume that is there")
+    if asked.get("MultiAttachEnabled"):
+        raise unsupported("A volume of several instances")
+    size: int = asked.get("Size", row.size_gb)
+    if size < row.size_gb:
+        raise invalid("Size", size, f"the volume has {row.size_gb} GiB, and none can be made smaller")
+    after = row
+    if size > row.size_gb:
+        with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
+            after = volume_states.begin_extend(connection, row.id, size, project_id=caller.project)
+        if after.status == "extending":
+            tell(connection, "volume_extend", volumes.holders(row), caller.project, {"volumes": [row.id]})
     return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row.size_gb}}
 
 
-@action("DescribeVolumesModifications", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
-def describe_volumes_modifications(asked: Asked) -> Body:
+@filters.describes(
+    "DescribeVolumesModifications", "volume:read", "volumeModification", MODIFICATION_FILTERS, "vol", "volumeId"
+)
+def describe_volumes_modifications(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
-    rows = [row for row in _rows().values() if "VolumeId" in asked or row.status == "extending"]
-    bodies = map(_modification, rows)
-    return filters.listed(asked, "volumeModificationSet", "volumeId", bodies, MODIFICATION_FILTERS, "vol")
+    rows = volumes_by(connection, project_id=caller.project)
+    return [_modification(row) for row in rows if "VolumeId" in asked or row.status == "extending"]
 
 
-def _modification(row: volumes.Volume) -> Body:
+def _modification(row: Volume) -> Body:
     state = {"extending": "modifying", "error_extending": "failed"}.get(row.status, "completed")
     return {
         "volumeId": volumes.volume_id(row),
@@ -198,56 +183,103 @@ def _modification(row: volumes.Volume) -> Body:
     }
 
 
-@action(
+@writes(
     "AttachVolume",
     "compute:server-volumes:write",
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "EbsCardIndex": Ignored()},
     ["VolumeId", "InstanceId"],
 )
-def attach_volume(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        record = find_live(connection, caller.project, asked["InstanceId"], "IncorrectState")
-        with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
-            made = volume_attachments.begin_attach(
-                connection,
-                row.id,
-                record["uuid"],
-                project_id=caller.project,
-                device=volumes.device_name(asked.get("Device", "")),
-                request_id=request_id(),
-                user_id=caller.user_id,
-                ignore_lock=caller.is_admin,
-            )
-        tell(connection, caller, "volume_attach", [record["uuid"]], {"attachments": [made.id]})
+def attach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    record = find_live(connection, caller.project, asked["InstanceId"], "IncorrectState")
+    with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
+        made = volume_attachments.begin_attach(
+            connection,
+            row.id,
+            record["uuid"],
+            project_id=caller.project,
+            device=volumes.device_name(asked.get("Device", "")),
+            **asker(),
+        )
+    tell(connection, "volume_attach", [record["uuid"]], caller.project, {"attachments": [made.id]})
     return volumes.attachment(made, "attaching")
 
 
-@action(
+@writes(
     "DetachVolume",
     "compute:server-volumes:write",
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "Force": Boolean()},
     ["VolumeId"],
 )
-def detach_volume(asked: Asked) -> Body:
-    with writing() as (connection, caller):
-        row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        instance = None
-        if asked.get("InstanceId"):
-            instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
-        if not row.attachments:
-            raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
-        if any(attachment.boot_index == 0 for attachment in row.attachments):
-            raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
-        with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
-            attachment = volume_attachments.begin_detach(
-                connection,
-                row.id,
-                instance,
-                project_id=caller.project,
-                request_id=request_id(),
-                user_id=caller.user_id,
-                ignore_lock=caller.is_admin,
-            )
-        tell(connection, caller, "volume_detach", [attachment.instance_uuid], {"attachments": [attachment.id]})
+def detach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    instance = None
+    if asked.get("InstanceId"):
+        instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
+    if not row.attachments:
+        raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
+    if any(attachment.boot_index == 0 for attachment in row.attachments):
+        raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
+    with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
+        attachment = volume_attachments.begin_detach(connection, row.id, instance, project_id=caller.project, **asker())
+    tell(connection, "volume_detach", [attachment.instance_uuid], caller.project, {"attachments": [attachment.id]})
     return volumes.attachment(attachment, "detaching")
+
+
+# --- snapshots ------------------------------------------------------------------------------------------------------
+
+SNAPSHOT_FILTERS = filters.like(
+    "snapshot-id volume-id volume-size status progress owner-id description encrypted start-time storage-tier"
+)
+
+
+@filters.describes(
+    "DescribeSnapshots", "volume:read", "snapshot", SNAPSHOT_FILTERS, SnapshotId=TEXTS, Owner=TEXTS, RestorableBy=TEXTS
+)
+def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+    known = volumes.snapshots_of_project(connection, caller.project)
+    # the names are read where there is something to hide
+    hidden = host_name_mask(connection, caller.reach if any(row.fault for row in known.values()) else None)
+    rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
+    owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
+    if owners and not {"self", "all", caller.project} & set(owners):
+        rows = []  # of others none is seen
+    return (volumes.snapshot(row, hidden) for row in rows)
+
+
+@writes(
+    "CreateSnapshot",
+    "volume:write",
+    {"VolumeId": Text(), "Description": Text(), "TagSpecification": TAG_SPECIFICATIONS, "Location": Ignored()},
+    ["VolumeId"],
+)
+def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    """Also while an instance has the volume: as if its power had failed, which is Amazon's promise, too."""
+    tags = tags_for(asked, "snapshot")["snapshot"]
+    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):
+        made = volume_snapshots.create_snapshot(
+            connection,
+            caller.project,
+            {
+                "volume_id": row.id,
+                "name": tags.get("Name"),
+                "description": asked.get("Description"),
+                "metadata": tags,
+                "user_id": caller.user_id,
+                "force": True,
+            },
+        )
+    tell(connection, "volume_snapshot_create", volumes.holders(row), caller.project, {"snapshots": [made.id]})
+    return volumes.snapshot(made)
+
+
+@writes("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
+def delete_snapshot(connection: Connection, caller: Caller, asked: Asked) -> None:
+    row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))
+    if row.status != "deleting":
+        with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
+            volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
+        held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
+        instances = volumes.holders(held) if held else []
+        tell(connection, "volume_snapshot_delete", instances, caller.project, {"snapshots": [row.id]})

@@ -4,8 +4,7 @@
 """The Compute API, version 2.1 with microversions, as clients of OpenStack Nova speak it.
 
 Modules `routes_*.py` of this package, of `servers` and of `legacy` put their routes into a blueprint when they are
-imported. Such a module holds each route to an operation, and says with `microversions.since` where a route begins and
-ends.
+imported; they hold each to an operation, and say with `blueprint.since` in which microversions it is there.
 """
 
 from __future__ import annotations

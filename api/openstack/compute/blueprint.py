@@ -1,16 +1,98 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The blueprints of the Compute API: who asks, and in which version. Faults are dialects.fault's."""
+"""What every route of the Compute API stands on: its blueprints, microversions, and Nova's way to page.
+
+Before microversion 2.27, the header X-OpenStack-Nova-API-Version named it. Faults are dialects.fault's.
+"""
 
 from __future__ import annotations
 
+import functools
+import typing as t
+
+from flask import Response, g, request
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+
 from ...web import services
-from . import microversions
+from ...web.bodies import Body, Json, Row, field
+from ...web.listing import MAX_LIMIT, Dialect, body
+from ...web.microversions import HEADER, Version, asked_for, negotiated, parse, text
+from ...web.policy import Decorator, Given, Returned
+
+LEGACY_HEADER = "X-OpenStack-Nova-API-Version"
+
+MIN_VERSION: Version = (2, 1)
+MAX_VERSION: Version = (2, 96)
+
+
+def negotiate() -> None:
+    """Find out what the request speaks. Raises BadRequestError, and NotAcceptableError for what is not spoken here."""
+    version = asked_for("compute", "nova")
+    if version is None and LEGACY_HEADER in request.headers:
+        version = request.headers[LEGACY_HEADER].strip()
+    g.compute_version = negotiated(version, MIN_VERSION, MAX_VERSION)
+
+
+def microversion() -> Version:
+    """Return the microversion that this request speaks, for comparison with (2, X)."""
+    version: Version = g.get("compute_version", MIN_VERSION)
+    return version
+
+
+def from_version(first: Version, fields: JsonObject) -> JsonObject:
+    """`fields` of a body or a schema, which came with microversion `first`; none in an earlier one."""
+    return fields if microversion() >= first else {}
+
+
+def since(minimum: str, until: str | None = None) -> Decorator:
+    """A route that is there from microversion `minimum` to `until`; 404 in any other, as in Nova."""
+    first, last = parse(minimum), MAX_VERSION if until is None else parse(until)
+
+    def decorate(view: t.Callable[Given, Returned]) -> t.Callable[Given, Returned]:
+        @functools.wraps(view)
+        def versioned(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            if not first <= microversion() <= last:
+                raise NotFound()
+            return view(*args, **kwargs)
+
+        return versioned
+
+    return decorate
+
+
+def announce(response: Response) -> Response:
+    """Tell in the answer what was spoken."""
+    version = g.get("compute_version")
+    if version is not None:
+        response.headers[HEADER] = f"compute {text(version)}"
+        response.headers[LEGACY_HEADER] = text(version)
+    response.vary.update((HEADER, LEGACY_HEADER))
+    return response
+
+
+NOVA = Dialect(
+    number="Invalid input for query parameters {name}. Value: {value}. {name} must be >= 0.",
+    marker="Marker {name} {value} could not be found.",
+    key="Invalid input for query parameters sort_key. Value: {value}. No such sort key.",
+    direction="Invalid input for query parameters sort_dir. Value: {value}. asc or desc.",
+)
+
+
+def page(plural: str, rows: t.Sequence[Row], view: t.Callable[[Row], Json], key: str, name: str) -> Body:
+    """The body with those of `rows` after the query's marker, a value of `key`, at most its limit, as `view` has them.
+    `name` is what a row is called. Raises BadRequestError for a marker that is not there."""
+    start, limit = NOVA.start(rows, key, name), NOVA.limit() or MAX_LIMIT
+    shown = rows[start : start + limit]
+    more = start + limit < len(rows)
+    return body(plural, [view(row) for row in shown], str(field(shown[-1], key)) if more else None)
+
 
 compute_versions = services.Service("compute_versions", "/compute")
 compute = services.Service("compute", "/compute/v2.1")
 compute_legacy = services.Service("compute_legacy", "/compute/v2.1")  # NOVALITE_API_LEGACY=off leaves it out
 for _service in (compute, compute_legacy):
-    _service.blueprint.before_request(microversions.negotiate)
-    _service.blueprint.after_request(microversions.announce)
+    _service.blueprint.before_request(negotiate)
+    _service.blueprint.after_request(announce)

@@ -20,8 +20,7 @@ from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import ACTION, OPTIONAL, Schema, wrapped
 from ...web.times import precise
-from .blueprint import compute
-from .microversions import microversion
+from .blueprint import compute, from_version
 
 NAME: Schema = {**schemas.NAME, "pattern": r"^\S(.*\S)?$"}
 ZONE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": r"^[^:\s]([^:]*[^:\s])?$"}
@@ -141,7 +140,7 @@ def _row(connection: Connection, aggregate_id: str) -> Aggregate:
 
 def _shown(row: Aggregate) -> Body:
     zone = {"availability_zone": row.zone} if row.zone else {}
-    body: Body = {
+    return {
         **same(row, "id", "name"),
         "availability_zone": row.zone,
         "hosts": row.hosts,
@@ -150,7 +149,5 @@ def _shown(row: Aggregate) -> Body:
         "updated_at": precise(row.updated_at),
         "deleted": False,
         "deleted_at": None,
+        **from_version((2, 41), {"uuid": row.uuid}),
     }
-    if microversion() >= (2, 41):
-        body["uuid"] = row.uuid
-    return body

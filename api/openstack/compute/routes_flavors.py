@@ -22,10 +22,7 @@ from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import ordered
 from ...web.maps import Change, Map, Texts
 from ...web.schemas import NAME, Schema, an_object, size, wrapped
-from . import views_flavors
-from .blueprint import compute
-from .microversions import microversion, since
-from .paging import NOVA, page
+from .blueprint import NOVA, compute, from_version, microversion, page, since
 from .servers.schemas import BOOLEAN, FALSE, TRUE
 from .servers.views import RenderContext, render_context
 
@@ -65,17 +62,43 @@ def _create_schema() -> Schema:
         "OS-FLV-EXT-DATA:ephemeral": size(0),
         "rxtx_factor": {"type": ["number", "string"], "maxLength": 20},
         "os-flavor-access:is_public": BOOLEAN,
+        **from_version((2, 55), {"description": DESCRIPTION}),
     }
-    if microversion() >= (2, 55):
-        properties["description"] = DESCRIPTION
     return wrapped("flavor", properties, ["name", "ram", "vcpus", "disk"])
 
 
 # --- Flavors --------------------------------------------------------------------------------------------------------
 
 
-@compute.get("/flavors", "compute:flavors:read", defaults={"view": views_flavors.brief})
-@compute.get("/flavors/detail", "compute:flavors:read", defaults={"view": views_flavors.detail})
+def brief(row: Record, context: RenderContext) -> Body:
+    """An item of GET /flavors."""
+    return {
+        "id": row["flavorid"],
+        "name": row["name"],
+        "links": context.links("flavors", row["flavorid"]),
+        **from_version((2, 55), {"description": row["description"]}),
+    }
+
+
+def detail(row: Record, context: RenderContext) -> Body:
+    """An item of GET /flavors/detail; also GET /flavors/{id}."""
+    swap = row["swap_mb"]
+    return {
+        **brief(row, context),
+        "vcpus": row["vcpus"],
+        "ram": row["memory_mb"],
+        "disk": row["root_gb"],
+        "swap": swap if swap or microversion() >= (2, 75) else "",
+        "OS-FLV-EXT-DATA:ephemeral": row["ephemeral_gb"],
+        "OS-FLV-DISABLED:disabled": False,
+        "os-flavor-access:is_public": bool(row["is_public"]),
+        "rxtx_factor": 1.0,
+        **from_version((2, 61), {"extra_specs": row["extra_specs"]}),
+    }
+
+
+@compute.get("/flavors", "compute:flavors:read", defaults={"view": brief})
+@compute.get("/flavors/detail", "compute:flavors:read", defaults={"view": detail})
 def list_flavors(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
@@ -105,7 +128,7 @@ def _is_public(text: str | None, admin: bool) -> bool | None:
 @compute.get("/flavors/<flavor_id>", "compute:flavors:read")
 def show_flavor(flavor_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), render_context())}, 200
+        return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
 @compute.post("/flavors", "compute:flavors:write")
@@ -126,7 +149,7 @@ def create_flavor() -> Answer:
     }
     with writing_ledger() as connection, as_bad_request():
         flavors.create_flavor(connection, record)
-        return {"flavor": views_flavors.detail(_flavor(connection, number), render_context())}, 200
+        return {"flavor": detail(_flavor(connection, number), render_context())}, 200
 
 
 @compute.put("/flavors/<flavor_id>", "compute:flavors:write", since("2.55"))
@@ -134,7 +157,7 @@ def update_flavor(flavor_id: str) -> Answer:
     wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
         flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
-        return {"flavor": views_flavors.detail(_flavor(connection, flavor_id), render_context())}, 200
+        return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
 @compute.delete("/flavors/<flavor_id>", "compute:flavors:write")

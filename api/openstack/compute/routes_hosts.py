@@ -24,14 +24,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.h
 )
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Body, field, the_one
+from ...web.bodies import Answer, Body, field, same, the_one
 from ...web.errors import BadRequestError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, an_object
 from ...web.times import precise
-from .blueprint import compute
-from .microversions import microversion, since
-from .paging import page
+from .blueprint import compute, from_version, microversion, page, since
 from .servers.schemas import TRUE
 
 BINARY = "nova-compute"
@@ -53,14 +51,8 @@ def list_zones_in_detail() -> Answer:
     shown = []
     for name, hosts in _zones().items():
         services: Body = {
-            host: {
-                BINARY: {
-                    "available": hypervisor["available"],
-                    "active": hypervisor["active"],
-                    "updated_at": precise(hypervisor["last_seen_at"]),
-                }
-            }
-            for host, hypervisor in hosts.items()
+            host: {BINARY: {**same(state, "available", "active"), "updated_at": precise(state["last_seen_at"])}}
+            for host, state in hosts.items()
         }
         shown.append(_zone(name, hosts, services))
     return {"availabilityZoneInfo": shown}, 200
@@ -92,7 +84,7 @@ def list_hypervisors(detailed: bool) -> Answer:
                     "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
                 )
             rows = _matching(rows, args["hypervisor_hostname_pattern"])
-        servers = _servers(connection, rows) if version >= (2, 53) and _with_servers() else {}
+        servers = _servers(connection, rows) if _with_servers() else {}
     if version < (2, 33):
         return {"hypervisors": [view(row) for row in rows]}, 200
     return page(
@@ -101,8 +93,9 @@ def list_hypervisors(detailed: bool) -> Answer:
 
 
 def _with_servers() -> bool:
-    """Whether servers were asked for as well; they are of all projects."""
-    asked = request.args.get("with_servers", "").lower() in ("true", "1", "t", "yes", "on")
+    """Whether servers were asked for as well, as 2.53 can; they are of all projects."""
+    text = request.args.get("with_servers", "").lower()
+    asked = microversion() >= (2, 53) and text in ("true", "1", "t", "yes", "on")
     if asked:
         policy.check("compute:hosts:read")
     return asked
@@ -122,7 +115,7 @@ def show_statistics() -> Answer:
 def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)
-        servers = _servers(connection, [row]) if microversion() >= (2, 53) and _with_servers() else {}
+        servers = _servers(connection, [row]) if _with_servers() else {}
     return {"hypervisor": {**_detail(row), **servers.get(row.name, {})}}, 200
 
 
@@ -188,21 +181,16 @@ def _brief(row: Host) -> Body:
 def _detail(row: Host) -> Body:
     version, state = microversion(), row.state
     facts = state.facts
-    service: Body = {
-        "id": row.service_uuid if version >= (2, 53) else row.id,
-        "host": row.name,
-        "disabled_reason": state.disabled_reason,
-    }
+    number = row.service_uuid if version >= (2, 53) else row.id
     body: Body = {
         **_brief(row),
         "hypervisor_type": facts.get("hypervisor_type") or "QEMU",
         "hypervisor_version": facts.get("hypervisor_version") or 0,
         "host_ip": facts.get("address") or "",
-        "service": service,
+        "service": {"id": number, "host": row.name, "disabled_reason": state.disabled_reason},
     }
     if version >= (2, 88):
-        body["uptime"] = None
-        return body
+        return {**body, "uptime": None}
     cpu: Body = {
         "arch": facts.get("arch") or "x86_64",
         "model": facts.get("cpu_model") or "",
@@ -283,14 +271,12 @@ def delete_service(service_id: str) -> Answer:
 
 def _why_not_deleted(error: HostInUseError) -> str:
     """Nova's words (nova/api/openstack/compute/services.py), and for volumes, which it has not, our own."""
+    why = "has volumes. Delete the volumes first."
     if error.instances:
-        return "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
-    if error.moves:
-        return (
-            "Unable to delete compute service that has in-progress migrations. "
-            "Complete the migrations or delete the instances first."
-        )
-    return "Unable to delete compute service that has volumes. Delete the volumes first."
+        why = "is hosting instances. Migrate or delete the instances first."
+    elif error.moves:
+        why = "has in-progress migrations. Complete the migrations or delete the instances first."
+    return f"Unable to delete compute service that {why}"
 
 
 def _update_old(action: str) -> Answer:
@@ -323,9 +309,9 @@ def _of_service(connection: Connection, service_id: str) -> Host:
 
 
 def _service(row: Host) -> Body:
-    version, state = microversion(), row.state
-    body: Body = {
-        "id": row.service_uuid if version >= (2, 53) else row.id,
+    state = row.state
+    return {
+        "id": row.service_uuid if microversion() >= (2, 53) else row.id,
         "binary": BINARY,
         "host": row.name,
         "zone": state.zone,
@@ -333,7 +319,5 @@ def _service(row: Host) -> Body:
         "state": "up" if state.up else "down",
         "updated_at": precise(row.last_seen_at),
         "disabled_reason": state.disabled_reason,
+        **from_version((2, 11), {"forced_down": False}),
     }
-    if version >= (2, 11):
-        body["forced_down"] = False
-    return body

@@ -27,15 +27,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Body, Record, the_one
+from ...web.bodies import Answer, Body, Record, same, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import NAME, Schema, wrapped
 from ...web.times import precise
-from .blueprint import compute
-from .microversions import microversion
-from .paging import page
+from .blueprint import compute, from_version, microversion, page
 
 RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
@@ -78,7 +76,6 @@ def show_keypair(name: str) -> Answer:
 
 @compute.post("/os-keypairs", "compute:keypairs:write")
 def create_keypair() -> Answer:
-    version = microversion()
     wanted = validation.body(_schema())["keypair"]
     name = wanted["name"]
     if wanted.get("type", "ssh") != "ssh":
@@ -88,7 +85,9 @@ def create_keypair() -> Answer:
             "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
             "and blanks in between"
         )
-    private, public = (None, wanted["public_key"]) if "public_key" in wanted else generated()
+    private, public = None, wanted.get("public_key")
+    if "public_key" not in wanted:
+        _key, private, public = new_rsa_key("generated-by-novalite")
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, wanted.get("user_id"))
@@ -96,10 +95,8 @@ def create_keypair() -> Answer:
             raise ConflictError(f"Key pair '{name}' already exists.")
         write_keypairs(connection, items=[item], **_asker(owner))
         row = _row(connection, owner, name)
-    body = {**_brief(row), "user_id": owner.user_id}
-    if private is not None:
-        body["private_key"] = private
-    return {"keypair": body}, 201 if version >= (2, 2) else 200
+    told = {} if private is None else {"private_key": private}
+    return {"keypair": {**_brief(row), "user_id": owner.user_id, **told}}, 201 if microversion() >= (2, 2) else 200
 
 
 @compute.delete("/os-keypairs/<name>", "compute:keypairs:write")
@@ -116,31 +113,28 @@ def _asker(owner: _Owner) -> Record:
     return {"project": owner.project_name, "user_id": owner.user_id, "by_manager": by_manager}
 
 
-def generated() -> tuple[str, str]:
-    """A new private key as PEM, which is told once and kept nowhere, and its public key."""
+def new_rsa_key(name: str) -> tuple[rsa.RSAPrivateKey, str, str]:
+    """A new key; its private part as PEM, which is told once and kept nowhere; its public part as OpenSSH's line."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return private.decode(), f"{public.decode()} generated-by-novalite"
+    return key, private.decode(), f"{public.decode()} {name}"
 
 
 def _schema() -> Schema:
-    version = microversion()
-    properties: Schema = {"name": NAME, "public_key": {**NAME, "maxLength": 16384}}
-    if version >= (2, 2):
-        properties["type"] = {"enum": ["ssh", "x509"]}
-    if version >= (2, 10):
-        properties["user_id"] = NAME
-    return wrapped("keypair", properties, ["name", "public_key"] if version >= (2, 92) else ["name"])
+    properties: Schema = {
+        "name": NAME,
+        "public_key": {**NAME, "maxLength": 16384},
+        **from_version((2, 2), {"type": {"enum": ["ssh", "x509"]}}),
+        **from_version((2, 10), {"user_id": NAME}),
+    }
+    return wrapped("keypair", properties, ["name", "public_key"] if microversion() >= (2, 92) else ["name"])
 
 
 def _brief(row: Record) -> Body:
-    body: Body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
-    if microversion() >= (2, 2):
-        body["type"] = row["type"]
-    return body
+    return {**same(row, "name", "public_key", "fingerprint"), **from_version((2, 2), {"type": row["type"]})}
 
 
 def _row(connection: Connection, owner: _Owner, name: str) -> Record:

@@ -1,12 +1,15 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Quotas of projects: everybody reads its own project's, administrators read and set all."""
+"""Quotas, and how much of them is taken. Everybody reads its own project's, administrators read and set all."""
 
 from __future__ import annotations
 
 import typing as t
 
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
@@ -15,15 +18,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.qu
     write_quotas,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
 from ...web import validation
 from ...web.bodies import Answer, Record
-from ...web.context import check_project
-from ...web.errors import BadRequestError
+from ...web.context import check_project, current
+from ...web.errors import BadRequestError, ForbiddenError
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.schemas import LIMIT, Schema, wrapped
-from .blueprint import compute
-from .microversions import Version, microversion
+from .blueprint import Version, compute, microversion
 from .servers.schemas import BOOLEAN, TRUE
 
 # Nova's names in Nova's order: ours, and the last microversion that has it
@@ -46,18 +49,13 @@ RESOURCES: dict[str, tuple[str, Version]] = {
 DEFAULT_CLASS = "default"
 
 
-@compute.get("/os-quota-sets/<project>", "compute:quotas:read")
-def show_quotas(project: str) -> Answer:
+@compute.get("/os-quota-sets/<project>", "compute:quotas:read", defaults={"default": False})
+@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", defaults={"default": True})
+def show_quotas(project: str, default: bool) -> Answer:
     with reading_ledger() as connection:
         check_project(connection, project)
-        return {"quota_set": {"id": project, **_shown(quota_limits(connection, project))}}, 200
-
-
-@compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read")
-def show_default_quotas(project: str) -> Answer:
-    with reading_ledger() as connection:
-        check_project(connection, project)
-        return {"quota_set": {"id": project, **_shown(default_limits(connection))}}, 200
+        limits = default_limits(connection) if default else quota_limits(connection, project)
+        return {"quota_set": {"id": project, **_shown(limits)}}, 200
 
 
 @compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read")
@@ -124,3 +122,51 @@ def _wanted(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
 
 def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:
     return {name: limits[ours] for name, (ours, last) in RESOURCES.items() if microversion() <= last}
+
+
+# --- GET /limits ----------------------------------------------------------------------------------------------------
+
+
+# name in the answer, resource, and the last microversion that shows it
+_LIMITS: tuple[tuple[str, str, Version | None], ...] = (
+    ("maxTotalInstances", "instances", None),
+    ("maxTotalCores", "cores", None),
+    ("maxTotalRAMSize", "ram", None),
+    ("maxTotalKeypairs", "key_pairs", None),
+    ("maxServerMeta", "metadata_items", None),
+    ("maxServerGroups", "server_groups", None),
+    ("maxServerGroupMembers", "server_group_members", None),
+    ("maxImageMeta", "metadata_items", (2, 38)),
+    ("maxPersonality", "injected_files", (2, 56)),
+    ("maxPersonalitySize", "injected_file_content_bytes", (2, 56)),
+    ("maxSecurityGroups", "security_groups", (2, 35)),
+    ("maxSecurityGroupRules", "security_group_rules", (2, 35)),
+    ("maxTotalFloatingIps", "floating_ips", (2, 35)),
+)
+_USED: dict[str, tuple[str, Version | None]] = {
+    "totalServerGroupsUsed": ("server_groups", None),
+    "totalSecurityGroupsUsed": ("security_groups", (2, 35)),
+    "totalFloatingIpsUsed": ("floating_ips", (2, 35)),
+}
+
+
+@compute.get("/limits", "compute:limits")
+def show_limits() -> Answer:
+    """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
+    caller, version = current(), microversion()
+    project_id = request.args.get("tenant_id") or caller.project
+    if project_id != caller.project and not caller.is_admin:
+        raise ForbiddenError("Policy doesn't allow compute:limits:other_project to be performed.")
+    with reading_ledger() as connection:
+        limits = quotas.quota_limits(connection, project_id)
+        used = usage(connection, project_id, ("instances",))
+        absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}
+        absolute |= {
+            "totalInstancesUsed": used["instances"],
+            "totalCoresUsed": used["cores"],
+            "totalRAMUsed": used["ram"],
+        }
+        for name, (kind, last) in _USED.items():
+            if last is None or version <= last:
+                absolute[name] = counts.owned(connection, project_id, kind)
+    return {"limits": {"rate": [], "absolute": absolute}}, 200

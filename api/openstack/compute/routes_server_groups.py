@@ -13,15 +13,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.server_group_records import ServerGroup
 
 from ...web import validation
-from ...web.bodies import Answer, Body, the_one
+from ...web.bodies import Answer, Body, same, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.listing import MAX_LIMIT
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
-from .blueprint import compute
-from .microversions import microversion
-from .paging import NOVA
+from .blueprint import NOVA, compute, from_version, microversion
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
@@ -78,19 +76,13 @@ def _schema() -> Schema:
 
 
 def _shown(row: ServerGroup) -> Body:
-    version = microversion()
-    body: Body = {"id": row.id, "name": row.name}
-    if version >= (2, 64):
-        body["policy"] = row.policy
+    if microversion() >= (2, 64):
         apart = row.policy == "anti-affinity"
-        body["rules"] = {"max_server_per_host": row.max_server_per_host} if apart else {}
+        rule: Body = {"policy": row.policy, "rules": same(row, "max_server_per_host") if apart else {}}
     else:
-        body["policies"] = [row.policy]
-        body["metadata"] = {}
-    body["members"] = row.members
-    if version >= (2, 13):
-        body.update({"project_id": row.project_id, "user_id": row.user_id or ""})
-    return body
+        rule = {"policies": [row.policy], "metadata": {}}
+    owner = from_version((2, 13), {"project_id": row.project_id, "user_id": row.user_id or ""})
+    return {**same(row, "id", "name", "members"), **rule, **owner}
 
 
 def _row(connection: Connection, group_id: str) -> ServerGroup:

@@ -13,7 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import accounting
 
-from ...web.bodies import Answer, Body, Record
+from ...web.bodies import Answer, Body, Record, same
 from ...web.context import check_project
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
@@ -124,8 +124,7 @@ def _server(row: Record, now: float) -> Record:
         "name": row["display_name"] or row["name"],
         "tenant_id": row["project_id"],
         "flavor": flavor["name"],
-        "vcpus": flavor["vcpus"],
-        "memory_mb": flavor["memory_mb"],
+        **same(flavor, "vcpus", "memory_mb"),
         "local_gb": flavor["root_gb"] + flavor["ephemeral_gb"],
         "hours": row["seconds"] / HOUR,
         "started_at": with_microseconds(row["launched_at"]),

@@ -1,15 +1,16 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The documents by which clients find out what is spoken here. Anybody may read them."""
+"""What is spoken here: versions, which anybody may read, and the parts of the API by their names as extensions."""
 
 from __future__ import annotations
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+
 from ...web.bodies import Answer, Body
-from .blueprint import compute, compute_versions
-from .microversions import MAX_VERSION, MIN_VERSION, text
+from .blueprint import MAX_VERSION, MIN_VERSION, compute, compute_versions, text
 
 
 def _document() -> Body:
@@ -32,3 +33,45 @@ def list_versions() -> Answer:
 def show_version() -> Answer:
     media = [{"base": "application/json", "type": "application/vnd.openstack.compute+json;version=2.1"}]
     return {"version": {**_document(), "media-types": media}}, 200
+
+
+UPDATED = "2014-12-03T00:00:00Z"
+# Aliases of which the name is made, and those with another name
+ALIASES = (
+    *("flavors", "ips", "limits", "os-aggregates", "os-availability-zone", "os-config-drive"),
+    *("os-console-output", "os-consoles", "os-flavor-extra-specs", "os-flavor-manage", "os-hosts"),
+    *("os-hypervisors", "os-instance-actions", "os-keypairs", "os-lock-server", "os-multiple-create"),
+    *("os-pause-server", "os-security-groups", "os-server-groups", "os-services", "os-simple-tenant-usage"),
+    *("os-suspend-server", "os-user-data", "server-metadata", "servers", "versions"),
+)
+OTHERS = {
+    "OS-DCF": "DiskConfig",
+    "OS-EXT-AZ": "ExtendedAvailabilityZone",
+    "OS-EXT-SRV-ATTR": "ExtendedServerAttributes",
+    "OS-EXT-STS": "ExtendedStatus",
+    "OS-FLV-DISABLED": "FlavorDisabled",
+    "OS-FLV-EXT-DATA": "FlavorExtraData",
+    "OS-SCH-HNT": "SchedulerHints",
+    "OS-SRV-USG": "ServerUsage",
+    "os-quota-sets": "Quotas",
+}
+NAMES = {alias: alias.removeprefix("os-").title().replace("-", "") for alias in ALIASES} | OTHERS
+EXTENSIONS = dict(sorted(NAMES.items()))
+
+
+@compute.get("/extensions", "compute:extensions:read")
+def list_extensions() -> Answer:
+    return {"extensions": [_extension(alias) for alias in EXTENSIONS]}, 200
+
+
+@compute.get("/extensions/<alias>", "compute:extensions:read")
+def show_extension(alias: str) -> Answer:
+    if alias not in EXTENSIONS:
+        raise NotFoundError(f"No extension is known as {alias[:60]}")
+    return {"extension": _extension(alias)}, 200
+
+
+def _extension(alias: str) -> Body:
+    name = EXTENSIONS[alias]
+    namespace = "http://docs.openstack.org/compute/ext/fake_xml"
+    return {"alias": alias, "name": name, "description": name, "namespace": namespace, "updated": UPDATED, "links": []}

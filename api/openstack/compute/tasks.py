@@ -1,9 +1,11 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs about servers, in the transaction of what they carry out."""
+"""Jobs about servers, in the transaction of what they carry out; and who asks for them."""
 
 from __future__ import annotations
+
+import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
@@ -13,15 +15,33 @@ from ...web.bodies import Record
 from ...web.context import current, request_id
 
 
-def enqueue(connection: Connection, kind: str, row: InstanceRow, variables: Record | None = None) -> str:
-    """Have a job of `kind` carried out on the server, in the name of who asks. Returns the job's id."""
-    job = queue.enqueue(
-        connection,
-        kind,
-        instances=[row.uuid],
-        variables=variables,
-        project_id=row.project_id,
-        user_id=current().user_id,
-        request_id=request_id(),
-    )
+class Who(t.TypedDict):
+    request_id: str
+    user_id: str
+
+
+class Asker(Who):
+    ignore_lock: bool
+
+
+def who() -> Who:
+    """Who asks, as the ledger keeps it with what was asked for."""
+    return {"request_id": request_id(), "user_id": current().user_id}
+
+
+def asker() -> Asker:
+    """As who(), for what a locked server refuses to all but administrators."""
+    return {**who(), "ignore_lock": current().is_admin}
+
+
+def tell(
+    connection: Connection, kind: str, instances: t.Sequence[str], project_id: str, variables: Record | None = None
+) -> str:
+    """Have a job of `kind` do what was begun with these instances, or with what `variables` name. Returns its id."""
+    job = queue.enqueue(connection, kind, instances=instances, variables=variables, project_id=project_id, **who())
     return job["id"]
+
+
+def enqueue(connection: Connection, kind: str, row: InstanceRow, variables: Record | None = None) -> str:
+    """As tell(), about one server."""
+    return tell(connection, kind, [row.uuid], row.project_id, variables)

@@ -114,7 +114,7 @@ def show_schema(name: str) -> Answer:
 
 # --- Members ----------------------------------------------------------------------------------------------------------
 
-MEMBER_STATUS = an_object({"status": {"enum": list(image_records.STATES)}}, ["status"], more=True)
+MEMBER_STATUS = an_object({"status": {"enum": list(image_records.MEMBER_STATES)}}, ["status"], more=True)
 
 
 @image.get("/images/<image_id>/members", "image:members:read", reads)

@@ -10,11 +10,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_ro
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import is_project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
 
 from ...jobs.queue import enqueue
 from ...web.bodies import Record
 from ...web.context import current, request_id
-from .blueprint import NeutronError, refused
+from ...web.ledger import reading_ledger, writing_ledger
+from .blueprint import NeutronError
 
 
 def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
@@ -60,4 +65,16 @@ def check_owner(wanted: Record) -> None:
     """What is made is the project's that the token is for."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
-            raise refused(f"{key} is another project's: use a token for that one")
+            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")
+
+
+def groups_seen() -> list[Record]:
+    """The caller's project's security groups. It has a default one from the first time that somebody looks."""
+    project = current().project
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        with writing_ledger() as connection:
+            ensure_default_group(connection, project)
+            rows = group_rules.groups_of(connection, project)
+    return rows

@@ -13,17 +13,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_proper
     check_new,
     checked_host_mount,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
     Volume,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_access,
-    volume_attachments,
-    volumes,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
@@ -160,7 +157,7 @@ def _force_detach(connection: Connection, row: Volume, said: Record) -> None:
 def _retype(connection: Connection, row: Volume, said: Record) -> None:
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_access.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
+        of_type = volume_types.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
     volumes.retype(connection, row.id, of_type, project_id=whose())
 
 

@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from api import create_app
-from api.openstack.compute import microversions
+from api.openstack.compute import blueprint as microversions
 from api.settings import Settings
 from api.web.errors import BadRequestError
 

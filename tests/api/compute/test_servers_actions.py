@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api.openstack.compute.servers import console, routes_actions
+from api.openstack.compute.servers import routes_actions
 from tests.api import seeds
 
 SERVERS = "/compute/v2.1/servers"
@@ -118,7 +118,7 @@ def test_what_nova_can_and_we_cannot_is_said_so(does: Does, name: str) -> None:
     assert does({name: {}}, user="alt")[0] == 404
 
 
-@pytest.mark.parametrize("name", [*routes_actions.ACTIONS, console.ACTION])
+@pytest.mark.parametrize("name", [*routes_actions.ACTIONS, routes_actions.CONSOLE])
 def test_a_foreign_server_is_not_found_and_a_reader_may_nothing(does: Does, name: str) -> None:
     values = {"reboot": {"type": "SOFT"}, "os-resetState": {"state": "error"}}
     values |= {name: {"address": "203.0.113.9"} for name in ("addFloatingIp", "removeFloatingIp")}
@@ -192,7 +192,7 @@ def test_the_console_is_read_by_a_job(api: seeds.Api, does: Does, server: str) -
 def test_the_console_has_as_many_lines_as_were_asked_for(api: seeds.Api, does: Does, server: str) -> None:
     """As Nova counts: the newline at the end begins one."""
     worker = _end_console_jobs(api, state="succeeded", result={"console": {server: "one\ntwo\nthree\n"}})
-    assert does({console.ACTION: {"length": 3}}) == (200, {"output": "two\nthree\n"})
+    assert does({routes_actions.CONSOLE: {"length": 3}}) == (200, {"output": "two\nthree\n"})
     worker.join()
 
 
@@ -206,7 +206,7 @@ def test_a_console_that_cannot_be_read(api: seeds.Api, does: Does) -> None:
 def test_a_console_that_takes_long_is_asked_for_once(
     api: seeds.Api, does: Does, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "WAIT", 0.0)
+    monkeypatch.setattr(routes_actions, "WAIT", 0.0)
     for _time in range(2):
         status, message = does({"os-getConsoleOutput": None})
         assert status == 409 and "ask again" in message

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.openstack.compute.servers.patterns import MAX_PATTERN, Matcher
+from api.openstack.compute.servers.queries import MAX_PATTERN, Matcher
 from api.web.errors import BadRequestError
 
 CHARACTERS = st.sampled_from("ab1-. ")

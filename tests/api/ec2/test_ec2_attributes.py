@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from api.openstack.compute.servers import console
+from api.openstack.compute.servers import routes_actions
 from tests.api.ec2.test_ec2_instances import NOBODYS, RUN, became, described, names, run
 from tests.api.ec2_door import Client, Door, refused
 
@@ -148,6 +148,6 @@ def test_console_output(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatc
     number = run(demo)["InstanceId"]
     assert demo.get_console_output(InstanceId=number).get("Output", "") == ""
     became(door.api, number)
-    monkeypatch.setattr(console, "output", lambda *_arguments: "login: ☃\n")
+    monkeypatch.setattr(routes_actions, "console_output", lambda *_arguments: "login: ☃\n")
     assert demo.get_console_output(InstanceId=number, Latest=True)["Output"] == "login: ☃\n"
     assert demo.get_password_data(InstanceId=number)["PasswordData"] == ""

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from api import create_app
 from api.ec2 import ids
-from api.openstack.compute.servers import console
+from api.openstack.compute.servers import routes_actions
 from api.settings import Settings
 from api.web import policy
 from api.web.services import Service
@@ -91,7 +91,7 @@ def test_a_rule_holds_at_every_door(
     rule: str,
     member_may: bool,
 ) -> None:
-    monkeypatch.setattr(console, "output", lambda *_arguments: "login: ")
+    monkeypatch.setattr(routes_actions, "console_output", lambda *_arguments: "login: ")
     every = {"compute", "v1", "ec2"}
     for user, may in (("demo", member_may), ("admin", True)):
         home = tmp_path / user

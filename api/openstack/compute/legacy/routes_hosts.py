@@ -22,8 +22,7 @@ from ....web.bodies import Answer, Body, the_one
 from ....web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import Schema, an_object
-from ..blueprint import compute_legacy
-from ..microversions import since
+from ..blueprint import compute_legacy, since
 
 OLD = since("2.1", "2.42")
 NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}

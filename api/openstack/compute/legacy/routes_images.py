@@ -21,20 +21,14 @@ from ....web.schemas import TEXT
 from ....web.times import iso
 from ...image.blueprint import own, seen
 from ...image.uploads import home as image_home
-from ..blueprint import compute_legacy
-from ..microversions import since
-from ..paging import NOVA, page
+from ..blueprint import NOVA, compute_legacy, page, since
 from ..servers.queries import moment
 from ..servers.views import RenderContext, render_context
 
 OLD = since("2.1", "2.35")
 IMAGE_STATES = {  # Nova's words
-    "queued": "SAVING",
-    "saving": "SAVING",
-    "uploading": "SAVING",
-    "importing": "SAVING",
-    "active": "ACTIVE",
-    "deactivated": "ACTIVE",
+    **dict.fromkeys(("queued", "saving", "uploading", "importing"), "SAVING"),
+    **dict.fromkeys(("active", "deactivated"), "ACTIVE"),
     "killed": "ERROR",
 }
 

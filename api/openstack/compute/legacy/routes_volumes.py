@@ -22,8 +22,7 @@ from ....web.times import precise
 from ...volume import listing, routes_volumes, schemas
 from ...volume import views as cinders
 from ...volume.blueprint import cinder_writes, in_cinders_words, whose
-from ..blueprint import compute_legacy
-from ..microversions import since
+from ..blueprint import compute_legacy, since
 
 OLD = since("2.1", "2.35")
 _NAMES = {"display_name": schemas.OPTIONAL, "display_description": schemas.OPTIONAL}

@@ -9,6 +9,8 @@ What its host has to do is begun here, in one transaction with the job that carr
 from __future__ import annotations
 
 import dataclasses
+import functools
+import time
 import typing as t
 
 from flask import Response
@@ -21,14 +23,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id
+from ....web.context import Caller, current
 from ....web.errors import BadRequestError
-from ....web.ledger import writing_ledger
+from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
-from ..blueprint import compute
-from ..microversions import Version, microversion
-from ..tasks import enqueue
-from . import console
+from ..blueprint import Version, compute, microversion
+from ..tasks import asker, enqueue, who
 from .routes_servers import delete
 
 NOTHING: Schema = {}  # Nova does not look at it
@@ -40,6 +40,10 @@ LENGTH = or_null(
     an_object({"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}})
 )
 ACCEPTED = 202
+CONSOLE = "os-getConsoleOutput"
+WAIT = 45.0  # seconds; less than what clients and proxies wait for an answer (60)
+PAUSE = 0.1  # seconds between two looks
+MAX_LINES = 10**6
 
 Reply = t.Union[Answer, tuple[Body, int, dict[str, str]], Response]
 # The value is {} where an action's is not an object: none that reads it allows that
@@ -49,10 +53,7 @@ Do = t.Callable[[Connection, InstanceRow, Record, Caller], t.Union[Body, Reply, 
 @dataclasses.dataclass(frozen=True)
 class Action:
     """What the body's only key asks for: the schema of its value, or of each microversion's, and what is done about it.
-
-    `operation` is whose rule it has.
-    `prepare` makes of the value what `do` takes, before the ledger is locked.
-    """
+    `operation` is whose rule it has. `prepare` makes of the value what `do` takes, before the ledger is locked."""
 
     operation: str
     schema: Schema | t.Callable[[Version], Schema]
@@ -65,67 +66,46 @@ def power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
     def do(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        begin(connection, name, row, caller)
+        begin(connection, name, row)
 
     return do
 
 
 def begin(
-    connection: Connection,
-    name: str,
-    row: InstanceRow,
-    caller: Caller,
-    details: Record | None = None,
-    variables: Record | None = None,
+    connection: Connection, name: str, row: InstanceRow, details: Record | None = None, variables: Record | None = None
 ) -> None:
     """Begin the action `name` of server_actions on the instance, and have it carried out."""
-    server_actions.begin(
-        connection,
-        name,
-        [row.uuid],
-        request_id=request_id(),
-        user_id=caller.user_id,
-        details=details,
-        ignore_lock=caller.is_admin,
-    )
+    server_actions.begin(connection, name, [row.uuid], details=details, **asker())
     enqueue(connection, name, row, variables)
 
 
 def _reboot(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
-    begin(connection, "reboot", row, caller, kind, kind)
+    begin(connection, "reboot", row, kind, kind)
 
 
 def _lock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
     reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.set_lock(connection, row.uuid, True, reason, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, True, reason, **who())
 
 
 def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_actions.set_lock(connection, row.uuid, False, request_id=request_id(), user_id=caller.user_id)
+    server_actions.set_lock(connection, row.uuid, False, **who())
 
 
-def _add_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+def _change_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller, *, joins: bool) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
-    server_changes.join_group(connection, row, group.id)
-    _tell_hosts(connection, row, {"join": [{"name": row.name, "security_groups": [group.name]}]})
-
-
-def _remove_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_changes.refuse_locked(row, caller.is_admin)
-    group = server_changes.security_group_of(connection, row.project_id, value["name"])
-    if not server_changes.leave_group(connection, row, group.id):
+    if joins:
+        server_changes.join_group(connection, row, group.id)
+    elif not server_changes.leave_group(connection, row, group.id):
         raise NotFoundError(f"Security group {value['name']} not associated with the instance {row.uuid}")
-    _tell_hosts(connection, row, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
-
-
-def _tell_hosts(connection: Connection, row: InstanceRow, variables: Record) -> None:
-    """The playbook finds the ledger as it wants it, and tells every host that has to know."""
+    # the playbook finds the ledger as it wants it, and tells every host that has to know
     if row.host is not None or row.vm_state == "building":
-        enqueue(connection, "security_groups", row, variables)
+        change = {"join" if joins else "leave": [{"name": row.name, "security_groups": [group.name]}]}
+        enqueue(connection, "security_groups", row, change)
 
 
 def _reset_state(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
@@ -144,17 +124,17 @@ def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Ca
 
 
 ACTIONS: dict[str, Action] = {
-    "os-start": Action("compute:servers:start", NOTHING, power("start")),
-    "os-stop": Action("compute:servers:stop", NOTHING, power("stop")),
+    **{
+        name: Action(f"compute:servers:{name.removeprefix('os-')}", NOTHING, power(name.removeprefix("os-")))
+        for name in ("os-start", "os-stop", "pause", "unpause", "suspend", "resume")
+    },
     "reboot": Action("compute:servers:reboot", REBOOT, _reboot),
-    "pause": Action("compute:servers:pause", NOTHING, power("pause")),
-    "unpause": Action("compute:servers:unpause", NOTHING, power("unpause")),
-    "suspend": Action("compute:servers:suspend", NOTHING, power("suspend")),
-    "resume": Action("compute:servers:resume", NOTHING, power("resume")),
     "lock": Action("compute:servers:lock", LOCK, _lock),
     "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
-    "addSecurityGroup": Action("compute:servers:security_groups", GROUP, _add_group),
-    "removeSecurityGroup": Action("compute:servers:security_groups", GROUP, _remove_group),
+    **{
+        name: Action("compute:servers:security_groups", GROUP, functools.partial(_change_group, joins=joins))
+        for name, joins in (("addSecurityGroup", True), ("removeSecurityGroup", False))
+    },
     "injectNetworkInfo": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "resetNetwork": Action("compute:servers:reset_network", NOTHING, _reset_network),
     "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
@@ -177,10 +157,10 @@ def act(server_id: str) -> Reply:
         raise BadRequestError("Malformed request body: name one action")
     ((name, said),) = body.items()
     value: Record = said if isinstance(said, dict) else {}
-    if name == console.ACTION:
+    if name == CONSOLE:
         policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))
-        return {"output": console.output(server_id, value, caller)}, 200
+        return {"output": console_output(server_id, value, caller)}, 200
     if name in UNSUPPORTED:
         with writing_ledger() as connection:
             server_listing.one(connection, server_id, caller.reach)
@@ -199,3 +179,38 @@ def act(server_id: str) -> Reply:
     if answer is None:
         return Response(status=action.status)
     return (answer, action.status) if isinstance(answer, dict) else answer
+
+
+# --- what a guest said: its host knows, so a job asks there, and the answer waits for it ----------------------------
+
+
+def console_output(server_id: str, value: Record, caller: Caller) -> str:
+    """The last lines of the console. Raises ConflictError for a server that has none, and when it takes too long."""
+    length = value.get("length")
+    # -1, as nothing at all, means everything
+    lines = None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)
+    with writing_ledger() as connection:
+        row = server_listing.one(connection, server_id, caller.reach)
+        if row.host is None:
+            raise ConflictError(f"Instance {row.uuid} is not ready")
+        if lines == 0:
+            return ""
+        variables = {} if lines is None else {"lines": lines}
+        # who asks again because it took too long waits for the same answer
+        job_id = server_changes.open_job(connection, row.uuid, "console", variables)
+        if job_id is None:
+            job_id = enqueue(connection, "console", row, variables)
+    end = time.monotonic() + WAIT
+    while True:
+        with reading_ledger() as connection:
+            job = server_changes.job_outcome(connection, job_id)
+        if job.state == "succeeded":
+            said = (job.result or {}).get("console", {})
+            text = str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
+            # as Nova counts: what follows the last newline is a line, also when nothing does
+            return text if lines is None else "\n".join(text.split("\n")[-lines:])
+        if job.state in ("failed", "cancelled"):
+            raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
+        if time.monotonic() >= end:
+            raise ConflictError(f"The console log of {row.uuid} is still being read: ask again")
+        time.sleep(PAUSE)

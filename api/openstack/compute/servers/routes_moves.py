@@ -23,20 +23,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.instance imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web import policy, validation
-from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id
+from ....web.bodies import Answer, Body, Record, same
+from ....web.context import Caller, current
 from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import NAME, TEXT, Schema, an_object, of, or_null
 from ....web.times import precise
-from ..blueprint import compute
-from ..microversions import Version, microversion, since
-from ..paging import page
-from ..tasks import enqueue
+from ..blueprint import Version, compute, from_version, microversion, page, since
+from ..tasks import asker, enqueue
 from . import queries as query_servers
 from .routes_actions import ACTIONS, NOTHING, Action, Do
 from .routes_servers import refusals_as_bad_requests
 from .schemas import BOOLEAN, DISK_CONFIG, FALSE, TRUE
+from .views import render_context
 
 FLAVOR: Schema = {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}
 HOST: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
@@ -54,25 +53,10 @@ FORCE_COMPLETE: Schema = {}
 
 
 def _begin(
-    connection: Connection,
-    action: str,
-    row: InstanceRow,
-    caller: Caller,
-    *,
-    flavor: Flavor | None = None,
-    host: str | None = None,
+    connection: Connection, action: str, row: InstanceRow, *, flavor: Flavor | None = None, host: str | None = None
 ) -> None:
     with refusals_as_bad_requests():
-        begin_move(
-            connection,
-            action,
-            [row.uuid],
-            request_id=request_id(),
-            flavor=flavor,
-            host=host,
-            user_id=caller.user_id,
-            ignore_lock=caller.is_admin,
-        )
+        begin_move(connection, action, [row.uuid], flavor=flavor, host=host, **asker())
     enqueue(connection, action, row)
 
 
@@ -81,12 +65,12 @@ def _resize(connection: Connection, row: InstanceRow, value: Record, caller: Cal
         flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
     if "OS-DCF:diskConfig" in value:
         server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
-    _begin(connection, "resize", row, caller, flavor=flavor_of(flavor))
+    _begin(connection, "resize", row, flavor=flavor_of(flavor))
 
 
 def _end(action: str) -> Do:
     def begin(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-        _begin(connection, action, row, caller)
+        _begin(connection, action, row)
 
     return begin
 
@@ -101,7 +85,7 @@ def _migrate(connection: Connection, row: InstanceRow, value: Record, caller: Ca
     _check_host(host)
     if value and microversion() < (2, 56):
         raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
-    _begin(connection, "migrate", row, caller, host=host)
+    _begin(connection, "migrate", row, host=host)
 
 
 def _live_migrate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
@@ -112,12 +96,12 @@ def _live_migrate(connection: Connection, row: InstanceRow, value: Record, calle
             raise BadRequestError("Invalid input for field/attribute block_migration. auto came with 2.25.")
         if "disk_over_commit" not in value:
             raise BadRequestError("Invalid input for field/attribute os-migrateLive. disk_over_commit is required.")
-    _begin(connection, "live-migration", row, caller, host=value["host"])
+    _begin(connection, "live-migration", row, host=value["host"])
 
 
 def _evacuate(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Body | None:
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
-    _begin(connection, "evacuate", row, caller, host=value.get("host"))
+    _begin(connection, "evacuate", row, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
 
 
@@ -172,24 +156,21 @@ def list_migrations() -> Answer:
 
 
 def _shown(row: Record, flavors: Record) -> Body:
-    version = microversion()
-    body: Body = {
+    links: Body = {}
+    if row["type"] == "live-migration" and row["status"] in migration_records.UNDER_WAY:
+        of_server = f"{row['instance_uuid']}/migrations/{row['id']}"
+        links = {"links": render_context().links("servers", of_server)}
+    return {
         **_ends(row),
         "instance_uuid": row["instance_uuid"],
         "old_instance_type_id": flavors.get(row["old_flavor"]["name"], 0),
         "new_instance_type_id": flavors.get(row["new_flavor"]["name"], 0),
+        **from_version((2, 23), {"migration_type": row["type"], **links}),
     }
-    if version >= (2, 23):
-        body["migration_type"] = row["type"]
-        if row["type"] == "live-migration" and row["status"] in migration_records.UNDER_WAY:
-            url = f"{request.url_root}compute/v2.1/servers/{row['instance_uuid']}/migrations/{row['id']}"
-            bookmark = url.replace("/v2.1/", "/")
-            body["links"] = [{"rel": "self", "href": url}, {"rel": "bookmark", "href": bookmark}]
-    return body
 
 
 def _ends(row: Record) -> Body:
-    body: Body = {
+    return {
         "id": row["id"],
         "source_compute": row["source_host"],
         "source_node": row["source_host"],
@@ -199,12 +180,9 @@ def _ends(row: Record) -> Body:
         "status": row["status"],
         "created_at": precise(row["created_at"]),
         "updated_at": precise(row["updated_at"]),
+        **from_version((2, 59), same(row, "uuid")),
+        **from_version((2, 80), same(row, "user_id", "project_id")),
     }
-    if microversion() >= (2, 59):
-        body["uuid"] = row["uuid"]
-    if microversion() >= (2, 80):
-        body |= {"user_id": row["user_id"], "project_id": row["project_id"]}
-    return body
 
 
 _NUMBERS = [f"{what}_{how}_bytes" for what in ("memory", "disk") for how in ("total", "processed", "remaining")]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is to see of a server beside itself: addresses, groups, interfaces, what was done to it."""
+"""What a server has beside itself: addresses, groups, interfaces, what was done to it, metadata and tags."""
 
 from __future__ import annotations
 
@@ -10,20 +10,115 @@ import time
 from flask import Response, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....web.bodies import Answer, Body, Record
+from ....web.bodies import Answer, Body, Record, same
 from ....web.context import current
 from ....web.errors import BadRequestError, in_words
-from ....web.host_names import host_name_mask
+from ....web.host_names import host_id, host_name_mask
 from ....web.ledger import reading_ledger
 from ....web.listing import href
-from ..blueprint import compute
-from ..microversions import microversion
-from ..paging import NOVA
+from ....web.maps import Change, Map, Tags, Texts, Update
+from ....web.times import precise
+from ..blueprint import NOVA, compute, from_version, microversion, since
 from . import queries as query_servers
 from . import views as views_servers
-from . import views_parts
+from .schemas import MAX_TAGS, METADATA, TAG
+
+
+def _security_group(group: Record) -> Body:
+    return {
+        "id": group["uuid"],
+        **same(group, "name", "description"),
+        "tenant_id": group["project_id"],
+        "rules": [_rule(rule, group) for rule in group["rules"] if rule["direction"] == "ingress"],
+    }
+
+
+def _rule(rule: Record, group: Record) -> Body:
+    """A rule as nova-network had it: TCP, UDP or ICMP, from a range or a group."""
+    anything = rule["protocol"] == "any"
+    ranged = rule["cidr"] or ("::/0" if rule["ethertype"] == "IPv6" else "0.0.0.0/0")
+    remote = rule["remote_group"]
+    return {
+        "id": rule["id"],
+        "parent_group_id": group["uuid"],
+        "ip_protocol": None if anything else rule["protocol"],
+        "from_port": rule["port_min"],
+        "to_port": rule["port_max"],
+        "group": {} if remote is None else {"name": remote, "tenant_id": group["project_id"]},
+        "ip_range": {"cidr": ranged} if remote is None else {},
+    }
+
+
+def interface(nic: Record, vm_state: str) -> Body:
+    fixed = [
+        {"subnet_id": subnet_id(nic["network_uuid"], number), "ip_address": address}
+        for number, address in ((4, nic["ip"]), (6, nic["ipv6"]))
+        if address is not None
+    ]
+    return {
+        "port_state": "ACTIVE" if vm_state == "active" and nic["status"] != "attaching" else "DOWN",
+        "fixed_ips": fixed,
+        "port_id": nic["id"],
+        "net_id": nic["network_uuid"],
+        "mac_addr": nic["mac"],
+        **from_version((2, 70), {"tag": None}),
+    }
+
+
+def _action(record: Record, row: InstanceRow) -> Body:
+    return {
+        "action": record["action"],
+        "instance_uuid": row.uuid,
+        **same(record, "request_id", "user_id"),
+        "project_id": record["project_id"] or row.project_id,
+        "start_time": precise(record["started_at"]),
+        "message": "Error" if record["message"] else None,
+        **from_version((2, 58), {"updated_at": precise(record["finished_at"] or record["started_at"])}),
+    }
+
+
+def _event(record: Record, row: InstanceRow, is_admin: bool) -> Body:
+    host = {"host": record["host"]} if is_admin else {}
+    return {
+        **same(record, "event", "result"),
+        "start_time": precise(record["started_at"]),
+        "finish_time": precise(record["finished_at"]),
+        **({"traceback": None} if is_admin else {}),  # there is none: what went wrong is one line
+        **from_version((2, 62), {"hostId": host_id(row.project_id, record["host"]), **host}),
+        **from_version((2, 84), {"details": record["message"] if record["result"] == "Error" else None}),
+    }
+
+
+COUNTERS = [f"{way}_{what}" for way in ("rx", "tx") for what in ("octets", "errors", "drop", "packets", "rate")]
+
+
+def _diagnostics(record: Record, now: int) -> Body:
+    """As little as is known here without asking the host."""
+    uptime = max(0, now - (record["launched_at"] or now))
+    if microversion() < (2, 48):
+        return {"memory": record["flavor"]["memory_mb"] * 1024, "uptime": uptime}
+    return {
+        "state": "running",
+        "driver": "libvirt",
+        "hypervisor": "qemu",
+        "hypervisor_os": "linux",
+        "uptime": uptime,
+        "config_drive": record["config_drive"],
+        "num_cpus": record["flavor"]["vcpus"],
+        "num_nics": len(record["nics"]),
+        "num_disks": 1,
+        "memory_details": {"maximum": record["flavor"]["memory_mb"], "used": None},
+        "cpu_details": [],
+        "nic_details": [{"mac_address": nic["mac"], **dict.fromkeys(COUNTERS)} for nic in record["nics"]],
+        "disk_details": [],
+    }
+
 
 ACTIVE = "active"
 
@@ -52,7 +147,7 @@ def list_groups_of_server(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         groups = server_history.groups_with_rules(connection, row.id)
-    return {"security_groups": [views_parts.security_group(group) for group in groups]}, 200
+    return {"security_groups": [_security_group(group) for group in groups]}, 200
 
 
 # --- what was done
@@ -76,7 +171,7 @@ def list_actions(server_id: str) -> Answer:
                 since=since_ if paged else None,
                 before=before if version >= (2, 66) else None,
             )
-    body: Body = {"instanceActions": [views_parts.action(action, row, version) for action in actions]}
+    body: Body = {"instanceActions": [_action(action, row) for action in actions]}
     if limit and len(actions) == limit:
         body["links"] = [{"rel": "next", "href": href(actions[-1]["request_id"])}]
     return body, 200
@@ -89,10 +184,10 @@ def show_action(server_id: str, asked_id: str) -> Answer:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
         action = server_history.action_of(connection, row.uuid, asked_id)
         hidden = host_name_mask(connection, caller.reach)
-    body = views_parts.action(action, row, version)
+    body = _action(action, row)
     if caller.is_admin or version >= (2, 51):
         events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
-        body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in events]
+        body["events"] = [_event(event, row, caller.is_admin) for event in events]
     return {"instanceAction": body}, 200
 
 
@@ -106,7 +201,7 @@ def show_diagnostics(server_id: str) -> Answer:
         raise ConflictError(
             f"Cannot 'get_diagnostics' instance {server_id} while it is in vm_state {record['vm_state']}"
         )
-    return views_parts.diagnostics(record, microversion(), int(time.time())), 200
+    return _diagnostics(record, int(time.time())), 200
 
 
 @compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read")
@@ -120,3 +215,55 @@ def show_password(server_id: str) -> Answer:
 def clear_password(server_id: str) -> Response:
     _record(server_id)
     return Response(status=204)
+
+
+# --- metadata and tags ----------------------------------------------------------------------------------------------
+
+
+def _row(connection: Connection, server_id: str) -> InstanceRow:
+    row: InstanceRow = server_listing.one(connection, server_id, current().reach)
+    return row
+
+
+def unlocked(connection: Connection, server_id: str) -> InstanceRow:
+    """The server's row. Raises ConflictError for one that is locked, unless for an administrator."""
+    row = _row(connection, server_id)
+    server_changes.refuse_locked(row, current().is_admin)
+    return row
+
+
+def _change_metadata(connection: Connection, change: Change, before: Texts, server_id: str) -> Texts:
+    row = unlocked(connection, server_id)
+    change.of(before)  # is there what is to be removed?
+    gone = () if change.removed is None else (change.removed,)
+    return server_changes.change_metadata(connection, row, change.items, replace=change.replace, remove=gone)
+
+
+def _change_tags(connection: Connection, update: Update, server_id: str) -> list[str]:
+    return server_changes.change_tags(connection, unlocked(connection, server_id), lambda before: set(update(before)))
+
+
+Map(
+    name="server_metadata",
+    path="/servers/<server_id>/metadata",
+    reads="compute:server-metadata:read",
+    writes="compute:server-metadata:write",
+    word="metadata",
+    schema=METADATA,
+    find=lambda connection, server_id: _row(connection, server_id).metadata,
+    write=_change_metadata,
+).put_into(compute)
+Tags(
+    name="server_tags",
+    path="/servers/<server_id>/tags",
+    reads="compute:server-tags:read",
+    writes="compute:server-tags:write",
+    schema=TAG,
+    most=MAX_TAGS,
+    find=lambda connection, server_id: _row(connection, server_id).tags,
+    write=_change_tags,
+    missing=lambda tag, server_id: NotFoundError(f"Server {server_id} has no tag '{tag}'"),
+    full=f"The number of tags exceeded the per-server limit {MAX_TAGS}",
+    again=204,
+    below=(since("2.26"),),
+).put_into(compute)

@@ -31,29 +31,21 @@ from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger
-from ....web.schemas import NAME, OPTIONAL, TEXT, Schema, an_object, or_null, wrapped
-from ..blueprint import compute
-from ..microversions import Version, microversion, since
+from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
+from ..blueprint import Version, compute, microversion, since
 from . import requests as server_requests
+from . import schemas
 from . import views as views_servers
 from .routes_actions import ACTIONS, Action, begin, power
 from .routes_servers import refusals_as_bad_requests, shown
-from .schemas import ADDRESS, BOOLEAN, DISK_CONFIG, HOSTNAME, MAX_USER_DATA, METADATA, OPTIONAL_NAME, PERSONALITY, TRUE
+from .schemas import BOOLEAN, METADATA, OPTIONAL_NAME, TRUE
 
-PASSWORD = TEXT
-IMAGE = NAME
-RESCUE = or_null(an_object({"adminPass": PASSWORD, "rescue_image_ref": IMAGE}))
+RESCUE = or_null(an_object({"adminPass": TEXT, "rescue_image_ref": NAME}))
 CREATE_IMAGE = an_object({"name": NAME, "metadata": METADATA}, ["name"])
-CHANGE_PASSWORD = an_object({"adminPass": PASSWORD}, ["adminPass"])
+CHANGE_PASSWORD = an_object({"adminPass": TEXT}, ["adminPass"])
 
 
-# the actions of before 2.6, the protocols and types of remote-consoles since
-CONSOLE_ACTIONS = {
-    "os-getVNCConsole": ("novnc", "xvpvnc"),
-    "os-getSPICEConsole": ("spice-html5",),
-    "os-getRDPConsole": ("rdp-html5",),
-    "os-getSerialConsole": ("serial",),
-}
+# the protocols and types of remote-consoles; before 2.6, some of them had actions
 CONSOLE_TYPES = {
     "vnc": ("novnc", "xvpvnc"),
     "spice": ("spice-html5",),
@@ -61,6 +53,7 @@ CONSOLE_TYPES = {
     "serial": ("serial",),
     "mks": ("webmks",),
 }
+CONSOLE_ACTIONS = {f"os-get{name}Console": CONSOLE_TYPES[name.lower()] for name in ("VNC", "SPICE", "RDP", "Serial")}
 REMOTE_CONSOLE = wrapped(
     "remote_console",
     {
@@ -75,25 +68,16 @@ REMOTE_CONSOLE = wrapped(
 def rebuild_schema(version: Version) -> Schema:
     """As nova/api/openstack/compute/schemas/servers.py has it, by microversion."""
     fields: Schema = {
-        "imageRef": IMAGE,
-        "name": NAME,
-        "adminPass": PASSWORD,
+        **schemas.SHOWN,
+        "imageRef": NAME,
+        "adminPass": TEXT,
         "metadata": METADATA,
         "preserve_ephemeral": BOOLEAN,
-        "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": ADDRESS,
-        "accessIPv6": ADDRESS,
+        **schemas.personality(version),
+        **schemas.later(version, "description", "trusted_image_certificates", "hostname"),
+        **({"key_name": OPTIONAL_NAME} if version >= (2, 54) else {}),
+        **({"user_data": schemas.USER_DATA} if version >= (2, 57) else {}),
     }
-    if version < (2, 57):
-        fields["personality"] = PERSONALITY
-    later: list[tuple[Version, str, Schema]] = [
-        ((2, 19), "description", OPTIONAL),
-        ((2, 54), "key_name", OPTIONAL_NAME),
-        ((2, 57), "user_data", {"type": ["string", "null"], "maxLength": MAX_USER_DATA}),
-        ((2, 63), "trusted_image_certificates", {"type": ["array", "null"], "maxItems": 50}),
-        ((2, 90), "hostname", HOSTNAME),
-    ]
-    fields.update({name: schema for minimum, name, schema in later if version >= minimum})
     return an_object(fields, ["imageRef"])
 
 
@@ -114,7 +98,7 @@ def _rebuild(
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
         details = rebuilds.ask_rebuild(connection, row.uuid, _rebuild_request(connection, row, value))
-    begin(connection, "rebuild", row, caller, details)
+    begin(connection, "rebuild", row, details)
     server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
         server["user_data"] = server_details.user_data_of(connection, row.id)
@@ -145,14 +129,14 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
 def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
     with refusals_as_bad_requests():
         details = rebuilds.ask_rescue(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
-    begin(connection, "rescue", row, caller, details)
+    begin(connection, "rescue", row, details)
     return {"adminPass": value["adminPass"]}, 200
 
 
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
-        begin(connection, "createImage", row, caller, details)
+        begin(connection, "createImage", row, details)
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{request.url_root}image/v2/images/{details['image_id']}"

@@ -21,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
-from ....jobs import queue
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, request_id
@@ -29,9 +28,8 @@ from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
-from ..blueprint import compute
-from ..microversions import microversion
-from ..tasks import enqueue
+from ..blueprint import compute, microversion
+from ..tasks import enqueue, tell, who
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
@@ -61,22 +59,8 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
         policy.check("compute:servers:create:forced_host")
     with writing_ledger() as connection:
         with refusals_as_bad_requests():
-            made = new_servers.create(
-                connection,
-                caller.project,
-                asked.wanted,
-                request_id=request_id(),
-                user_id=caller.user_id,
-                private=caller.is_admin,
-            )
-        queue.enqueue(
-            connection,
-            "launch",
-            instances=made.uuids,
-            project_id=caller.project,
-            user_id=caller.user_id,
-            request_id=request_id(),
-        )
+            made = new_servers.create(connection, caller.project, asked.wanted, private=caller.is_admin, **who())
+        tell(connection, "launch", made.uuids, caller.project)
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
     disk_config = asked.wanted.labels.disk_config

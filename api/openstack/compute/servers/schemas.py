@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from ....web.schemas import NAME, OPTIONAL, TEXT, UUID, Schema, a_list, an_object, wrapped
-from ..microversions import Version
+from ..blueprint import Version
 
 TRUE = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t"]
 FALSE = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f"]
@@ -67,6 +67,27 @@ BLOCK_DEVICE = an_object(
 )
 
 
+SHOWN: Schema = {"name": NAME, "OS-DCF:diskConfig": DISK_CONFIG, "accessIPv4": ADDRESS, "accessIPv6": ADDRESS}
+USER_DATA: Schema = {"type": ["string", "null"], "maxLength": MAX_USER_DATA}
+# What requests got later, and with which microversion
+_LATER: dict[str, tuple[Version, Schema]] = {
+    "description": ((2, 19), OPTIONAL),
+    "tags": ((2, 52), TAGS),
+    "trusted_image_certificates": ((2, 63), {"type": ["array", "null"], "maxItems": 50}),
+    **dict.fromkeys(("host", "hypervisor_hostname"), ((2, 74), NAME)),
+    "hostname": ((2, 90), HOSTNAME),
+}
+
+
+def later(version: Version, *names: str) -> Schema:
+    """Those of `names` that a request in this microversion may have."""
+    return {name: _LATER[name][1] for name in names if version >= _LATER[name][0]}
+
+
+def personality(version: Version) -> Schema:
+    return {"personality": PERSONALITY} if version < (2, 57) else {}
+
+
 @functools.lru_cache(maxsize=128)
 def create(version: Version) -> Schema:
     """The body of POST /servers."""
@@ -77,15 +98,12 @@ def create(version: Version) -> Schema:
     if version >= (2, 37):
         networks = {"oneOf": [networks, {"enum": ["auto", "none"]}]}
     server: Schema = {
-        "name": NAME,
+        **SHOWN,
         "imageRef": TEXT,
         "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255},
         "adminPass": TEXT,
         "metadata": METADATA,
         "networks": networks,
-        "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": ADDRESS,
-        "accessIPv6": ADDRESS,
         "availability_zone": NAME,
         "config_drive": {"enum": [*TRUE, *FALSE, None, ""]},
         "key_name": NAME,
@@ -93,21 +111,12 @@ def create(version: Version) -> Schema:
         "max_count": COUNT,
         "return_reservation_id": BOOLEAN,
         "security_groups": a_list(an_object({"name": NAME}), 100),
-        "user_data": {"type": ["string", "null"], "maxLength": MAX_USER_DATA},
+        "user_data": USER_DATA,
         "block_device_mapping": {"type": "array"},
         "block_device_mapping_v2": a_list(BLOCK_DEVICE, 100),
+        **personality(version),
+        **later(version, *_LATER),
     }
-    if version < (2, 57):
-        server["personality"] = PERSONALITY
-    later: list[tuple[Version, str, Schema]] = [
-        ((2, 19), "description", OPTIONAL),
-        ((2, 52), "tags", TAGS),
-        ((2, 63), "trusted_image_certificates", {"type": ["array", "null"], "maxItems": 50}),
-        ((2, 74), "host", NAME),
-        ((2, 74), "hypervisor_hostname", NAME),
-        ((2, 90), "hostname", HOSTNAME),
-    ]
-    server.update({name: schema for minimum, name, schema in later if version >= minimum})
     required = ["name", "flavorRef", *(["networks"] if version >= (2, 37) else [])]
     hints = dict.fromkeys(("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"), HINTS)
     return an_object({"server": an_object(server, required), **hints}, ["server"])
@@ -116,9 +125,4 @@ def create(version: Version) -> Schema:
 @functools.lru_cache(maxsize=128)
 def update(version: Version) -> Schema:
     """The body of PUT /servers/{id}."""
-    server: Schema = {"name": NAME, "OS-DCF:diskConfig": DISK_CONFIG, "accessIPv4": ADDRESS, "accessIPv6": ADDRESS}
-    if version >= (2, 19):
-        server["description"] = OPTIONAL
-    if version >= (2, 90):
-        server["hostname"] = HOSTNAME
-    return wrapped("server", server)
+    return wrapped("server", {**SHOWN, **later(version, "description", "hostname")})

@@ -14,11 +14,11 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
-from ....web.bodies import Body, Record
+from ....web.bodies import Body, Record, same
 from ....web.context import current
 from ....web.host_names import host_id
 from ....web.times import iso, precise
-from ..microversions import Version, microversion
+from ..blueprint import Version, from_version, microversion
 
 _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"])
 
@@ -57,12 +57,14 @@ def brief(record: Record, context: RenderContext) -> Body:
 
 def detail(record: Record, context: RenderContext) -> Body:
     """An item of GET /servers/detail; also GET /servers/{id}."""
-    version = context.version
-    uuid = record["uuid"]
     status = status_of(record["vm_state"], record["task_state"])
-    body: Body = {
-        "id": uuid,
-        "name": record["display_name"] or record["name"],
+    groups = [{"name": name} for name in record["security_groups"]]
+    volumes = [
+        {"id": volume["volume_id"], **from_version((2, 3), same(volume, "delete_on_termination"))}
+        for volume in record["volumes"]
+    ]
+    return {
+        **brief(record, context),
         "status": status,
         "tenant_id": record["project_id"],
         "user_id": record["user_id"] or "",
@@ -75,30 +77,43 @@ def detail(record: Record, context: RenderContext) -> Body:
         "addresses": addresses(record["nics"]),
         "accessIPv4": record["access_ip_v4"] or "",
         "accessIPv6": record["access_ip_v6"] or "",
-        "links": context.links("servers", uuid),
         "OS-DCF:diskConfig": record["disk_config"],
+        **({"progress": 0} if status in _WITH_PROGRESS else {}),
+        **({"fault": _fault(record)} if status in ("ERROR", "DELETED") and record["fault"] else {}),
+        "OS-EXT-AZ:availability_zone": record["zone"] or "",
+        "config_drive": "True" if record["config_drive"] else "",
+        "key_name": record["key_name"],
+        "OS-SRV-USG:launched_at": precise(record["launched_at"]),
+        "OS-SRV-USG:terminated_at": precise(record["terminated_at"]),
+        **({"security_groups": groups} if groups else {}),
+        "OS-EXT-STS:task_state": record["task_state"],
+        "OS-EXT-STS:vm_state": record["vm_state"],
+        "OS-EXT-STS:power_state": record["power_state"],
+        "os-extended-volumes:volumes_attached": volumes,
+        **(_for_admins(record) if context.is_admin else {}),
+        **from_version((2, 9), same(record, "locked")),
+        **from_version((2, 19), same(record, "description")),
+        **from_version((2, 26), same(record, "tags")),
+        **from_version((2, 63), {"trusted_image_certificates": None}),
+        **from_version((2, 73), same(record, "locked_reason")),
+        **from_version((2, 90), {"OS-EXT-SRV-ATTR:hostname": record["hostname"]}),
+        **from_version((2, 96), {"pinned_availability_zone": record["availability_zone"]}),
     }
-    if status in _WITH_PROGRESS:
-        body["progress"] = 0
-    if status in ("ERROR", "DELETED") and record["fault"]:
-        body["fault"] = _fault(record)
-    body["OS-EXT-AZ:availability_zone"] = record["zone"] or ""
-    body["config_drive"] = "True" if record["config_drive"] else ""
-    body["key_name"] = record["key_name"]
-    body["OS-SRV-USG:launched_at"] = precise(record["launched_at"])
-    body["OS-SRV-USG:terminated_at"] = precise(record["terminated_at"])
-    if record["security_groups"]:
-        body["security_groups"] = [{"name": name} for name in record["security_groups"]]
-    if context.is_admin:
-        body["OS-EXT-SRV-ATTR:host"] = body["OS-EXT-SRV-ATTR:hypervisor_hostname"] = record["host"]
-        body["OS-EXT-SRV-ATTR:instance_name"] = domain_name(record["id"], record["adopted"])
-    body["OS-EXT-STS:task_state"] = record["task_state"]
-    body["OS-EXT-STS:vm_state"] = record["vm_state"]
-    body["OS-EXT-STS:power_state"] = record["power_state"]
-    body["os-extended-volumes:volumes_attached"] = [_volume(volume, version) for volume in record["volumes"]]
-    if version > (2, 1):
-        _add_later(body, record, context)
-    return body
+
+
+def _for_admins(record: Record) -> Body:
+    later = {
+        **{"reservation_id": record["reservation_id"], "launch_index": 0, "hostname": record["hostname"]},
+        **{"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"},
+        "user_data": None,  # it may be secret, and the guest alone is told
+    }
+    attributes: Body = {
+        **dict.fromkeys(("host", "hypervisor_hostname"), record["host"]),
+        "instance_name": domain_name(record["id"], record["adopted"]),
+        **from_version((2, 3), later),
+    }
+    status = from_version((2, 16), {"host_status": _host_status(record)})
+    return {**{f"OS-EXT-SRV-ATTR:{name}": value for name, value in attributes.items()}, **status}
 
 
 # What the answers to PUT and to a rebuild had not before they became the same as a look at the server
@@ -125,34 +140,6 @@ def rebuilt(record: Record, context: RenderContext) -> Body:
     return body
 
 
-def _add_later(body: Body, record: Record, context: RenderContext) -> None:
-    """What came with later microversions."""
-    version = context.version
-    if version >= (2, 3) and context.is_admin:
-        body["OS-EXT-SRV-ATTR:reservation_id"] = record["reservation_id"]
-        body["OS-EXT-SRV-ATTR:launch_index"] = 0
-        body["OS-EXT-SRV-ATTR:hostname"] = record["hostname"]
-        body["OS-EXT-SRV-ATTR:kernel_id"] = body["OS-EXT-SRV-ATTR:ramdisk_id"] = ""
-        body["OS-EXT-SRV-ATTR:root_device_name"] = "/dev/vda"
-        body["OS-EXT-SRV-ATTR:user_data"] = None  # it may be secret, and the guest alone is told
-    if version >= (2, 9):
-        body["locked"] = record["locked"]
-    if version >= (2, 16) and context.is_admin:
-        body["host_status"] = _host_status(record)
-    if version >= (2, 19):
-        body["description"] = record["description"]
-    if version >= (2, 26):
-        body["tags"] = record["tags"]
-    if version >= (2, 63):
-        body["trusted_image_certificates"] = None
-    if version >= (2, 73):
-        body["locked_reason"] = record["locked_reason"]
-    if version >= (2, 90):
-        body["OS-EXT-SRV-ATTR:hostname"] = record["hostname"]
-    if version >= (2, 96):
-        body["pinned_availability_zone"] = record["availability_zone"]
-
-
 def created(
     uuid: str, group_names: list[str], password: str, context: RenderContext, disk_config: str = "MANUAL"
 ) -> Body:
@@ -172,20 +159,11 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
     """{network: its addresses}; floating ones with the interface that they lead to."""
     by_network: dict[str, list[Body]] = {}
     for nic in nics:
-        of_network = by_network.setdefault(nic["network"], [])
-        for version, address, kind in (
-            *((4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed")),
-            *((4, address, "floating") for address in nic["floating_ips"]),
-        ):
-            if address is None:
-                continue
-            entry: Body = {"version": version, "addr": address}
-            if extended:
-                entry["OS-EXT-IPS:type"] = kind
-                entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
-            of_network.append(entry)
-        if not of_network:
-            del by_network[nic["network"]]
+        floating = [(4, address, "floating") for address in nic["floating_ips"]]
+        for version, address, kind in [(4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed"), *floating]:
+            if address is not None:
+                more = {"OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": nic["mac"]} if extended else {}
+                by_network.setdefault(nic["network"], []).append({"version": version, "addr": address, **more})
     return by_network
 
 
@@ -208,13 +186,6 @@ def _image(record: Record, context: RenderContext) -> Body | str:
     if any(volume["boot_index"] == 0 for volume in record["volumes"]):
         return ""
     return {"id": record["image_id"], "links": context.bookmark("images", record["image_id"])}
-
-
-def _volume(volume: Record, version: Version) -> Body:
-    body: Body = {"id": volume["volume_id"]}
-    if version >= (2, 3):
-        body["delete_on_termination"] = volume["delete_on_termination"]
-    return body
 
 
 def _fault(record: Record) -> Body:

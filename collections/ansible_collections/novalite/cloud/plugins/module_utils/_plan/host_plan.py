@@ -9,6 +9,7 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 import netaddr
@@ -46,57 +47,84 @@ def plan_by_host(
     for instance in instances:
         by_host.setdefault(str(instance["host"]), []).append(instance)
     return {
-        host: host_plan(members, facts.get(host, {}), render, tunnels or {})
+        host: host_plan(members, facts.get(host, {}), render, tunnels or {}).rendered()
         for host, members in sorted(by_host.items())
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class HostPlan:
+    """The plan of one host: each list is what the host module of that name takes."""
+
+    names: list[str]
+    uuids: list[str]
+    bridges: list[Plan]
+    dhcp_networks: list[Plan]
+    routers: list[Plan]
+    metadata_networks: list[Plan]
+    images: list[Plan]
+    disks: list[Plan]
+    injections: list[Plan]
+    config_drives: list[Plan]
+    filters: list[Plan]
+    firewall_instances: list[Plan]
+    firewall_zones: list[Plan]
+    firewall_serving: list[str]
+    security_groups: list[Plan]
+    domains: list[Plan]
+    guests: list[Plan]
+    secret: bool  # whether something in it may be known to the guests only
+    # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
+    volumes: list[Plan] = dataclasses.field(default_factory=list)
+    volumes_gone: list[Plan] = dataclasses.field(default_factory=list)
+
+    def rendered(self) -> Plan:
+        """As playbooks have it."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
 def host_plan(
     instances: t.Sequence[Instance], facts: JsonMapping, render: Renderer, tunnels: networks.TunnelMap
-) -> Plan:
-    """The plan of one host: each list is what the host module of that name takes.
+) -> HostPlan:
+    """Return the plan of one host.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
     One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
     """
     own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     firewall = firewall_plan(instances, facts)
-    return {
-        "names": [instance["name"] for instance in instances],
-        "uuids": [instance["uuid"] for instance in instances],
-        "bridges": networks.bridges(instances, tunnels),
-        "dhcp_networks": networks.dhcp_networks(instances),
-        "routers": networks.routers(instances),
-        "metadata_networks": networks.metadata_networks(instances),
-        "images": _images(instances),
-        "disks": [_disk(instance) for instance in instances],
+    return HostPlan(
+        names=[instance["name"] for instance in instances],
+        uuids=[instance["uuid"] for instance in instances],
+        bridges=networks.bridges(instances, tunnels),
+        dhcp_networks=networks.dhcp_networks(instances),
+        routers=networks.routers(instances),
+        metadata_networks=networks.metadata_networks(instances),
+        images=_images(instances),
+        disks=[_disk(instance) for instance in instances],
         # what goes, or runs already, is told nothing
-        "injections": [
+        injections=[
             _injection(instance, instance["guest"])
             for instance in instances
             if instance.get("guest") is not None and _to_be_injected(instance)
         ],
-        "config_drives": [
+        config_drives=[
             {**config_drive(instance, instance["guest"]), **({"rescue": True} if instance.get("rescue") else {})}
             for instance in instances
             if instance.get("guest") is not None and _to_have_config_drive(instance)
         ],
-        "filters": [] if own_chains else [_filter(instance) for instance in instances],
-        "firewall_instances": firewall["instances"],
-        "firewall_zones": firewall["zones"],
-        "firewall_serving": firewall["serving"],
-        "security_groups": firewall["security_groups"],
-        "domains": [
+        filters=[] if own_chains else [_filter(instance) for instance in instances],
+        firewall_instances=firewall["instances"],
+        firewall_zones=firewall["zones"],
+        firewall_serving=firewall["serving"],
+        security_groups=firewall["security_groups"],
+        domains=[
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
             for instance in instances
         ],
-        "guests": networks.guests(instances),
-        # something in it may be known to the guests only
-        "secret": any(any((instance.get("guest") or {}).values()) for instance in instances),
-        # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
-        "volumes": [],
-        "volumes_gone": [],
-    }
+        guests=networks.guests(instances),
+        secret=any(any((instance.get("guest") or {}).values()) for instance in instances),
+    )
 
 
 def firewall_plan(instances: t.Sequence[Instance], facts: JsonMapping) -> Plan:

@@ -78,10 +78,7 @@ def plans(
                 }
             )
     for host, plan in hosts.items():
-        plan |= {
-            **targets.summary(plan),
-            "state_dir": rows[host].state_dir if host in rows else params["state_dir"],
-        }
+        plan |= {**targets.summary(plan), "state_dir": rows[host].state_dir if host in rows else params["state_dir"]}
         if params["action"] == "live-migration":
             plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts

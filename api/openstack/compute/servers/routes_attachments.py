@@ -1,0 +1,222 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is attached to servers: interfaces and volumes, looked at, attached and detached. The host's part is a job."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import InterfaceRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
+    Attachment,
+    attachments_by,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
+
+from ....web import validation
+from ....web.bodies import Answer, Body, Record, the_one
+from ....web.context import current
+from ....web.errors import BadRequestError, ForbiddenError, in_words
+from ....web.ledger import reading_ledger, writing_ledger
+from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
+from ..blueprint import NOVA, compute, from_version, microversion
+from ..tasks import asker, enqueue, who
+from .routes_parts import interface, unlocked
+from .schemas import BOOLEAN, DEVICE_TAG, TRUE
+
+# --- interfaces (os-interface) --------------------------------------------------------------------------------------
+
+
+@compute.get("/servers/<server_id>/os-interface", "compute:interfaces:read")
+def list_interfaces(server_id: str) -> Answer:
+    with reading_ledger() as connection:
+        record = _record(connection, server_id)
+    attachments = [interface(nic, record["vm_state"]) for nic in record["nics"]]
+    return {"interfaceAttachments": attachments}, 200
+
+
+@compute.get("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:read")
+def show_interface(server_id: str, port_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"interfaceAttachment": _interface(connection, server_id, port_id)}, 200
+
+
+@compute.post("/servers/<server_id>/os-interface", "compute:interfaces:write")
+def add_interface(server_id: str) -> Answer:
+    asked_for = validation.body(_interface_schema())["interfaceAttachment"]
+    addresses = asked_for.get("fixed_ips") or []
+    if asked_for.get("port_id") is not None and asked_for.get("net_id") is not None:
+        raise BadRequestError("Must not input both network_id and port_id")
+    if addresses and asked_for.get("net_id") is None:
+        raise BadRequestError("Must input network_id when request IP address")
+    with writing_ledger() as connection:
+        row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
+        interfaces.check(connection, "attach_interface", row)
+        fixed = addresses[0]["ip_address"] if addresses else None
+        if asked_for.get("port_id") is not None:
+            wanted = InterfaceRequest(port=asked_for["port_id"].lower())
+        elif asked_for.get("net_id") is not None:
+            uuid = asked_for["net_id"].lower()
+            of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
+            choice = {"fixed_ips:ip_address": fixed}
+            network_choices.check(uuid, of_network.owner, row.project_id, choice, current().is_admin)
+            wanted = InterfaceRequest(of_network, fixed_ip=fixed)
+        else:
+            wanted = _only_network(connection, row.project_id)
+        with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
+            number = interfaces.begin_attach(connection, row, wanted, **who())
+        enqueue(connection, "interface_attach", row)
+        return {"interfaceAttachment": _interface(connection, server_id, number)}, 200
+
+
+@compute.delete("/servers/<server_id>/os-interface/<port_id>", "compute:interfaces:write")
+def remove_interface(server_id: str, port_id: str) -> Answer:
+    with writing_ledger() as connection:
+        _interface(connection, server_id, port_id)
+        row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
+        interfaces.begin_detach(connection, row, port_id, **who())
+        enqueue(connection, "interface_detach", row)
+    return "", 202
+
+
+def _interface_schema() -> Schema:
+    address = an_object({"ip_address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["ip_address"])
+    tag = from_version((2, 49), {"tag": DEVICE_TAG})
+    return wrapped("interfaceAttachment", {"net_id": UUID, "port_id": UUID, "fixed_ips": a_list(address, 1, 1), **tag})
+
+
+def _record(connection: Connection, server_id: str) -> Record:
+    row = server_listing.one(connection, server_id, current().reach)
+    return server_listing.load(connection, [row.id])[0]
+
+
+def _interface(connection: Connection, server_id: str, port_id: str) -> Body:
+    record = _record(connection, server_id)
+    missing = NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
+    return interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"])
+
+
+def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:
+    seen = network_records.networks_seen(connection, project_id)
+    if not seen:
+        raise BadRequestError("No specific network was requested and none are available.")
+    if len(seen) > 1:
+        raise BadRequestError("Multiple possible networks found, use a Network ID to be more specific.")
+    return InterfaceRequest(interfaces.network_named(connection, project_id, uuid=seen[0].uuid))
+
+
+# --- volumes (os-volume_attachments) --------------------------------------------------------------------------------
+
+DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
+
+
+def _volume_body(properties: Schema) -> Record:
+    """The request's body, which names a volume, and has `properties` beside. Raises BadRequestError."""
+    schema = wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
+    asked: Record = validation.body(schema)["volumeAttachment"]
+    return asked
+
+
+def _volume(one: Attachment, created: bool = False) -> Body:
+    by_its_own = microversion() >= (2, 89) and not created
+    return {
+        **({"attachment_id": one.id, "bdm_uuid": one.id} if by_its_own else {"id": one.volume_id}),
+        "serverId": one.instance_uuid,
+        **{"volumeId": one.volume_id, "device": one.device},
+        **from_version((2, 70), {"tag": one.tag}),
+        **from_version((2, 79), {"delete_on_termination": one.delete_on_termination}),
+    }
+
+
+def _in_novas_words() -> t.ContextManager[None]:
+    """What is wrong with the volume is a bad request; what is wrong with the server a conflict."""
+    return in_words({ConflictError: _conflict, NotFoundError: NotFoundError, NovaliteError: BadRequestError})
+
+
+def _conflict(message: str) -> Exception:
+    if message.startswith("Cannot detach a root device"):
+        return ForbiddenError(message)
+    return BadRequestError(message) if message.startswith("Invalid volume") else ConflictError(message)
+
+
+def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> Attachment:
+    for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
+        return attachment
+    raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
+
+
+@compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read")
+def list_volume_attachments(server_id: str) -> Answer:
+    offset, limit = NOVA.whole("offset", 0), NOVA.limit()
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+        found = attachments_by(connection, instances=[row.uuid])
+    shown = sorted(found, key=lambda attachment: attachment.device)[offset : offset + limit]
+    return {"volumeAttachments": [_volume(attachment) for attachment in shown]}, 200
+
+
+@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
+def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+        return {"volumeAttachment": _volume(_attachment_of(connection, row, volume_id))}, 200
+
+
+@compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write")
+def attach_volume(server_id: str) -> Answer:
+    terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
+    asked = _volume_body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
+    with writing_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+        with _in_novas_words():
+            made = volume_attachments.begin_attach(
+                connection,
+                asked["volumeId"].lower(),
+                row.uuid,
+                project_id=row.project_id,
+                device=asked.get("device"),
+                tag=asked.get("tag"),
+                delete_on_termination=asked.get("delete_on_termination") in TRUE,
+                **asker(),
+            )
+        enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
+        return {"volumeAttachment": _volume(made, created=True)}, 200
+
+
+@compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
+def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
+    """Whether the volume goes with its server. To put another volume in its place is not offered."""
+    same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
+    asked = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
+    with writing_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+        one = _attachment_of(connection, row, volume_id)
+        if asked["volumeId"].lower() != volume_id.lower():
+            raise ConflictError(
+                f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
+                "attach the other."
+            )
+        if "delete_on_termination" in asked:
+            volume_attachments.update_attachment(
+                connection, one.id, delete_on_termination=asked["delete_on_termination"] in TRUE
+            )
+    return "", 202
+
+
+@compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
+def detach_volume(server_id: str, volume_id: str) -> Answer:
+    with writing_ledger() as connection:
+        row = server_listing.one(connection, server_id, current().reach)
+        one = _attachment_of(connection, row, volume_id)
+        with _in_novas_words():
+            volume_attachments.begin_detach(connection, one.volume_id, row.uuid, **asker())
+        enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
+    return "", 202
