@@ -107,9 +107,8 @@ def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
 
 
 def end_leftovers(disk: str) -> bool:
-    """Kill our own programs that still serve `disk`: a run that is killed between the fork and setpriv's prctl takes no
-    child with it. The caller holds the instance's lock, so none is of a run that is alive. Returns whether there were
-    any. Raises DaemonError."""
+    """Kill our programs that still serve `disk`, left where a run was killed between the fork and setpriv's prctl: the
+    caller holds the instance's lock, so no other runs. Returns whether there were any. Raises DaemonError."""
     ended = False
     for entry in os.listdir("/proc"):
         if not entry.isdigit():

@@ -88,7 +88,7 @@ def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
     `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
-    table and the file systems' own headers say; nothing is mounted to find out. Raises NovaliteError when it is not
+    table and the file systems' headers say; nothing is mounted to find out. Raises NovaliteError when that is not
     clear.
     """
     if wanted == WHOLE_DISK:

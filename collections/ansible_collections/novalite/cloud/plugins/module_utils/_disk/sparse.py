@@ -64,7 +64,7 @@ def _fill(fd: int, start: int, end: int, read: t.Callable[[int, int], bytes]) ->
 
 
 def allocate(path: str, size: int) -> None:
-    """Reserve room for the first `size` bytes of a file, whose length stays, as Nova's `fallocate -n`. Raises
+    """Reserve room for the first `size` bytes of a file, as Nova's `fallocate -n`: its length stays. Raises
     NovaliteError."""
     try:
         with opened(path, os.O_RDWR | os.O_NOFOLLOW) as fd:
