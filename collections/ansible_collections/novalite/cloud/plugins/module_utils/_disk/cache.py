@@ -101,7 +101,7 @@ def ensure_images(
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
     seconds, resumed_from) and `missing`: those that the controller has to push, each to its `staged` path. Files of the
-    cache with former names get today's. Raises NovaliteError; a failed image leaves no more than a part of its download.
+    cache with former names get today's. Raises NovaliteError; a failed image leaves at most a part of its download.
     """
     unique = list({image.checksum: image for image in images}.values())
     renamed = layout.formerly_named(state_dir)
