@@ -88,13 +88,17 @@ def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
 
 
 @contextlib.contextmanager
-def opened(path: str, flags: int = os.O_RDONLY) -> t.Iterator[int]:
-    """Open `path`, with mode 0600 if it is made; yields its descriptor, which no program inherits."""
-    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+def closing(fd: int) -> t.Iterator[int]:
+    """Close the descriptor `fd`, which it yields, at the end."""
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def opened(path: str, flags: int = os.O_RDONLY) -> t.ContextManager[int]:
+    """Open `path`, with mode 0600 if it is made; yields its descriptor, which no program inherits."""
+    return closing(os.open(path, flags | os.O_CLOEXEC, 0o600))
 
 
 def sync(path: str, mode: int | None = None) -> None:

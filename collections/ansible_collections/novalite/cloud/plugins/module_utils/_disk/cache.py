@@ -101,8 +101,7 @@ def ensure_images(
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
     seconds, resumed_from) and `missing`: those that the controller has to push, each to its `staged` path. Files of the
-    cache with former names get today's. Raises NovaliteError; a failed image leaves but the part of its download that
-    came.
+    cache with former names get today's. Raises NovaliteError; a failed image leaves at most a part of its download.
     """
     unique = list({image.checksum: image for image in images}.values())
     renamed = layout.formerly_named(state_dir)
@@ -215,8 +214,8 @@ def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
 
 
 def fetch_verified(image: Image, part: str, rules: Rules) -> Transfer:
-    """Download `image` into the file `part`, from where the last run stopped, and verify it. Raises NovaliteError,
-    OSError."""
+    """Download `image` into the file `part`, from where the last run stopped. Raises NovaliteError, also for a wrong
+    checksum, and OSError."""
     while True:
         transfer = download(rules.source_of(image), part, rules.report)
         try:

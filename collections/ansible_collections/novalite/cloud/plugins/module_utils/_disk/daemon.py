@@ -16,7 +16,7 @@ import typing as t
 
 from .._confined import ANY_SIZE, Limits, bounded
 from .._errors import NovaliteError
-from .._host import wait_until
+from .._host import closing, wait_until
 
 STOP_TIMEOUT = 30.0  # seconds
 TERMINATE_EVERY = 0.3
@@ -97,41 +97,34 @@ def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
     something to happen. A signal between the two is lost, once in a thousand times on a busy host.
     """
     deadline = time.monotonic() + STOP_TIMEOUT
-    pidfd = os.pidfd_open(daemon.pid)
-    try:
+    with closing(os.pidfd_open(daemon.pid)) as pidfd:
         while time.monotonic() < deadline:
             daemon.terminate()
             if select.select([pidfd], [], [], TERMINATE_EVERY)[0]:
                 daemon.wait()
                 return True
-        return False
-    finally:
-        os.close(pidfd)
+    return False
 
 
 def end_leftovers(disk: str) -> bool:
-    """Kill our own programs that still serve `disk`: a run that is killed between the fork and setpriv's prctl takes no
-    child with it. The caller holds the instance's lock, so none is of a run that is alive. Returns whether there were
-    any. Raises DaemonError."""
+    """Kill our programs that still serve `disk`, left where a run was killed between the fork and setpriv's prctl: the
+    caller holds the instance's lock, so no other runs. Returns whether there were any. Raises DaemonError."""
     ended = False
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
-        with contextlib.suppress(OSError):  # gone in the meantime
-            pidfd = os.pidfd_open(int(entry))  # first, so that what is read and what is killed are one process
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as handle:
-                    ours = serves(handle.read().split(b"\0"), disk)
-                if ours:
-                    ended = True
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                    if not select.select([pidfd], [], [], STOP_TIMEOUT)[0]:
-                        raise DaemonError(
-                            f"process {entry}, left by a run that was killed, holds the disk and does "
-                            f"not end within {STOP_TIMEOUT:g} s"
-                        )
-            finally:
-                os.close(pidfd)
+        # suppressed: it is gone in the meantime; pidfd first, so that what is read and what is killed are one process
+        with contextlib.suppress(OSError), closing(os.pidfd_open(int(entry))) as pidfd:
+            with open(f"/proc/{entry}/cmdline", "rb") as handle:
+                ours = serves(handle.read().split(b"\0"), disk)
+            if ours:
+                ended = True
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                if not select.select([pidfd], [], [], STOP_TIMEOUT)[0]:
+                    raise DaemonError(
+                        f"process {entry}, left by a run that was killed, holds the disk and does not end within "
+                        f"{STOP_TIMEOUT:g} s"
+                    )
     return ended
 
 

@@ -13,6 +13,7 @@ import typing as t
 
 from .._confined import run_confined
 from .._errors import NovaliteError
+from .._host import closing
 
 WHOLE_DISK = 0
 INSPECT = "inspect"
@@ -87,7 +88,7 @@ def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
     `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
-    table and the file systems' own headers say; nothing is mounted to find out. Raises NovaliteError when it is not
+    table and the file systems' headers say; nothing is mounted to find out. Raises NovaliteError when that is not
     clear.
     """
     if wanted == WHOLE_DISK:
@@ -111,8 +112,7 @@ def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
 
 def _read_table(disk: t.BinaryIO, size: int) -> list[Partition]:
     """The table of a disk of `size` bytes, as sfdisk reads it: from a copy of it, for it was not us who wrote it."""
-    handle = os.memfd_create("table", os.MFD_CLOEXEC)
-    try:
+    with closing(os.memfd_create("table", os.MFD_CLOEXEC)) as handle:
         os.ftruncate(handle, size)
         starts = [0, max(0, size - TABLE), *_chain(disk, size)]  # GPT has a second one in the end
         for start, length in zip(starts, (TABLE, TABLE, *[SECTOR] * len(starts))):
@@ -120,8 +120,6 @@ def _read_table(disk: t.BinaryIO, size: int) -> list[Partition]:
             os.pwrite(handle, disk.read(length), start)
         argv = ["sfdisk", "--json", "TABLE"]
         text = run_confined(argv, open_files={"TABLE": handle}, ok=(0, 1)).stdout
-    finally:
-        os.close(handle)
     return parse_table(text, f"/proc/self/fd/{handle}")
 
 

@@ -14,7 +14,7 @@ import typing as t
 
 from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NovaliteError
-from .._host import opened
+from .._host import closing, opened
 
 FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
 FALLOC_FL_KEEP_SIZE = 0x1
@@ -64,7 +64,7 @@ def _fill(fd: int, start: int, end: int, read: t.Callable[[int, int], bytes]) ->
 
 
 def allocate(path: str, size: int) -> None:
-    """Reserve room for the first `size` bytes of a file, whose length stays, as Nova's `fallocate -n`. Raises
+    """Reserve room for the first `size` bytes of a file, as Nova's `fallocate -n`: its length stays. Raises
     NovaliteError."""
     try:
         with opened(path, os.O_RDWR | os.O_NOFOLLOW) as fd:
@@ -95,18 +95,17 @@ def wipe_file(path: str, how: str) -> None:
             return
         raise NovaliteError(f"{path} cannot be wiped: {error.strerror}; it was not removed") from error
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return
-        for start, end in list(data_of(fd)):
-            if how == "discard":
-                _fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start)
-            else:
-                _fill(fd, start, end, lambda length, _at: bytes(length))
-        os.fsync(fd)
+        with closing(fd):
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return
+            for start, end in list(data_of(fd)):
+                if how == "discard":
+                    _fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start)
+                else:
+                    _fill(fd, start, end, lambda length, _at: bytes(length))
+            os.fsync(fd)
     except OSError as error:
         raise NovaliteError(f"{path} cannot be wiped ({how}): {error.strerror}; it was not removed") from error
-    finally:
-        os.close(fd)
 
 
 def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:

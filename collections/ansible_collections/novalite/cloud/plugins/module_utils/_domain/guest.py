@@ -311,9 +311,8 @@ def next_device(taken: t.Iterable[str]) -> str:
 
 
 def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
-    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one; a name of another bus (/dev/sdb) is
-    no wish, as to Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for what is
-    none."""
+    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one, also for a name of another bus
+    (/dev/sdb), as in Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for none."""
     used = set(taken)
     if wanted is None:
         return next_device(used)

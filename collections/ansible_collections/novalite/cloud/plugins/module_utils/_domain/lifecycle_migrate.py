@@ -140,9 +140,9 @@ def _parameters(xml: str, wanted: str, memory: str, disks: str, bandwidth: int, 
 
 
 def sockets(domain_name: str) -> tuple[str, str]:
-    """The names of the sockets for a domain's memory and its disks: AppArmor lets a guest have, for libvirt's own
-    tunnels, /run/libvirt/**/*.tunnelmigrate.dest.<its name> (virt-aa-helper), and no other socket that is not its
-    own."""
+    """The names of the sockets for a domain's memory and its disks: AppArmor lets a guest have
+    /run/libvirt/**/*.tunnelmigrate.dest.<its name>, for libvirt's own tunnels (virt-aa-helper), and no other that is
+    not its own."""
     return f"{MEMORY}.tunnelmigrate.dest.{domain_name}", f"{DISKS}.tunnelmigrate.dest.{domain_name}"
 
 

@@ -144,7 +144,7 @@ class LiveGuests:
             domain.blockResize(self._device(domain, serial), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
 
     def copy(self, uuid: str, serial: str, path: str, fmt: str, block: bool) -> None:
-        """Write what the disk holds now to `path`, as after a power failure, while the guest goes on. Raises
+        """Write what the disk holds now to `path`, as after a power failure; the guest goes on. Raises
         NovaliteError."""
         domain = present(self._connection, uuid)
         what = f"volume {serial} cannot be copied from its guest"

@@ -22,8 +22,7 @@ Files = dict[str, bytes]
 
 def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
     """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`, and of what only the `guest` may know:
-    `user_data` (base64), `files` ([{"path", "content" (base64)}]), `password_hash`. Raises NovaliteError for a format
-    there is none of."""
+    `user_data` (base64), `files` ([{"path", "content" (base64)}]), `password_hash`. Raises NovaliteError."""
     wanted = image_properties.config_drive_format(instance["image"])
     files = (_config_2 if wanted == CONFIG_2 else _nocloud)(instance, guest)
     return {

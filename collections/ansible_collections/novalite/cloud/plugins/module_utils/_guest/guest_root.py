@@ -15,6 +15,7 @@ import typing as t
 
 from .._disk.syscalls import open_in_root
 from .._errors import NovaliteError
+from .._host import closing
 
 MAX_READ = 1 << 20  # bytes; what is read here are configuration files
 SELINUX_LABEL = "security.selinux"
@@ -95,7 +96,7 @@ class GuestRoot:
         with _translated(path), contextlib.ExitStack() as stack:
             fd = None
             with contextlib.suppress(*absent):
-                fd = stack.enter_context(_closing(open_in_root(self._root, _relative(path), flags)))
+                fd = stack.enter_context(closing(open_in_root(self._root, _relative(path), flags)))
             yield fd
 
     def make_directory(self, path: str, entry: Entry) -> None:
@@ -108,7 +109,7 @@ class GuestRoot:
 
     def _make_one(self, relative: str, entry: Entry, only_if_missing: bool) -> None:
         parent, _sep, name = relative.rpartition("/")
-        with _closing(open_in_root(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)) as parent_fd:
+        with closing(open_in_root(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)) as parent_fd:
             try:
                 os.mkdir(name, 0o700, dir_fd=parent_fd)
             except FileExistsError:
@@ -116,7 +117,7 @@ class GuestRoot:
                     return  # a symbolic link to a directory is one too; the next step finds out
             else:
                 os.fsync(parent_fd)
-        with _closing(open_in_root(self._root, relative, os.O_RDONLY | os.O_DIRECTORY)) as fd:
+        with closing(open_in_root(self._root, relative, os.O_RDONLY | os.O_DIRECTORY)) as fd:
             _set_owner_and_mode(fd, entry)
             os.fsync(fd)
 
@@ -130,7 +131,7 @@ class GuestRoot:
         with _translated(path):
             if parent and self.directory(f"/{parent}") is None:
                 self.make_directory(f"/{parent}", Entry(0o755))
-            with _closing(open_in_root(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)) as parent_fd:
+            with closing(open_in_root(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)) as parent_fd:
                 temporary = f".novalite-{secrets.token_hex(8)}"
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
@@ -150,7 +151,7 @@ class GuestRoot:
     def _copy_label(self, path: str, target: int) -> None:
         """Keep the SELinux label of the file that is replaced: without one an enforcing guest denies access."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with contextlib.suppress(OSError), _closing(open_in_root(self._root, _relative(path), flags)) as fd:
+        with contextlib.suppress(OSError), closing(open_in_root(self._root, _relative(path), flags)) as fd:
             os.setxattr(target, SELINUX_LABEL, os.getxattr(fd, SELINUX_LABEL))  # where there is one
 
 
@@ -169,14 +170,6 @@ def _set_owner_and_mode(fd: int, entry: Entry) -> None:
 
 def _refused(path: str, why: str) -> NovaliteError:
     return NovaliteError(f"{path} in the guest is not touched: {why}")
-
-
-@contextlib.contextmanager
-def _closing(fd: int) -> t.Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 @contextlib.contextmanager

@@ -64,8 +64,8 @@ Ask = t.Callable[[Guest], t.Optional[str]]  # asks a guest once; None when it an
 
 
 def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: float) -> Waited:
-    """Wait at most `timeout` seconds until each guest sends `banner` on TCP `port`, if it has an address and no
-    hindrance."""
+    """Wait, at most `timeout` seconds, until each guest with an address and no hindrance sends `banner` on TCP
+    `port`."""
 
     def ask(guest: Guest) -> str | None:
         return _banner_missing(guest.address or "", port, banner)  # there is one: see the hindrance below

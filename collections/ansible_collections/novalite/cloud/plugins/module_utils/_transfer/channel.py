@@ -112,7 +112,7 @@ def offer(moves: t.Sequence[Move]) -> dict[str, str]:
 def accept(
     moves: t.Sequence[Move], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> list[str]:
-    """On the destination, where `login` may log in: let these keys in, each for its own move. Returns this host's own
+    """On the destination, where `login` may log in, let these keys in, each for its own move. Returns this host's
     keys."""
     layout.prepare_state_dir(state_dir)
     lines = {}
