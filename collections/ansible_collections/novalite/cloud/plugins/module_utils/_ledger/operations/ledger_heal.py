@@ -19,7 +19,6 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._json import JsonMapping, JsonObject
-from ..._scheduling.rows import AMOUNTS as SUMS
 from ..compute import server_actions
 from ..compute.builds import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -27,6 +26,7 @@ from ..db.tables_jobs import job, job_instance
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
+from ..placement.migration_claims import SUMS
 from ..queries.instance_rows import instance_rows, whereabouts
 from ..volumes import volume_heal
 from .server_state import server_state

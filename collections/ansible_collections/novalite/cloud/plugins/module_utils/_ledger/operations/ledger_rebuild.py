@@ -20,12 +20,12 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.look import Kept
-from ..._scheduling.rows import AMOUNTS as SUMS
 from ..compute.slices import POOL, Row
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
 from ..drift.found_slices import Found, Slice, judge
+from ..placement.migration_claims import SUMS
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")

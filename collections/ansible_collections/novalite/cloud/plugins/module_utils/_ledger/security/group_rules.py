@@ -20,9 +20,8 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..._rules.rules import EVERYONE, identity, normalised, range_of
-from ..db.tables import instance, instance_security_group, security_group, security_group_rule
+from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
 from ..identity.quotas import check_quota
-from ..queries.lookups import lock_project
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 
 Record = JsonObject
@@ -85,7 +84,7 @@ def create_group(connection: sa.Connection, project_id: str, name: str, descript
     """Make a group; returns its UUID. Raises ConflictError for a name that the project has, QuotaError."""
     (name,) = checked_names("security group", [{"name": name}], spaces=True)
     check_text("description", description)
-    lock_project(connection, project_id)
+    _lock(connection, project_id)
     _check_free(connection, project_id, name)
     number = insert_group(connection, project_id, name, description)
     count = sa.select(sa.func.count()).select_from(security_group).where(security_group.c.project_id == project_id)
@@ -97,7 +96,7 @@ def update_group(
     connection: sa.Connection, project_id: str, group_uuid: str, name: str | None, description: str | None
 ) -> None:
     """Change what is not None. Raises NotFoundError, ConflictError for a name that is taken or the default group's."""
-    lock_project(connection, project_id)
+    _lock(connection, project_id)
     group = _group(connection, project_id, group_uuid)
     values = {}
     if name is not None and name != group.name:
@@ -119,7 +118,7 @@ def delete_group(
     Raises NotFoundError, and ConflictError for the default group, for one that an instance is in, and without
     `naming_rules` for one that another group's rules name.
     """
-    lock_project(connection, project_id)
+    _lock(connection, project_id)
     row = _group(connection, project_id, group_uuid)
     losing = {}
     if naming_rules and row.name != DEFAULT_GROUP:
@@ -137,7 +136,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
     ConflictError for a rule that is there already, QuotaError.
     """
-    lock_project(connection, project_id)
+    _lock(connection, project_id)
     group = _group(connection, project_id, group_uuid)
     remote = None
     if rule.get("remote_group_uuid") is not None:
@@ -179,7 +178,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
 
 def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int:
     """Delete one rule; returns the number of its group. Raises NotFoundError."""
-    lock_project(connection, project_id)
+    _lock(connection, project_id)
     found = [
         (group, rule) for group in groups_of(connection, project_id) for rule in group["rules"] if rule["id"] == rule_id
     ]
@@ -210,6 +209,11 @@ def instances_concerned(connection: sa.Connection, group: int) -> bool:
         .limit(1)
     ).first()
     return found is not None
+
+
+def _lock(connection: sa.Connection, project_id: str) -> None:
+    """Let no other transaction count and add records of this project meanwhile. SQLite's exclude each other anyway."""
+    connection.execute(sa.select(project.c.id).where(project.c.id == project_id).with_for_update())
 
 
 def _group(connection: sa.Connection, project_id: str, group_uuid: str) -> t.Any:
