@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import labels_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from ..v1 import acting, views

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import is_locked
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 

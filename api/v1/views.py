@@ -9,7 +9,7 @@ import datetime
 
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.lines import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import lines_of
 
 from ..web.host_names import HostNameMask
 from . import schemas

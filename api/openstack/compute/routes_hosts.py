@@ -13,7 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
     HostInUseError,
     remove,

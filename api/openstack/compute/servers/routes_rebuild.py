@@ -18,11 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
-    lookups,
-    server_details,
-    server_listing,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
@@ -101,7 +97,7 @@ def _rebuild(
     begin(connection, "rebuild", row, details)
     server = {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}
     if microversion() >= (2, 57):
-        server["user_data"] = server_details.user_data_of(connection, row.id)
+        server["user_data"] = server_listing.user_data_of(connection, row.id)
     return {"server": server}, 202, {"Location": views_servers.render_context().href("servers", row.uuid)}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import pathlib
 import re
@@ -116,7 +117,7 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
         copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
         with transaction(engine, check_mode) as connection:
             identity = ledger_id(connection)
-            text.load(connection, _again(first, lines))
+            text.load(connection, itertools.chain([first], lines))
             move_to_revision(connection, HEAD)
             if head.revision < FIRST_WITH_IDENTITY:  # a copy of the same ledger, from before it had one
                 connection.execute(sa.update(ledger_identity).values(uuid=identity))
@@ -197,8 +198,3 @@ def _source(path: str) -> t.Iterator[t.Iterator[str]]:
             yield text.lines_of(connection)
     finally:
         engine.dispose()
-
-
-def _again(first: str, rest: t.Iterator[str]) -> t.Iterator[str]:
-    yield first
-    yield from rest

@@ -30,28 +30,7 @@ MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
 
 # Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
 # Alembic (0.2 s); tests hold the list against migrations/versions.
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-    "0015",
-    "0016",
-    "0017",
-    "0018",
-    "0019",
-    "0020",
-)
+REVISIONS = tuple(f"{number:04}" for number in range(1, 21))
 HEAD = REVISIONS[-1]
 
 BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others

@@ -128,20 +128,8 @@ def read_head(line: str) -> Head:
 def is_empty(connection: sa.Connection) -> bool:
     """Whether nothing was recorded in the ledger: it may be replaced without a loss."""
     there = set(sa.inspect(connection).get_table_names())
-    told = (
-        tables.project,
-        tables.tables_identity.user,
-        tables.instance,
-        tables.network,
-        tables.compute_host,
-        tables.flavor,
-        tables.image,
-    )
-    return not any(
-        connection.execute(sa.text(f'SELECT 1 FROM "{table.name}" LIMIT 1')).first()
-        for table in told
-        if table.name in there
-    )
+    told = {"project", "user", "instance", "network", "compute_host", "flavor", "image"}
+    return not any(connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1')).first() for name in told & there)
 
 
 def _tables(connection: sa.Connection) -> list[sa.Table]:
@@ -164,11 +152,9 @@ def _drop(connection: sa.Connection) -> None:
 
 
 def _is_numbered(table: sa.Table) -> bool:
-    return (
-        "id" in table.columns
-        and isinstance(table.columns["id"].type, sa.Integer)
-        and (tables.metadata.tables[table.name].columns["id"].autoincrement is True)
-    )
+    if "id" not in table.columns or not isinstance(table.columns["id"].type, sa.Integer):
+        return False
+    return tables.metadata.tables[table.name].columns["id"].autoincrement is True
 
 
 def _numbers(connection: sa.Connection, numbered: t.Sequence[sa.Table]) -> dict[str, int]:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_int, to_text
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._json import JsonMapping, JsonObject
+from ..._json import Json, JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
@@ -107,14 +107,12 @@ def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id
     gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
     if vif_ip is None or connection.execute(gateway).scalar() is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
-    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
-    connection.execute(sa.update(table).where(mine).values(vif_id=vif_id))
+    _update(connection, project_id, table.c.id == number, vif_id=vif_id)
 
 
 def describe(connection: sa.Connection, project_id: str, number: str, text: str) -> None:
     """Keep what the project says of its floating IP (a UUID)."""
-    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
-    connection.execute(sa.update(table).where(mine).values(description=text))
+    _update(connection, project_id, table.c.id == number, description=text)
 
 
 # --- present --------------------------------------------------------------------------------------------------------
@@ -128,7 +126,7 @@ def _present(work: _Work, item: Item) -> int:
         number = to_int(item["address"])
         _take(work, number, pool)
     elif item.get("new"):  # the API's: who asks it for an address gets one more
-        number = _new(work, _only_pool(work) if pool is None else pool)
+        number = _new(work, _pool(work, None) if pool is None else pool)
     else:
         number = _some(work, pool, nics)
     work.used.add(number)
@@ -171,7 +169,7 @@ def _some(work: _Work, pool: str | None, nics: t.Sequence[t.Any]) -> int:
         .limit(1)
     )
     found = work.connection.execute(query).scalar()
-    return _new(work, _only_pool(work) if pool is None else pool) if found is None else int(found)
+    return _new(work, _pool(work, None) if pool is None else pool) if found is None else int(found)
 
 
 def _new(work: _Work, pool: str) -> int:
@@ -203,11 +201,8 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
     before = _row(work, number)
     if before.vif_id in ([nic.vif_id for nic in nics] or [None]):
         return
-    work.connection.execute(
-        sa.update(table)
-        .where(table.c.address == number, table.c.project_id == work.project["id"])
-        .values(vif_id=nics[0].vif_id if nics else None)
-    )
+    leads_to = nics[0].vif_id if nics else None
+    _update(work.connection, work.project["id"], table.c.address == number, vif_id=leads_to)
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
 
@@ -256,20 +251,16 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     return routed
 
 
-def _pool(work: _Work, name: str) -> str:
+def _pool(work: _Work, name: str | None) -> str:
+    """The pool of this name; None: the only one."""
     names = list(work.connection.execute(sa.select(floating_pool.c.name).order_by(floating_pool.c.name)).scalars())
-    if name not in names:
+    if name is not None and name not in names:
         raise unknown("floating pool", name, names)
-    return name
-
-
-def _only_pool(work: _Work) -> str:
-    names = list(work.connection.execute(sa.select(floating_pool.c.name).order_by(floating_pool.c.name)).scalars())
     if not names:
         raise NotFoundError("there is no floating pool yet: make one with novalite.cloud.floating_pool")
-    if len(names) > 1:
+    if name is None and len(names) > 1:
         raise NovaliteError(f"there are {len(names)} floating pools ({', '.join(names[:5])}): name one in pool")
-    return names[0]
+    return name or names[0]
 
 
 def _warn_of_quarantine(work: _Work, number: int, released_at: int) -> None:
@@ -293,11 +284,8 @@ def _absent(work: _Work, item: Item) -> None:
             continue
         if item["fixed_ip"] is not None and row.fixed_ip != to_int(item["fixed_ip"]):
             continue
-        work.connection.execute(
-            sa.update(table)
-            .where(table.c.address == row.address, table.c.project_id == work.project["id"])
-            .values(project_id=None, vif_id=None, released_at=work.now, description="")
-        )
+        free = {"project_id": None, "vif_id": None, "released_at": work.now, "description": ""}
+        _update(work.connection, work.project["id"], table.c.address == row.address, **free)
         work.hosts |= {row.host} if row.host else set()
         work.changes.note(to_text(row.address), _summary(row), None)
 
@@ -326,6 +314,11 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
         .where(*conditions)
         .order_by(table.c.address)
     )
+
+
+def _update(connection: sa.Connection, project_id: str, condition: sa.ColumnElement[bool], /, **values: Json) -> None:
+    """Change the project's floating IP that meets `condition`."""
+    connection.execute(sa.update(table).where(condition, table.c.project_id == project_id).values(values))
 
 
 def _row(work: _Work, number: int) -> t.Any:

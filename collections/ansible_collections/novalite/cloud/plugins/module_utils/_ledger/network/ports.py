@@ -21,7 +21,7 @@ from ..._addressing import texts
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
-from ..._json import JsonMapping
+from ..._json import Json, JsonMapping
 from ..._model.instance import AddressPair
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
@@ -45,6 +45,8 @@ class Attachable(t.NamedTuple):
     cidr: str
 
 
+# what is said of a port by itself
+_SAID = ("name", "description", "admin_state_up", "device_id", "device_owner")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
@@ -57,7 +59,7 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
     MAC that is taken, and NovaliteError for what cannot be.
     """
     lock_project(connection, project_id)
-    number, now = str(uuid.uuid4()), int(time.time())
+    number = str(uuid.uuid4())
     groups = _groups(connection, project_id, given["security_groups"])
     nic = {"id": number, "instance_uuid": None, "network_id": row.id, "position": None}
     if given["mac"] is None:
@@ -67,14 +69,18 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
     if given["allowed_address_pairs"]:
         pairs = checked_pairs(given["allowed_address_pairs"])
         connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
-    said = {key: given[key] for key in ("name", "description", "admin_state_up", "device_id", "device_owner")}
-    connection.execute(
-        sa.insert(port).values(vif_id=number, project_id=project_id, kept=True, created_at=now, updated_at=now, **said)
-    )
+    insert_port(connection, number, project_id, kept=True, **{key: given[key] for key in _SAID})
     _write_groups(connection, number, groups)
     take_addresses(connection, row, number, given["fixed_ips"])
     check_quota(connection, project_id, "ports", count(connection, project_id))
     return number
+
+
+def insert_port(connection: sa.Connection, number: str, project_id: str, kept: bool, **said: Json) -> None:
+    """Record what was said of an interface by itself; one that is `kept` outlives its server."""
+    now = int(time.time())
+    values = {"vif_id": number, "project_id": project_id, "kept": kept, "created_at": now, "updated_at": now}
+    connection.execute(sa.insert(port).values({**values, **said}))
 
 
 def count(connection: sa.Connection, project_id: str) -> int:
@@ -151,23 +157,13 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     Groups and addresses only of a port that no server has: those of the others are their server's. Raises TenantError
     for an address that would go from under a running server.
     """
-    number, now = seen.id, int(time.time())
-    said = {
-        key: given[key]
-        for key in ("name", "description", "admin_state_up", "device_id", "device_owner")
-        if key in given
-    }
-    if seen.instance_uuid is not None:
-        for key in ("device_id", "device_owner"):
-            said.pop(key, None)
+    number = seen.id
+    of_server = ("device_id", "device_owner") if seen.instance_uuid is not None else ()
+    said = {key: given[key] for key in _SAID if key in given and key not in of_server}
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
-        connection.execute(
-            sa.insert(port).values(
-                vif_id=number, project_id=project_id, kept=False, created_at=now, updated_at=now, **said
-            )
-        )
+        insert_port(connection, number, project_id, kept=False, **said)
     else:
-        connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=now, **said))
+        connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **said))
     if "allowed_address_pairs" in given:
         pairs = checked_pairs(given["allowed_address_pairs"] or []) or None
         connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))

@@ -22,7 +22,7 @@ from ..db.tables_networking import port, resource_tag, router, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network, pool_network_id, subnet_id
-from .ports import drop
+from .ports import drop, insert_port
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
 
@@ -111,18 +111,7 @@ def add_interface(
             raise NovaliteError(f"Bad router request: Subnet for router interface must have a gateway IP ({number}).")
         port_id = str(uuid.uuid4())
         insert_vifs(connection, [{"id": port_id, "instance_uuid": None, "network_id": of_network.id, "position": None}])
-        now = int(time.time())
-        connection.execute(
-            sa.insert(port).values(
-                vif_id=port_id,
-                project_id=row.project_id,
-                kept=False,
-                device_id=row.id,
-                device_owner=INTERFACE,
-                created_at=now,
-                updated_at=now,
-            )
-        )
+        insert_port(connection, port_id, row.project_id, kept=False, device_id=row.id, device_owner=INTERFACE)
     else:
         connection.execute(
             sa.update(port).where(port.c.vif_id == port_id).values(device_id=row.id, device_owner=INTERFACE)
@@ -182,21 +171,13 @@ def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[st
     )
     changed: list[int] = []
     for snat in (True, False):
-        changed += (
-            connection.execute(
-                sa.update(network)
-                .where(
-                    network.c.id.in_(sorted(network_ids)),
-                    network.c.tenant.is_(True),
-                    network.c.snat.is_(not snat),
-                    leads_out if snat else ~leads_out,
-                )
-                .values(snat=snat)
-                .returning(network.c.id)
-            )
-            .scalars()
-            .all()
+        other = sa.update(network).where(
+            network.c.id.in_(sorted(network_ids)),
+            network.c.tenant.is_(True),
+            network.c.snat.is_(not snat),
+            leads_out if snat else ~leads_out,
         )
+        changed += connection.execute(other.values(snat=snat).returning(network.c.id)).scalars()
     hosts = (
         sa.select(instance.c.host)
         .join(vif, vif.c.instance_uuid == instance.c.uuid)

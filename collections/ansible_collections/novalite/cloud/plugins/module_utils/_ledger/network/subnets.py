@@ -54,7 +54,7 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     version = given["version"]
     if row.range_of(version) is not None:
         raise NovaliteError(f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind")
-    wanted = _checked(given, None)
+    wanted = _checked(given)
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**dataclasses.asdict(row), column: str(wanted.cidr)}
     networks.check_others(connection, after, row.id, row.name)
@@ -99,7 +99,7 @@ def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given
         "name": before.name,
         "description": before.description,
     }
-    wanted = _checked({**known, **given}, before)
+    wanted = _checked({**known, **given})
     if version == 4 and (wanted.gateway, wanted.pools) != (before.gateway, list(map(tuple, before.pools))):
         if wanted.gateway != before.gateway and _routed(connection, row.id, version):
             raise TenantError(
@@ -137,35 +137,34 @@ def delete_subnet(connection: sa.Connection, row: Network, version: int) -> None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
 
 
-def _checked(given: JsonMapping, before: Subnet | None) -> SubnetRequest:
+def _checked(given: JsonMapping) -> SubnetRequest:
     version = given["version"]
-    what = "subnet"
-    cidr = pools.parse_cidr(what, given["cidr"]) if version == 4 else pools.parse_cidr_v6(what, given["cidr"])
+    cidr = pools.parse_cidr("subnet", given["cidr"]) if version == 4 else pools.parse_cidr_v6("subnet", given["cidr"])
     gateway = str(cidr[1]) if "gateway" not in given else given["gateway"]
     if gateway is not None:
-        gateway = str(_address(what, "gateway_ip", gateway, cidr))
+        gateway = str(_address("gateway_ip", gateway, cidr))
     ranges = _ranges(cidr, gateway, given.get("pools"))
-    dns = pools.parse_servers(f"{what}: dns_nameservers", given.get("dns") or [])
+    dns = pools.parse_servers("subnet: dns_nameservers", given.get("dns") or [])
     if len(dns) > MAX_SERVERS or len(set(dns)) != len(dns):
-        raise NovaliteError(f"{what}: dns_nameservers: give at most {MAX_SERVERS}, each once")
+        raise NovaliteError(f"subnet: dns_nameservers: give at most {MAX_SERVERS}, each once")
     if dns != texts.of_version(dns, version):
-        raise NovaliteError(f"{what}: dns_nameservers of a subnet of IPv{version} are addresses of that family")
-    routes = _routes(what, version, given.get("routes") or [])
+        raise NovaliteError(f"subnet: dns_nameservers of a subnet of IPv{version} are addresses of that family")
+    routes = _routes(version, given.get("routes") or [])
     enable = given.get("enable_dhcp", True)
     if version == 6 and not enable:
-        raise NovaliteError(f"{what}: guests make their IPv6 addresses of what is advertised: enable_dhcp stays true")
+        raise NovaliteError("subnet: guests make their IPv6 addresses of what is advertised: enable_dhcp stays true")
     return SubnetRequest(
         cidr, gateway, ranges, dns, routes, enable, given.get("name", ""), given.get("description", "")
     )
 
 
-def _address(what: str, field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
+def _address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
     try:
         found = texts.parse_address(text)
     except ValueError:
-        raise NovaliteError(f"{what}: {field} {text[:45]!r} is no IP address") from None
+        raise NovaliteError(f"subnet: {field} {text[:45]!r} is no IP address") from None
     if found not in cidr or int(found) in (cidr.first, cidr.last if cidr.version == 4 else cidr.first):
-        raise NovaliteError(f"{what}: {field} {found} is no host's address in {cidr}")
+        raise NovaliteError(f"subnet: {field} {found} is no host's address in {cidr}")
     return found
 
 
@@ -180,7 +179,7 @@ def _ranges(
     if listed is None:
         hosts = netaddr.IPSet(netaddr.IPRange(cidr[1], cidr[-2])) - netaddr.IPSet([gateway] if gateway else [])
         return [(str(part[0]), str(part[-1])) for part in hosts.iter_ipranges()]
-    bounds = sorted(tuple(_address("subnet", "allocation_pools", end, cidr) for end in pair) for pair in listed)
+    bounds = sorted(tuple(_address("allocation_pools", end, cidr) for end in pair) for pair in listed)
     for number, (low, high) in enumerate(bounds):
         if low > high or (number and low <= bounds[number - 1][1]):
             raise NovaliteError(f"subnet: the allocation pool {low}-{high} overlaps, or ends too early")
@@ -198,11 +197,11 @@ def _whole_v6(cidr: netaddr.IPNetwork) -> tuple[str, str]:
     return str(cidr[1]), str(cidr[-1])
 
 
-def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) -> list[dict[str, str]]:
+def _routes(version: int, listed: t.Sequence[t.Mapping[str, str]]) -> list[dict[str, str]]:
     if listed and version == 6:
-        raise NovaliteError(f"{what}: host_routes are told by DHCP, which IPv6 does without here")
+        raise NovaliteError("subnet: host_routes are told by DHCP, which IPv6 does without here")
     if len(listed) > MAX_ROUTES:
-        raise NovaliteError(f"{what}: {len(listed)} host_routes: {MAX_ROUTES} is the limit")
+        raise NovaliteError(f"subnet: {len(listed)} host_routes: {MAX_ROUTES} is the limit")
     found = []
     for route in listed:
         try:
@@ -213,18 +212,12 @@ def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) ->
                 }
             )
         except ValueError as error:
-            raise NovaliteError(f"{what}: host_routes: {str(error)[:100]}") from None
+            raise NovaliteError(f"subnet: host_routes: {str(error)[:100]}") from None
     return found
 
 
 def _kept(wanted: SubnetRequest) -> JsonObject:
-    return {
-        "name": wanted.name,
-        "description": wanted.description,
-        "gateway": wanted.gateway,
-        "pools": [list(pool) for pool in wanted.pools],
-        "enable_dhcp": wanted.enable_dhcp,
-    }
+    return {key: getattr(wanted, key) for key in ("name", "description", "gateway", "pools", "enable_dhcp")}
 
 
 def _told(row: Network, version: int, wanted: SubnetRequest) -> JsonObject:
@@ -245,7 +238,5 @@ def _pool(wanted: SubnetRequest) -> JsonObject:
 
 def _routed(connection: sa.Connection, network_id: int, version: int) -> bool:
     c = router_interface.c
-    return (
-        connection.execute(sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)).first()
-        is not None
-    )
+    routed = sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)
+    return connection.execute(routed).first() is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
-from ..placement.compute_services import switch_hosts
+from ..placement.compute_hosts import switch_hosts
 
 
 def compute_service(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -11,12 +11,14 @@ that are not in the ledger (`foreign.py`) is used, too.
 from __future__ import annotations
 
 import collections
+import operator
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
+from ..._scheduling.rows import AMOUNTS
 from ..db.tables import allocation, compute_host
 from .placements import Instance, StaleChoiceError
 
@@ -33,49 +35,34 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
 
 def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]]) -> None:
     """Add what `placed` ask for to what their hosts have given away. Raises StaleChoiceError when one is refused."""
-    sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
+    sums: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for decision in placed:
-        of_host = sums[decision.host or ""]
-        of_host[0] += decision.request.vcpus
-        of_host[1] += decision.request.memory_mb
-        of_host[2] += decision.request.disk_gb
+        sums[decision.host or ""].update({name: getattr(decision.request, name) for name in AMOUNTS})
     c = compute_host.c
-    vcpus: sa.BindParameter[int] = sa.bindparam("add_vcpus")
-    memory_mb: sa.BindParameter[int] = sa.bindparam("add_memory_mb")
-    disk_gb: sa.BindParameter[int] = sa.bindparam("add_disk_gb")
+    more: dict[str, sa.BindParameter[int]] = {name: sa.bindparam(f"add_{name}") for name in AMOUNTS}
+
+    def fits(name: str, ratio: str) -> sa.ColumnElement[bool]:
+        used = c[f"{name}_used"] + c[f"{name}_others"] + more[name]
+        return used <= (c[name] - c[f"reserved_{name}"]) * c[ratio]
+
     claimed = connection.execute(
         sa.update(compute_host)
         .where(
             c.id == sa.bindparam("host_id"),
             c.generation == sa.bindparam("seen_generation"),
-            c.vcpus_used + c.vcpus_others + vcpus <= (c.vcpus - c.reserved_vcpus) * c.cpu_ratio,
-            c.memory_mb_used + c.memory_mb_others + memory_mb <= (c.memory_mb - c.reserved_memory_mb) * c.ram_ratio,
+            fits("vcpus", "cpu_ratio"),
+            fits("memory_mb", "ram_ratio"),
             # as in Placement, what is not asked for is not checked: the host may have promised too much of it before
-            sa.or_(
-                disk_gb == 0,
-                c.disk_gb_used + c.disk_gb_others + disk_gb <= (c.disk_gb - c.reserved_disk_gb) * c.disk_ratio,
-            ),
+            sa.or_(more["disk_gb"] == 0, fits("disk_gb", "disk_ratio")),
         )
         .values(
-            vcpus_used=c.vcpus_used + vcpus,
-            memory_mb_used=c.memory_mb_used + memory_mb,
-            disk_gb_used=c.disk_gb_used + disk_gb,
-            generation=c.generation + 1,
+            {f"{name}_used": c[f"{name}_used"] + more[name] for name in AMOUNTS} | {"generation": c.generation + 1}
         ),
         # in the order of the ids, as every writer of these rows: two of them cannot lock each other out
-        sorted(
-            (
-                {
-                    "host_id": versions[host][0],
-                    "seen_generation": versions[host][1],
-                    "add_vcpus": of_host[0],
-                    "add_memory_mb": of_host[1],
-                    "add_disk_gb": of_host[2],
-                }
-                for host, of_host in sums.items()
-            ),
-            key=lambda row: row["host_id"],
-        ),
+        [
+            {"host_id": host_id, "seen_generation": generation, **{f"add_{name}": sums[host][name] for name in AMOUNTS}}
+            for (host_id, generation), host in sorted((versions[host], host) for host in sums)
+        ],
     )
     if claimed.rowcount != len(sums):
         raise StaleChoiceError
@@ -90,32 +77,26 @@ def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.C
     wanted = sorted(set(uuids))
     if not wanted:
         return 0
-    columns = (allocation.c.compute_host_id, allocation.c.vcpus, allocation.c.memory_mb, allocation.c.disk_gb)
     of_these: sa.ColumnElement[bool] = allocation.c.instance_uuid.in_(wanted)
     if hosts is not None:
         ids = sa.select(compute_host.c.id).where(compute_host.c.name.in_(sorted(hosts)))
         of_these = sa.and_(of_these, allocation.c.compute_host_id.in_(ids))
+    columns = (allocation.c.compute_host_id, *(allocation.c[name] for name in AMOUNTS))
     freed = connection.execute(sa.delete(allocation).where(of_these).returning(*columns)).all()
-    sums: dict[int, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
-    for host_id, vcpus, memory_mb, disk_gb in freed:
-        of_host = sums[host_id]
-        of_host[0] += vcpus
-        of_host[1] += memory_mb
-        of_host[2] += disk_gb
+    sums: dict[int, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for host_id, *amounts in freed:
+        sums[host_id].update(dict(zip(AMOUNTS, amounts)))
     if sums:
+        c = compute_host.c
+        less = {f"{name}_used": c[f"{name}_used"] - sa.bindparam(f"{name}_freed") for name in AMOUNTS}
         connection.execute(
             sa.update(compute_host)
-            .where(compute_host.c.id == sa.bindparam("host_id"))
-            .values(
-                vcpus_used=compute_host.c.vcpus_used - sa.bindparam("vcpus_freed"),
-                memory_mb_used=compute_host.c.memory_mb_used - sa.bindparam("memory_mb_freed"),
-                disk_gb_used=compute_host.c.disk_gb_used - sa.bindparam("disk_gb_freed"),
-                generation=compute_host.c.generation + 1,
-            ),
+            .where(c.id == sa.bindparam("host_id"))
+            .values({**less, "generation": c.generation + 1}),
             # in the order of the ids, as every writer of these rows: two of them cannot lock each other out
             [
-                {"host_id": host_id, "vcpus_freed": vcpus, "memory_mb_freed": memory_mb, "disk_gb_freed": disk_gb}
-                for host_id, (vcpus, memory_mb, disk_gb) in sorted(sums.items())
+                {"host_id": host_id, **{f"{name}_freed": of_host[name] for name in AMOUNTS}}
+                for host_id, of_host in sorted(sums.items(), key=operator.itemgetter(0))
             ],
         )
     return len(freed)

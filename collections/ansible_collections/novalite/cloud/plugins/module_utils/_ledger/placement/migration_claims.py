@@ -18,10 +18,9 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
-from ..._scheduling.explain import Decision, explanation
-from ..._scheduling.lines import lines_of
+from ..._scheduling.explain import Decision, explanation, lines_of
 from ..._scheduling.options import Options
-from ..._scheduling.rows import Request, request_of
+from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of
 from ..._scheduling.select import select
 from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
@@ -29,7 +28,7 @@ from . import claims
 from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
 
-SUMS = ("vcpus", "memory_mb", "disk_gb")
+SUMS = AMOUNTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,17 +55,31 @@ def place(
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
     `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
-    all that the ledger knows). Raises ConflictError when other runs
-    changed the hosts under ten choices in a row.
+    all that the ledger knows). Raises ConflictError when other runs changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [one])
-    wanted: Instance = {**one, "flavor": flavor}
+    source, now, chosen = one["host"], int(time.time()), Options.of(options)
+    down_time = SERVICE_DOWN_TIME if down_time is None else down_time
+    here = host == source if host is not None else same_host == "only"
+    by_one = claims.asks_for_instances([one], chosen)
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                return _place(
-                    connection, wanted, one["flavor"], host, same_host, options, down_time, attempt > 0, limit_to
-                )
+                states, versions = host_states(connection, now, limit_to, down_time, attempt > 0, by_one)
+                request = _request(connection, {**one, "flavor": flavor})
+                grown = _growth(request, one["flavor"])
+                at_home = [state for state in states if state.name == source]
+                if here:
+                    decision = _select(at_home, grown, chosen)
+                else:
+                    others = [state for state in states if state.name != source and host in (None, state.name)]
+                    decision = _select(others, request, chosen)
+                    if decision.host is None and host is None and same_host == "allowed":
+                        instead = _select(at_home, grown, chosen)
+                        decision = decision if instead.host is None else instead
+                if decision.host is not None:
+                    _claim(connection, decision, source, versions, now)
+                return Place(decision.host, decision.message, tuple(lines_of(explanation(decision))))
         except StaleChoiceError:
             continue
     raise ConflictError(
@@ -74,46 +87,7 @@ def place(
     )
 
 
-def _place(
-    connection: sa.Connection,
-    one: Instance,
-    old: Flavor,
-    host: str | None,
-    same_host: str,
-    options: JsonMapping | None,
-    down_time: int | None,
-    lock: bool,
-    limit_to: t.Collection[str] | None,
-) -> Place:
-    source, now = one["host"], int(time.time())
-    chosen = Options.of(options)
-    request = _request(connection, one)
-    found, versions = host_states(
-        connection,
-        now,
-        limit_to,
-        SERVICE_DOWN_TIME if down_time is None else down_time,
-        lock,
-        with_instances=claims.asks_for_instances([one], chosen),
-    )
-    here = host == source if host is not None else same_host == "only"
-    grown = _growth(request, old)
-    at_home = [state for state in found if state.name == source]
-    if here:
-        decision = _select(at_home, grown, chosen)
-    else:
-        others = [state for state in found if state.name != source and host in (None, state.name)]
-        decision = _select(others, request, chosen)
-        if decision.host is None and host is None and same_host == "allowed":
-            instead = _select(at_home, grown, chosen)
-            decision = decision if instead.host is None else instead
-    if decision.host is not None:
-        _claim(connection, decision, source, versions, now)
-    told = explanation(decision)
-    return Place(decision.host, decision.message, tuple(lines_of(told)))
-
-
-def _select(hosts: t.Sequence[t.Any], request: Request, options: Options) -> Decision:
+def _select(hosts: t.Sequence[HostState], request: Request, options: Options) -> Decision:
     return select(hosts, [request], claims.DEFAULT_CHOICE, options=options)[0]
 
 

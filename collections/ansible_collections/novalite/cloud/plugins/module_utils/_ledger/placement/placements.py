@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
-from ..._scheduling.explain import Decision, explanation
-from ..._scheduling.lines import NAMED, lines_of
+from ..._scheduling.explain import NAMED, Decision, explanation, lines_of
 from ..._scheduling.select import EXPLAINED_HOSTS
 from ..db.tables import instance, instance_action
 

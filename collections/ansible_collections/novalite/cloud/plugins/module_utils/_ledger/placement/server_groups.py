@@ -28,11 +28,8 @@ def write_server_groups(connection: sa.Connection, project: str, items: t.Sequen
     Raises ConflictError for another policy of a group that has servers (they stand where the old one put them),
     QuotaError, NovaliteError for a policy that makes no sense.
     """
-    owner = project_by_name(connection, project, lock=True)["id"]
-    names = checked_names("server group", items)
+    owner, names, mine, there = _named(connection, project, items)
     table = tables.server_group
-    mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
-    there = {row.name: row for row in connection.execute(sa.select(table).where(mine))}
     members = _members(connection, [row.id for row in there.values()])
     changes = Changes()
     for item, name in zip(items, names):
@@ -64,16 +61,22 @@ def write_server_groups(connection: sa.Connection, project: str, items: t.Sequen
 
 def remove_server_groups(connection: sa.Connection, project: str, items: t.Sequence[JsonMapping]) -> JsonObject:
     """Remove the groups of this project that `items` name. As in Nova, their servers stay where they are."""
-    owner = project_by_name(connection, project, lock=True)["id"]
-    names = checked_names("server group", items)
-    table = tables.server_group
-    mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
-    there = {row.name: row for row in connection.execute(sa.select(table).where(mine))}
+    _owner, names, mine, there = _named(connection, project, items)
     changes = Changes()
     for name in names:
         changes.note(name, _rules_of(there.get(name)), None)
-    connection.execute(sa.delete(table).where(mine))
+    connection.execute(sa.delete(tables.server_group).where(mine))
     return changes.result("server_groups", [])
+
+
+def _named(
+    connection: sa.Connection, project: str, items: t.Sequence[JsonMapping]
+) -> tuple[str, list[str], sa.ColumnElement[bool], dict[str, sa.Row[t.Any]]]:
+    """The project's id, the names of `items`, what selects these groups of the project, and those that there are."""
+    table, owner = tables.server_group, project_by_name(connection, project, lock=True)["id"]
+    names = checked_names("server group", items)
+    mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
+    return owner, names, mine, {row.name: row for row in connection.execute(sa.select(table).where(mine))}
 
 
 def groups_by_name_or_id(connection: sa.Connection, names: t.Iterable[str], project_id: str) -> dict[str, Record]:

@@ -32,16 +32,7 @@ _COUNTED = (
     "images",
 )
 _LISTED = (
-    "id",
-    "uuid",
-    "name",
-    "display_name",
-    "vm_state",
-    "task_state",
-    "power_state",
-    "host",
-    "created_at",
-    "locked",
+    *("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked"),
 )
 
 
@@ -210,13 +201,8 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         "block": block,
         "cells": cells,
         "owners": [
-            {
-                "address": to_text(record.ip),
-                "uuid": record.uuid,
-                "name": record.display_name or record.name,
-                "mac": record.mac,
-            }
-            for record in connection.execute(owners)
+            {"address": to_text(nic.ip), "uuid": nic.uuid, "name": nic.display_name or nic.name, "mac": nic.mac}
+            for nic in connection.execute(owners)
         ],
     }
 

@@ -42,6 +42,13 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4()}"
 
 
+def _unfinished(uuids: t.Iterable[str], action: str | None = None) -> sa.ColumnElement[bool]:
+    """The actions of these instances (None: whatever they are) that have not ended."""
+    c = instance_action.c
+    of_these = sa.and_(c.instance_uuid.in_(sorted(set(uuids))), c.finished_at.is_(None))
+    return of_these if action is None else sa.and_(of_these, c.action == action)
+
+
 def start(
     connection: sa.Connection,
     action: str,
@@ -93,11 +100,7 @@ def finish(
     finished = int(time.time()) if now is None else now
     rows = connection.execute(
         sa.select(instance_action.c.instance_uuid, instance_action.c.id, instance_action.c.started_at)
-        .where(
-            instance_action.c.instance_uuid.in_([instance_uuid for instance_uuid, _host, _error in outcomes]),
-            instance_action.c.action == action,
-            instance_action.c.finished_at.is_(None),
-        )
+        .where(_unfinished((instance_uuid for instance_uuid, _host, _error in outcomes), action))
         .order_by(instance_action.c.id)
     )
     running = {row.instance_uuid: row for row in rows}
@@ -106,8 +109,9 @@ def finish(
         row = running.get(instance_uuid)
         if row is None:
             continue
+        result = "Success" if error is None else "Error"
         if ended:
-            over.append({"of_action": row.id, "at": finished, "how": "Success" if error is None else "Error"})
+            over.append({"of_action": row.id, "at": finished, "how": result})
         events.append(
             {
                 "action_id": row.id,
@@ -115,7 +119,7 @@ def finish(
                 "host": host,
                 "started_at": row.started_at,
                 "finished_at": finished,
-                "result": "Success" if error is None else "Error",
+                "result": result,
             }
         )
         message = None if error is None else one_line(error) or "no reason was given"
@@ -144,11 +148,7 @@ def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str])
     """UUID -> the details of the unfinished `action` of each instance that has one."""
     rows = connection.execute(
         sa.select(instance_action.c.instance_uuid, instance_action.c.details)
-        .where(
-            instance_action.c.instance_uuid.in_(sorted(set(uuids))),
-            instance_action.c.action == action,
-            instance_action.c.finished_at.is_(None),
-        )
+        .where(_unfinished(uuids, action))
         .order_by(instance_action.c.id)
     )
     return {row.instance_uuid: row.details for row in rows}
@@ -159,11 +159,7 @@ def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: 
 
     With None, there is no next one.
     """
-    unfinished = sa.select(instance_action.c.id).where(
-        instance_action.c.instance_uuid.in_(sorted(set(uuids))),
-        instance_action.c.action == action,
-        instance_action.c.finished_at.is_(None),
-    )
+    unfinished = sa.select(instance_action.c.id).where(_unfinished(uuids, action))
     connection.execute(
         sa.update(instance_action_event)
         .where(instance_action_event.c.action_id.in_(unfinished), instance_action_event.c.finished_at.is_(None))
@@ -181,16 +177,15 @@ def abandon(connection: sa.Connection, uuids: t.Iterable[str], message: str, now
     """End every unfinished action of these instances: something else was begun, and they will not go on."""
     connection.execute(
         sa.update(instance_action)
-        .where(instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.finished_at.is_(None))
+        .where(_unfinished(uuids))
         .values(finished_at=int(time.time()) if now is None else now, message=message)
     )
 
 
 def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list[JsonObject]]:
     """All actions of each instance, newest first, each with its events, in two queries."""
-    wanted = sorted(set(uuids))
     events: collections.defaultdict[int, list[JsonObject]] = collections.defaultdict(list)
-    of_these = instance_action.c.instance_uuid.in_(wanted)
+    of_these = instance_action.c.instance_uuid.in_(sorted(set(uuids)))
     for row in connection.execute(
         sa.select(instance_action_event)
         .join(instance_action, instance_action.c.id == instance_action_event.c.action_id)

@@ -55,10 +55,8 @@ def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None 
     row = connection.execute(sa.select(table).where(table.c.name == name, seen)).mappings().first()
     if row is None:
         # the smallest first: whoever mistyped a name looks for a size
-        names = connection.execute(
-            sa.select(table.c.name).where(seen).order_by(table.c.memory_mb, table.c.name)
-        ).scalars()
-        raise unknown("flavor", name, names)
+        names = sa.select(table.c.name).where(seen).order_by(table.c.memory_mb, table.c.name)
+        raise unknown("flavor", name, connection.execute(names).scalars())
     return dict(row)
 
 
@@ -126,9 +124,8 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
     query = sa.select(tables.image).where(seen, columns.name == name).order_by(rank, columns.created_at, columns.id)
     row = connection.execute(query.limit(1)).mappings().first()
     if row is None:
-        raise unknown(
-            "image", name, connection.execute(sa.select(columns.name).where(seen).order_by(columns.name)).scalars()
-        )
+        names = sa.select(columns.name).where(seen).order_by(columns.name)
+        raise unknown("image", name, connection.execute(names).scalars())
     return _launchable(connection, dict(row), project_id)
 
 
@@ -160,14 +157,8 @@ def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Reco
             f"{what} cannot be started: its disk_format is '{disk_format}'; convert it to one of "
             f"{', '.join(LAUNCHABLE)} first"
         )
-    return {
-        **row,
-        "properties": properties,
-        "disk_format": disk_format,
-        "kernel": kernel,
-        "ramdisk": ramdisk,
-        "cmdline": cmdline,
-    }
+    boot = {"disk_format": disk_format, "kernel": kernel, "ramdisk": ramdisk, "cmdline": cmdline}
+    return {**row, "properties": properties, **boot}
 
 
 def _boot_file(
@@ -185,12 +176,15 @@ def _boot_file(
 
 def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
     """The network `name` that `project_id` sees; its own one before a public one of the same name."""
-    return _networks(connection, [name], project_id)[0]
+    return networks_by_name(connection, [name], project_id)[0]
 
 
 def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
     """As network_by_name(), for several names with one query, in their order."""
-    return _networks(connection, names, project_id)
+    table = tables.network
+    # "" sorts first, so that the project's own record overwrites the public one
+    seen = sa.select(table).where(table.c.owner.in_(["", project_id])).order_by(table.c.owner)
+    return _named(connection, seen, table, "network", names)
 
 
 def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
@@ -200,7 +194,7 @@ def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Re
 
 def security_group_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
     """The security group `name` of the project: id, uuid, project_id, name, description."""
-    return _owned(connection, tables.security_group, "security group", [name], project_id)[0]
+    return security_groups_by_name(connection, [name], project_id)[0]
 
 
 def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
@@ -245,13 +239,6 @@ def _owned(
     connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
 ) -> list[Record]:
     return _named(connection, sa.select(table).where(table.c.project_id == project_id), table, kind, names)
-
-
-def _networks(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
-    table = tables.network
-    # "" sorts first, so that the project's own record overwrites the public one
-    seen = sa.select(table).where(table.c.owner.in_(["", project_id])).order_by(table.c.owner)
-    return _named(connection, seen, table, "network", names)
 
 
 def _named(

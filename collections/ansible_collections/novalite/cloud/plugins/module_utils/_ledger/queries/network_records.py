@@ -201,22 +201,12 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
     )
     rows = connection.execute(
         sa.select(
-            vif.c.id,
-            vif.c.mac,
-            vif.c.ipv6,
-            vif.c.status,
-            vif.c.allowed_address_pairs,
+            *(vif.c[name] for name in ("id", "mac", "ipv6", "status", "allowed_address_pairs")),
             fixed_ip.c.ip,
-            network.c.id.label("network_id"),
-            network.c.uuid.label("network_uuid"),
-            instance.c.id.label("instance_id"),
-            instance.c.uuid.label("instance_uuid"),
-            instance.c.name.label("instance_name"),
+            *(network.c[name].label(f"network_{name}") for name in ("id", "uuid")),
+            *(instance.c[name].label(f"instance_{name}") for name in ("id", "uuid", "name", "created_at")),
+            *(instance.c[name] for name in ("host", "power_state", "availability_zone")),
             sa.func.coalesce(instance.c.project_id, port.c.project_id).label("project_id"),
-            instance.c.host,
-            instance.c.power_state,
-            instance.c.availability_zone,
-            instance.c.created_at.label("instance_created_at"),
             *(port.c[name] for name in ("name", "description", "admin_state_up", "device_id", "device_owner", "kept")),
             router_interface.c.router_id,
             router_interface.c.version.label("router_version"),
@@ -275,12 +265,7 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
     mine = floating_ip.c.project_id.is_not(None) if project_id is None else floating_ip.c.project_id == project_id
     rows = connection.execute(
         sa.select(
-            floating_ip.c.id,
-            floating_ip.c.pool,
-            floating_ip.c.address,
-            floating_ip.c.vif_id,
-            floating_ip.c.project_id,
-            floating_ip.c.description,
+            *(floating_ip.c[name] for name in ("id", "pool", "address", "vif_id", "project_id", "description")),
             router_interface.c.router_id,
             fixed_ip.c.ip.label("fixed_ip"),
             vif.c.mac,
@@ -303,15 +288,9 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
         .where(mine if number is None else sa.and_(mine, floating_ip.c.id == number))
         .order_by(floating_ip.c.address)
     ).mappings()
+    records = [{**row, "address": to_text(row["address"])} for row in rows]
     return [
-        FloatingIp(
-            **{
-                **row,
-                "address": to_text(row["address"]),
-                "fixed_ip": None if row["fixed_ip"] is None else to_text(row["fixed_ip"]),
-            }
-        )
-        for row in rows
+        FloatingIp(**{**record, "fixed_ip": record["fixed_ip"] and to_text(record["fixed_ip"])}) for record in records
     ]
 
 

@@ -51,27 +51,16 @@ _COLUMNS = (
 
 # What lists can be sorted by; a null sorts as the value beside it.
 SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
-    "created_at": instance.c.created_at,
-    "updated_at": instance.c.updated_at,
-    "launched_at": sa.func.coalesce(instance.c.launched_at, 0),
-    "terminated_at": sa.func.coalesce(instance.c.terminated_at, 0),
     "display_name": SHOWN_NAME,
-    "hostname": instance.c.hostname,
-    "uuid": instance.c.uuid,
-    "vm_state": instance.c.vm_state,
-    "task_state": sa.func.coalesce(instance.c.task_state, ""),
-    "power_state": instance.c.power_state,
-    "host": sa.func.coalesce(instance.c.host, ""),
-    "key_name": sa.func.coalesce(instance.c.key_name, ""),
-    "project_id": instance.c.project_id,
-    "user_id": sa.func.coalesce(instance.c.user_id, ""),
-    "availability_zone": sa.func.coalesce(instance.c.availability_zone, ""),
     "display_description": sa.func.coalesce(instance.c.description, ""),
     "image_ref": instance.c.image["id"].as_string(),
     "instance_type_id": instance.c.flavor["name"].as_string(),
-    "config_drive": sa.cast(instance.c.config_drive, sa.Integer),
-    "locked": sa.cast(instance.c.locked, sa.Integer),
-    "id": instance.c.id,
+    **{name: instance.c[name] for name in ("id", "uuid", "hostname", "project_id", "vm_state", "power_state")},
+    **{name: instance.c[name] for name in ("created_at", "updated_at")},
+    **{name: sa.func.coalesce(instance.c[name], 0) for name in ("launched_at", "terminated_at")},
+    **{name: sa.func.coalesce(instance.c[name], "") for name in ("task_state", "host", "availability_zone")},
+    **{name: sa.func.coalesce(instance.c[name], "") for name in ("key_name", "user_id")},
+    **{name: sa.cast(instance.c[name], sa.Integer) for name in ("config_drive", "locked")},
 }
 # Conditions "column is value" that a query may hold
 EQUALS = frozenset(
@@ -198,13 +187,9 @@ _LOAD_HOSTS = sa.select(compute_host.c.name, compute_host.c.zone, compute_host.c
 )
 _LOAD_NICS = (
     sa.select(
-        vif.c.instance_uuid,
-        vif.c.id,
-        vif.c.mac,
-        vif.c.ipv6,
-        vif.c.status,
+        *(vif.c[name] for name in ("instance_uuid", "id", "mac", "ipv6", "status")),
         fixed_ip.c.ip,
-        sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
+        sa.func.coalesce(network.c.display_name, network.c.name).label("network"),
         network.c.uuid.label("network_uuid"),
     )
     .select_from(vif.join(network, network.c.id == vif.c.network_id).outerjoin(fixed_ip, HELD))
@@ -224,19 +209,10 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
     floating: dict[str, list[str]] = {}
     for vif_id, address in connection.execute(_LOAD_FLOATING, {"uuids": list(uuids)}):
         floating.setdefault(vif_id, []).append(dotted(address))
-    for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}):
-        found.setdefault(row.instance_uuid, []).append(
-            {
-                "id": row.id,
-                "mac": row.mac,
-                "ip": None if row.ip is None else dotted(row.ip),
-                "ipv6": row.ipv6,
-                "status": row.status,
-                "network": row.name,
-                "network_uuid": row.network_uuid,
-                "floating_ips": floating.get(row.id, []),
-            }
-        )
+    for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}).mappings():
+        ip = None if row["ip"] is None else dotted(row["ip"])
+        nic = {**row, "ip": ip, "floating_ips": floating.get(row["id"], [])}
+        found.setdefault(nic.pop("instance_uuid"), []).append(nic)
     return found
 
 
@@ -335,3 +311,19 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
             if any(matches is not None and any(map(matches, addresses)) for matches, addresses in conditions):
                 kept.append(row)
     return kept
+
+
+def user_data_of(connection: sa.Connection, number: int) -> str | None:
+    """Return the user data (base64) of the instance with this number."""
+    return connection.execute(sa.select(instance.c.user_data).where(instance.c.id == number)).scalar_one()
+
+
+def is_locked(connection: sa.Connection, uuid: str) -> bool:
+    """Return whether the instance is there, and locked."""
+    return bool(connection.execute(sa.select(instance.c.locked).where(instance.c.uuid == uuid)).scalar())
+
+
+def labels_of(connection: sa.Connection, uuid: str) -> t.Any:
+    """Return a row of display_name, description, locked and locked_reason of the instance."""
+    columns = (instance.c.display_name, instance.c.description, instance.c.locked, instance.c.locked_reason)
+    return connection.execute(sa.select(*columns).where(instance.c.uuid == uuid)).one()

@@ -96,6 +96,14 @@ class Snapshot(Stored):
     volume_id: str
 
 
+_OF_TYPE = (volume_type.c.name.label("type"), volume_type.c.backend, volume_type.c.options)
+
+
+def _among(*wishes: tuple[sa.Column[str], t.Iterable[str] | None]) -> list[sa.ColumnElement[bool]]:
+    """The conditions that each column has one of its values; None is no condition."""
+    return [column.in_(sorted(set(values))) for column, values in wishes if values is not None]
+
+
 def volumes_by(
     connection: sa.Connection,
     *,
@@ -111,20 +119,16 @@ def volumes_by(
     `instances`: those that are attached to one of them (UUIDs), or are being so.
     """
     query = (
-        sa.select(volume, volume_type.c.name.label("type"), volume_type.c.backend, volume_type.c.options)
+        sa.select(volume, *_OF_TYPE)
         .join(volume_type, volume_type.c.id == volume.c.type_id)
         .order_by(volume.c.created_at, volume.c.id)
     )
-    conditions = ((volume.c.id, ids), (volume.c.name, names), (volume.c.host, hosts), (volume.c.status, statuses))
-    for column, values in conditions:
-        if values is not None:
-            query = query.where(column.in_(sorted(set(values))))
+    c = volume.c
+    query = query.where(*_among((c.id, ids), (c.name, names), (c.host, hosts), (c.status, statuses)))
     if project_id is not None:
         query = query.where(volume.c.project_id == project_id)
     if instances is not None:
-        theirs = sa.select(volume_attachment.c.volume_id).where(
-            volume_attachment.c.instance_uuid.in_(sorted(set(instances)))
-        )
+        theirs = sa.select(volume_attachment.c.volume_id).where(*_among((volume_attachment.c.instance_uuid, instances)))
         query = query.where(volume.c.id.in_(theirs))
     rows = connection.execute(query).mappings().all()
     attached: dict[str, list[Attachment]] = {row["id"]: [] for row in rows}
@@ -142,15 +146,13 @@ def attachments_by(
     instances: t.Iterable[str] | None = None,
 ) -> list[Attachment]:
     """The attachments that meet every condition given, oldest first, each with the `host` of its instance."""
-    table = volume_attachment
+    c = volume_attachment.c
     query = (
-        sa.select(table, instance.c.host)
-        .join(instance, instance.c.uuid == table.c.instance_uuid)
-        .order_by(table.c.created_at, table.c.device)
+        sa.select(volume_attachment, instance.c.host)
+        .join(instance, instance.c.uuid == c.instance_uuid)
+        .where(*_among((c.id, ids), (c.volume_id, volumes), (c.instance_uuid, instances)))
+        .order_by(c.created_at, c.device)
     )
-    for column, values in ((table.c.id, ids), (table.c.volume_id, volumes), (table.c.instance_uuid, instances)):
-        if values is not None:
-            query = query.where(column.in_(sorted(set(values))))
     return [Attachment(**row) for row in connection.execute(query).mappings()]
 
 
@@ -163,25 +165,16 @@ def snapshots_by(
     volumes: t.Iterable[str] | None = None,
 ) -> list[Snapshot]:
     """The snapshots that meet every condition given, oldest first."""
+    c = volume_snapshot.c
     query = (
-        sa.select(
-            volume_snapshot,
-            volume.c.host,
-            volume.c.format,
-            volume_type.c.name.label("type"),
-            volume_type.c.backend,
-            volume_type.c.options,
-        )
-        .join(volume, volume.c.id == volume_snapshot.c.volume_id)
+        sa.select(volume_snapshot, volume.c.host, volume.c.format, *_OF_TYPE)
+        .join(volume, volume.c.id == c.volume_id)
         .join(volume_type, volume_type.c.id == volume.c.type_id)
-        .order_by(volume_snapshot.c.created_at, volume_snapshot.c.id)
+        .where(*_among((c.id, ids), (c.name, names), (c.volume_id, volumes)))
+        .order_by(c.created_at, c.id)
     )
-    table = volume_snapshot
-    for column, values in ((table.c.id, ids), (table.c.name, names), (table.c.volume_id, volumes)):
-        if values is not None:
-            query = query.where(column.in_(sorted(set(values))))
     if project_id is not None:
-        query = query.where(table.c.project_id == project_id)
+        query = query.where(c.project_id == project_id)
     return [Snapshot(**row) for row in connection.execute(query).mappings()]
 
 
