@@ -71,9 +71,7 @@ def moment(seconds: float | None) -> Markup | str:
     if seconds is None:
         return "never"
     when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    return Markup('<time datetime="{0}Z">{1} UTC</time>').format(
-        when.strftime("%Y-%m-%dT%H:%M:%S"), when.strftime("%Y-%m-%d %H:%M:%S")
-    )
+    return Markup('<time datetime="{0:%Y-%m-%dT%H:%M:%S}Z">{0:%Y-%m-%d %H:%M:%S} UTC</time>').format(when)
 
 
 def ago(seconds: float | None, now: float | None = None) -> Markup | str:
@@ -83,8 +81,9 @@ def ago(seconds: float | None, now: float | None = None) -> Markup | str:
     when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     passed = (time.time() if now is None else now) - seconds
     said = "just now" if passed < 10 else f"{duration(passed)} ago"
-    stamp = when.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(stamp, said)
+    return Markup('<time datetime="{0:%Y-%m-%dT%H:%M:%SZ}" title="{0:%Y-%m-%dT%H:%M:%SZ}">{1}</time>').format(
+        when, said
+    )
 
 
 def duration(seconds: float | None) -> str:

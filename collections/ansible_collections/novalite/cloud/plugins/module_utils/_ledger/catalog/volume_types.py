@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._rules.records import check_text
+from ..._rules.records import checked_names
 from ..db.tables_images import volume_type_access
 from ..db.tables_volumes import volume, volume_type
 from ..queries.counts import is_any
@@ -84,9 +84,7 @@ def create_type(connection: sa.Connection, params: JsonMapping) -> VolumeType:
     Raises ConflictError for a name that is taken, NovaliteError for options that the back end does not have.
     """
     ensure_default(connection)
-    name = check_text("volume type name", str(params["name"]))
-    if not name or name != name.strip():
-        raise NovaliteError(f"volume type name {name!r} is empty or begins or ends with a space: give it a plain name")
+    (name,) = checked_names("volume type", [{"name": str(params["name"])}])
     backend = params.get("backend") or "file"
     made = VolumeType(
         id=str(uuid.uuid4()),

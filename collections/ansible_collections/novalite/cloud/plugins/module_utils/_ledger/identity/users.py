@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._rules.records import NAME_LENGTH, check_text
+from ..._rules.records import check_text, checked_names
 from ..db import tables
 from ..db.tables_identity import role_assignment, user
 from ..queries.counts import equal
@@ -118,9 +118,7 @@ def _checked(values: JsonMapping) -> JsonObject:
         raise ValueError(f"{sorted(unknown)} cannot be set")
     checked = dict(values)
     if "name" in checked:
-        name = check_text("user name", checked["name"], NAME_LENGTH)
-        if not name or name != name.strip():
-            raise NovaliteError(f"user name {name!r} is empty or begins or ends with a space: give it a plain name")
+        checked_names("user", [checked])
     for key in ("description", "email"):
         if checked.get(key) is not None:
             check_text(f"user's {key}", checked[key], TEXT_LENGTH)
