@@ -9,7 +9,6 @@ from __future__ import annotations
 from ..module_utils._json import JsonObject
 from ..plugin_utils._trip import TripAction
 
-MODULE = "disk_move"
 LETS_IN = ("accepted", "closed")
 
 
@@ -17,13 +16,9 @@ class ActionModule(TripAction):
     """One module call; one question before it where Ansible becomes root."""
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
-        self._supports_check_mode = True
-        result: JsonObject = super().run(tmp, task_vars)
+        super().run(tmp, task_vars)
         arguments = dict(self._task.args)
         if self._connection.become is not None and arguments.get("state") in LETS_IN and arguments.get("moves"):
-            arguments.setdefault("login", self._login())
-        result.update(self.run_on_host(MODULE, arguments, task_vars))
-        return result
-
-    def _login(self) -> str:
-        return str(self._low_level_execute_command("id -un", sudoable=False)["stdout"]).strip() or "root"
+            answer = self._low_level_execute_command("id -un", sudoable=False)["stdout"]
+            arguments.setdefault("login", str(answer).strip() or "root")
+        return self.run_on_host("disk_move", arguments, task_vars)

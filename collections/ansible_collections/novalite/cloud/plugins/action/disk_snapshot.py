@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 from ansible.errors import AnsibleError
@@ -23,48 +24,32 @@ class ActionModule(TripAction):
     """One module call to copy, one file for each copy, one call to remove what was copied."""
 
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
-        self._supports_check_mode = True
-        result: JsonObject = super().run(tmp, task_vars)
-        self._home = _home.home(None, task_vars or {}, self._templar)
+        super().run(tmp, task_vars)
         arguments = dict(self._task.args)
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
-            arguments["owner"] = self._login()
-        result.update(self.run_on_host(MODULE, arguments, task_vars))
+            uid = self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip()
+            arguments["owner"] = int(uid or 0)
+        result = self.run_on_host(MODULE, arguments, task_vars)
         taken = [snapshot for snapshot in result.get("snapshots") or [] if not snapshot["error"]]
-        if self._task.args.get("state") == "absent" or self._task.check_mode or not taken:
+        if arguments.get("state") == "absent" or self._task.check_mode or not taken:
             return result
+        home = _home.home(None, task_vars or {}, self._templar)
+        directory = os.path.expanduser(arguments.get("controller_dir") or os.path.join(home, "images"))
         try:
             for copy in taken:
-                self._fetch(copy)
+                self._fetch(copy, os.path.abspath(directory))
         finally:
-            gone = {
-                **arguments,
-                "state": "absent",
-                "snapshots": [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken],
-            }
-            self.run_on_host(MODULE, gone, task_vars)
+            snapshots = [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken]
+            self.run_on_host(MODULE, {**arguments, "state": "absent", "snapshots": snapshots}, task_vars)
         errors = [snapshot["error"] for snapshot in result["snapshots"] if snapshot["error"]]
         if errors:
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, one: JsonObject) -> None:
-        """Bring one copy here; `one` gets its source and checksum, or an error."""
+    def _fetch(self, copy: JsonObject, directory: str) -> None:
+        """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
         try:
-            one.update(
-                received(
-                    one["image_id"],
-                    self._directory(),
-                    lambda path: self._connection.fetch_file(one["path"], path),
-                    one["size"],
-                )
-            )
+            fetch = functools.partial(self._connection.fetch_file, copy["path"])
+            copy.update(received(copy["image_id"], directory, fetch, copy["size"]))
         except (NovaliteError, AnsibleError) as error:
-            one["error"] = f"instance {one['uuid']}: the copy of its disk cannot be fetched: {error}"
-
-    def _directory(self) -> str:
-        directory = self._task.args.get("controller_dir") or os.path.join(self._home, "images")
-        return os.path.abspath(os.path.expanduser(directory))
-
-    def _login(self) -> int:
-        return int(self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip() or 0)
+            copy["error"] = f"instance {copy['uuid']}: the copy of its disk cannot be fetched: {error}"

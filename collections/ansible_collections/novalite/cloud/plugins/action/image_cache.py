@@ -12,7 +12,6 @@ from ..plugin_utils._image_push import MODULE, ImageAction
 
 class ActionModule(ImageAction):
     def run(self, tmp: str | None = None, task_vars: JsonObject | None = None) -> JsonObject:
-        result: JsonObject = super().run(tmp, task_vars)
-        args = dict(self._task.args)
-        result.update(self.run_on_host(MODULE, args, task_vars))
-        return self.bring(args, result, task_vars)
+        super().run(tmp, task_vars)
+        args = self._task.args
+        return self.bring(args, self.run_on_host(MODULE, args, task_vars), task_vars)
