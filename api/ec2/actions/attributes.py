@@ -9,7 +9,6 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
@@ -51,7 +50,7 @@ def describe_instance_attribute(asked: Asked) -> Body:
         (record,) = find(connection, current().project, [asked["InstanceId"]])
         # who may only look is not told it: there may be secrets in it
         shows = name == "userData" and "member" in current().roles
-        user_data = guest_lookup.user_data_of(connection, record["uuid"]) if shows else None
+        user_data = ec2_records.user_data(connection, record["uuid"]) if shows else None
     return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
 
 
