@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Servers that a person names: found by their names, taken over from runs that died, and told of by their names."""
+"""Servers that a person names: found by their names, taken over from runs that died, and what hosts say of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Error, Instance, Move
+from ..._model.instance import Instance
 from ..._plan.host_plan import Plan
 from ..queries import lookups
 from ..queries.views import instances_by
@@ -77,12 +77,6 @@ def with_names(message: str, servers: t.Iterable[Instance]) -> str:
     for server in servers:
         message = message.replace(server["uuid"], f"{server['uuid']} ('{server['name']}')")
     return message
-
-
-def error_of(one: Instance | Move, message: str) -> Error:
-    """The error of an instance, or of its move, with its name in the message."""
-    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
-    return {"uuid": one["uuid"], "name": one["name"], "message": named}
 
 
 def told_by_hosts(plans: t.Mapping[str, Plan], outcomes: t.Iterable[JsonMapping]) -> dict[str, tuple[str, JsonMapping]]:

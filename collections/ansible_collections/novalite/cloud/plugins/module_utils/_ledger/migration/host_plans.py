@@ -52,6 +52,7 @@ def plans(
     rows = {row.name: row for row in connection.execute(sa.select(c.name, c.facts, c.state_dir))}
     # where each host is reached from other hosts: what goes over the wire there is encrypted
     endpoints = {name: row.facts.get("address") or row.facts.get("tunnel_address") for name, row in rows.items()}
+    directories = {name: row.state_dir for name, row in rows.items()}
     hosts: dict[str, Plan] = {}
     for host, of_host in found.items():
         plan = hosts.setdefault(host, {})
@@ -78,7 +79,7 @@ def plans(
                 }
             )
     for host, plan in hosts.items():
-        plan |= {**targets.summary(plan), "state_dir": rows[host].state_dir if host in rows else params["state_dir"]}
+        plan |= {**targets.summary(plan), "state_dir": directories.get(host, params["state_dir"])}
         if params["action"] == "live-migration":
             plan["domains_there"] = targets.domains_there(plan, hosts)
     return hosts

@@ -16,7 +16,6 @@ from ..._model.rows import InstanceRow, MoveRow
 from ..._plan import targets
 from ..._rules.records import with_diff
 from ..compute import migrations, power_states, server_actions
-from ..compute.named_servers import error_of
 from ..db.tables import instance
 from ..queries.instance_rows import instance_row, instance_rows, swap
 from ..queries.views import instances_by
@@ -176,6 +175,12 @@ def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
         "failures": [*(before.get("failures") or ()), *result["errors"]],
         "targets": targets.of_lost(before.get("targets") or {}, lost),
     }
+
+
+def error_of(one: Instance | Move, message: str) -> Error:
+    """The error of an instance, or of its move, with its name in the message."""
+    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
+    return {"uuid": one["uuid"], "name": one["name"], "message": named}
 
 
 def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -103,12 +103,8 @@ def _put_in(connection: sa.Connection, name: str, new: set[int]) -> None:
     """Add these addresses to a pool. Raises ConflictError for one that another pool has."""
     table = tables.floating_ip
     for low, high in pools.bounds(new):
-        other = connection.execute(
-            sa.select(table.c.address, table.c.pool)
-            .where(table.c.address.between(low, high))
-            .order_by(table.c.address)
-            .limit(1)
-        ).first()
+        taken = sa.select(table.c.address, table.c.pool).where(table.c.address.between(low, high))
+        other = connection.execute(taken.order_by(table.c.address).limit(1)).first()
         if other is not None:
             raise ConflictError(
                 f"floating pool {name!r}: {to_text(other.address)} is in the floating pool {other.pool!r} already"
@@ -125,13 +121,8 @@ def _take_out(connection: sa.Connection, name: str, gone: set[int]) -> None:
     for low, high in pools.bounds(gone):
         there = sa.and_(table.c.pool == name, table.c.address.between(low, high))
         connection.execute(sa.delete(table).where(there, table.c.project_id.is_(None)))
-        left = connection.execute(
-            sa.select(table.c.address, project.c.name)
-            .join(project, project.c.id == table.c.project_id)
-            .where(there)
-            .order_by(table.c.address)
-            .limit(1)
-        ).first()
+        kept = sa.select(table.c.address, project.c.name).join(project, project.c.id == table.c.project_id).where(there)
+        left = connection.execute(kept.order_by(table.c.address).limit(1)).first()
         if left is not None:
             raise ConflictError(
                 f"floating pool {name!r}: {to_text(left.address)} is allocated to the project {left.name!r}: "
@@ -141,12 +132,8 @@ def _take_out(connection: sa.Connection, name: str, gone: set[int]) -> None:
 
 def _check_not_associated(connection: sa.Connection, name: str, interface: str) -> None:
     table = tables.floating_ip
-    used = connection.execute(
-        sa.select(table.c.address)
-        .where(table.c.pool == name, table.c.vif_id.is_not(None))
-        .order_by(table.c.address)
-        .limit(1)
-    ).scalar()
+    query = sa.select(table.c.address).where(table.c.pool == name, table.c.vif_id.is_not(None))
+    used = connection.execute(query.order_by(table.c.address).limit(1)).scalar()
     if used is not None:
         raise ConflictError(
             f"floating pool {name!r}: {to_text(used)} is associated with a server over {interface}: "

@@ -23,6 +23,7 @@ from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instance
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
 from ..placement.placements import Outcome, StaleChoiceError, result_of, write_outcome
 from ..queries.groups import groups_of, lock_groups, violated
+from ..queries.instance_rows import instance_rows
 
 
 def scheduler(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -57,7 +58,9 @@ def _place(
     max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
     outcome = Outcome(hosts=_claims(connection, instances), explain_all=bool(params.get("explain_all")))
     outcome.kept = set(outcome.hosts)
-    rows = _rows(connection, instances)
+    # in check mode a new one is not in the ledger
+    of_these = instance.c.uuid.in_([server["uuid"] for server in instances])
+    rows: dict[str, StateRow] = {row.uuid: row for row in instance_rows(connection, of_these)}
     ask = []
     for server in instances:
         uuid, attempts = server["uuid"], server.get("attempts") or []
@@ -159,14 +162,6 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
     stale = [server["uuid"] for server in instances if found.get(server["uuid"]) in (server.get("attempts") or [])]
     release_claims(connection, stale)
     return {uuid: name for uuid, name in found.items() if uuid not in stale}
-
-
-def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, StateRow]:
-    """The states of the instances that are in the ledger. In check mode a new one is not."""
-    query = sa.select(instance.c.uuid, instance.c.vm_state, instance.c.task_state, instance.c.deleted).where(
-        instance.c.uuid.in_([server["uuid"] for server in instances])
-    )
-    return {row.uuid: t.cast(StateRow, row) for row in connection.execute(query)}
 
 
 def _not_to_be_built(row: StateRow | None) -> str | None:

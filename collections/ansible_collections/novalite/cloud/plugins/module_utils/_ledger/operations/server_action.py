@@ -22,8 +22,9 @@ from ..._plan.host_plan import Plan
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..compute import power_states, reimage, server_actions, server_requests
-from ..compute.named_servers import error_of, servers_named, states_of, take_over, told_by_hosts, under_way, with_names
+from ..compute.named_servers import servers_named, states_of, take_over, told_by_hosts, under_way, with_names
 from ..compute.plans import plan_hosts
+from ..migration.outcomes import error_of
 from ..queries import actions
 from ..queries.adopted import not_adopted
 from ..queries.views import instances_by

@@ -161,18 +161,10 @@ def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Flavo
 def _claim(connection: sa.Connection, guest: Guest, host: str, now: int) -> None:
     """Write down what the guest has. Without a guard: it has it, and counted as somebody else's until now."""
     c = compute_host.c
-    host_id = connection.execute(
-        sa.update(compute_host)
-        .where(c.name == host)
-        .values(
-            vcpus_used=c.vcpus_used + guest.vcpus,
-            memory_mb_used=c.memory_mb_used + guest.memory_mb,
-            disk_gb_used=c.disk_gb_used + guest.disk_gb,
-            generation=c.generation + 1,
-        )
-        .returning(c.id)
-    ).scalar_one()
     amounts = {"vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "disk_gb": guest.disk_gb}
+    sums = {f"{name}_used": c[f"{name}_used"] + amount for name, amount in amounts.items()}
+    claiming = sa.update(compute_host).where(c.name == host).values(**sums, generation=c.generation + 1)
+    host_id = connection.execute(claiming.returning(c.id)).scalar_one()
     connection.execute(
         sa.insert(allocation).values(instance_uuid=guest.uuid, compute_host_id=host_id, created_at=now, **amounts)
     )

@@ -16,8 +16,9 @@ from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, InterfaceRequest
-from ..compute.named_servers import error_of, servers_named, told_by_hosts
+from ..compute.named_servers import servers_named, told_by_hosts
 from ..compute.plans import plan_hosts
+from ..migration.outcomes import error_of
 from ..queries import actions
 from ..queries.views import instances_by
 from ..security import firewalls

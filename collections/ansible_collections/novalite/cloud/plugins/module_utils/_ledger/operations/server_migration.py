@@ -20,9 +20,11 @@ from ..._model.instance import Instance
 from ..._model.rows import MoveRow
 from ..._plan import targets
 from ..compute import migrations, server_actions, server_requests
-from ..compute.named_servers import error_of, servers_named, states_of, take_over, under_way, with_names
+from ..compute.named_servers import servers_named, states_of, take_over, under_way, with_names
 from ..migration import host_plans, outcomes
-from ..migration.begin import away_from, begin_move, is_settled, move_of, place
+from ..migration.begin import begin_move
+from ..migration.choices import away_from, is_settled, move_of, place
+from ..migration.outcomes import error_of
 from ..placement.compute_hosts import record
 from ..queries import actions, lookups
 from ..queries.views import flavor_of, instances_by

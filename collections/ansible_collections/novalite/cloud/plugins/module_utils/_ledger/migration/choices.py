@@ -1,0 +1,133 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which instances move, and where each goes."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..._json import JsonMapping
+from ..._model.instance import Instance, Move
+from ..._model.rows import MoveRow
+from ..compute import migrations
+from ..db.tables import compute_host
+from ..db.tables_migrations import migration
+from ..placement import migration_claims
+from ..queries.views import instances_by
+from .begin import local_volume
+
+
+def away_from(connection: sa.Connection, host: str) -> list[Instance]:
+    """Those that left `host` for its maintenance, and have not moved since."""
+    last: dict[str, MoveRow] = {}
+    for row in connection.execute(sa.select(migration).order_by(migration.c.id)):
+        if row.status not in (migrations.ERROR, migrations.REVERTED, "cancelled"):
+            last[row.instance_uuid] = t.cast(MoveRow, row)
+    gone = {
+        uuid: row.dest_host
+        for uuid, row in last.items()
+        if (row.reason, row.source_host) == (migrations.MAINTENANCE, host)
+        and row.status in (migrations.COMPLETED, migrations.CONFIRMED)
+    }
+    return [server for server in instances_by(connection, uuids=gone) if server["host"] == gone[server["uuid"]]]
+
+
+def is_settled(connection: sa.Connection, action: str, one: Instance, flavor: str | None, host: str | None) -> bool:
+    """Whether the instance is already what `action` would make it."""
+    if one["task_state"] is not None:
+        return False
+    move = migrations.open_moves(connection, [one["uuid"]]).get(one["uuid"])
+    waits = one["vm_state"] == "resized" and move is not None
+    if action == "resize":
+        return one["flavor"]["name"] == flavor and (waits or one["vm_state"] in ("active", "stopped"))
+    if action == "migrate":
+        return bool(waits and host in (None, one["host"])) or (host is not None and one["host"] == host)
+    if action in ("live-migration", "evacuate"):
+        return host is not None and one["host"] == host
+    last = connection.execute(
+        sa.select(migration.c.status)
+        .where(migration.c.instance_uuid == one["uuid"], migration.c.type.in_(["resize", "migration"]))
+        .order_by(migration.c.id.desc())
+    ).scalar()
+    return not waits and last == (migrations.CONFIRMED if action == "confirmResize" else migrations.REVERTED)
+
+
+def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping) -> migration_claims.Place:
+    """Find a host for it and claim it there; its reasons where there is none."""
+    same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
+    if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
+        same_host = "only"
+    limit_to = params.get("limit_to")
+    try:
+        if move.type == "live-migration":
+            limit_to = _live_destinations(connection, one["host"] or "", move.dest_host, limit_to)
+        found = migration_claims.place(
+            connection,
+            one,
+            move.new_flavor,
+            host=move.dest_host,
+            same_host=same_host,
+            options=params.get("options"),
+            down_time=params.get("service_down_time"),
+            limit_to=limit_to,
+        )
+    except NovaliteError as error:
+        found = migration_claims.Place(None, str(error), ())
+    if found.host is not None:
+        status = migrations.RUNNING if move.type == "live-migration" else migrations.MIGRATING
+        connection.execute(
+            sa.update(migration)
+            .where(migration.c.id == move.id)
+            .values(status=status, dest_host=found.host, updated_at=migrations.now_())
+        )
+    return found
+
+
+def _live_destinations(
+    connection: sa.Connection, host: str, destination: str | None, limit_to: t.Collection[str] | None
+) -> t.Collection[str] | None:
+    """Those of the hosts `limit_to` (None: any) that a guest of `host` can go to while it runs.
+
+    It takes the names of its files along: its QEMU has them open, and libvirt carries its definition over. Raises
+    NovaliteError when the `destination` that was asked for, or every other host, keeps its files elsewhere.
+    """
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir))
+    known = {row.name: row.state_dir for row in rows}
+    here = known.get(host)
+    alike = {name for name, directory in known.items() if directory == here}
+    if alike == known.keys():
+        return limit_to
+    advice = "a guest that runs takes the names of its disks along; migrate it while it is off (migrate.yml)"
+    if destination is not None and destination not in alike:
+        raise NovaliteError(
+            f"host {destination} keeps instances in {known.get(destination)}, {host} in {here}: {advice}"
+        )
+    if alike <= {host}:
+        raise NovaliteError(f"no other host keeps instances in {here} as {host} does: {advice}")
+    return sorted(alike if limit_to is None else alike & set(limit_to))
+
+
+def move_of(action: str, one: Instance, move: MoveRow, why: list[str]) -> Move:
+    """One move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
+    back = action == "revertResize"
+    ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
+    (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends
+    state = move.old_vm_state
+    return {
+        "uuid": one["uuid"],
+        "name": one["name"],
+        "domain_name": one["domain_name"],
+        "id": move.uuid,
+        "action": action,
+        "from_host": from_host,
+        "to_host": to_host,
+        "from_flavor": from_flavor,
+        "to_flavor": to_flavor,
+        "same_host": move.source_host == move.dest_host,
+        "starts": state in ("active", "paused", "error") if action == "evacuate" else state in ("active", "paused"),
+        "why": why,
+    }
