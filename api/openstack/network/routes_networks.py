@@ -43,12 +43,8 @@ UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
 # Neutron's attributes of a subnet, and what the ledger calls them
 SUBNET = {
-    "name": "name",
-    "description": "description",
-    "gateway_ip": "gateway",
-    "dns_nameservers": "dns",
-    "host_routes": "routes",
-    "enable_dhcp": "enable_dhcp",
+    **{name: name for name in ("name", "description", "enable_dhcp")},
+    **{"gateway_ip": "gateway", "dns_nameservers": "dns", "host_routes": "routes"},
 }
 
 
@@ -126,14 +122,9 @@ def _given(wanted: Record) -> Record:
 CREATE_PORT = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE_PORT = schemas.wrapped("port", schemas.UPDATE_PORT)
 DEFAULTS: Record = {
-    "name": "",
-    "description": "",
+    **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
+    **dict.fromkeys(("security_groups", "allowed_address_pairs", "fixed_ips")),
     "admin_state_up": True,
-    "device_id": "",
-    "device_owner": "",
-    "security_groups": None,
-    "allowed_address_pairs": None,
-    "fixed_ips": None,
 }
 in_use = word(409, "PortInUse")
 RESERVED = "network:"  # owners of what the cloud itself makes
