@@ -75,8 +75,7 @@ class Attempt:
     # Of guesses that come at once, no more are answered than of those that come in turn
 
     def succeed(self, connection: Connection) -> None:
-        """Forget the failures, and know the user at this address. Raises TooManyRequestsError if there were too many
-        meanwhile."""
+        """Forget the failures, and know the user at this address. Raises TooManyRequestsError after too many."""
         self.refuse_locked(connection, hold=True)
         auth_failures.forget_failures(connection, self.login, *([] if self.known else [self.who]))
         days = current_app.extensions["settings"].auth_known_days
@@ -109,8 +108,7 @@ class Proof:
 
 
 def prove(identity: Record) -> Proof:
-    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError
-    for a token that is none."""
+    """Who an `identity` is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError for a token that is none."""
     methods = set(identity["methods"])
     if len(methods) != 1:
         raise UnauthorizedError(REFUSED)
