@@ -168,7 +168,7 @@ def _as_rule(wanted: Record) -> Record:
 
 
 def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
-    """The two numbers of a rule: of ports, or of ICMP (`icmp`: type, code). Raises NeutronError for one that is none."""
+    """Two numbers of a rule: of ports, or of ICMP (`icmp`: type, code). Raises NeutronError for one that is none."""
     found: list[int | None] = []
     for key in ICMP_FIELDS:
         value = None if wanted.get(key) is None else int(wanted[key])
