@@ -24,8 +24,7 @@ Order = list[tuple[str, str]]  # keys, each with "asc" or "desc"
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """The words of a service for what is wrong with a query. {value} is what the client said, {name} of which
-    parameter or of what kind of object."""
+    """A service's words for a query's faults. {value} is what came, {name} the parameter or the kind of object."""
 
     number: str
     marker: str

@@ -148,8 +148,7 @@ class Map(_Kit):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tags(_Kit):
-    """Tags of an object, each like `schema`. `write` takes a connection, what makes the new tags of the old, and the
-    ids, and returns the tags as they are then."""
+    """Tags of an object, each like `schema`. `write` takes a connection, what makes new tags of old, and the ids."""
 
     most: int
     find: t.Callable[..., t.Collection[str]]

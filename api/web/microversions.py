@@ -41,8 +41,7 @@ def asked_for(*names: str) -> str | None:
 
 
 def negotiated(version: str | None, first: Version, last: Version) -> Version:
-    """What is spoken with who asks for `version`. Raises BadRequestError, and NotAcceptableError for one that is not
-    from `first` to `last`."""
+    """The version for who asks for `version`. Raises BadRequestError; NotAcceptableError outside `first` to `last`."""
     if version is None:
         return first
     if version.lower() == "latest":

@@ -12,9 +12,9 @@ from flask import Flask
 
 from ...settings import Settings
 from ...web import services
-from . import routes_credentials, routes_discovery, routes_projects, routes_tokens
+from . import routes_credentials, routes_projects, routes_tokens
 
 
 def register(app: Flask, settings: Settings) -> None:
-    modules = (routes_discovery, routes_tokens, routes_projects, routes_credentials)
-    services.register(app, __name__, *(module.service for module in modules))
+    modules = (routes_tokens, routes_projects, routes_credentials)
+    services.register(app, __name__, routes_tokens.discovery, *(module.service for module in modules))

@@ -64,11 +64,8 @@ class Attempt:
         by_address = {self.address: Limit(settings.auth_failures_address, lock)}
         if self.known:
             return {**by_address, self.login: Limit(settings.auth_failures, KNOWN_DELAY, grows=True, calm=lock)}
-        return {
-            **by_address,
-            self.login: Limit(settings.auth_failures, lock),
-            self.who: Limit(settings.auth_failures, DELAY, grows=True, calm=lock),
-        }
+        slowed = Limit(settings.auth_failures, DELAY, grows=True, calm=lock)
+        return {**by_address, self.login: Limit(settings.auth_failures, lock), self.who: slowed}
 
     def refuse_locked(self, connection: Connection, hold: bool = False) -> None:
         """Raise TooManyRequestsError while there were too many failures of this kind."""
@@ -78,8 +75,7 @@ class Attempt:
     # Of guesses that come at once, no more are answered than of those that come in turn
 
     def succeed(self, connection: Connection) -> None:
-        """Forget the failures, and know the user at this address. Raises TooManyRequestsError if there were too many
-        meanwhile."""
+        """Forget the failures, and know the user at this address. Raises TooManyRequestsError after too many."""
         self.refuse_locked(connection, hold=True)
         auth_failures.forget_failures(connection, self.login, *([] if self.known else [self.who]))
         days = current_app.extensions["settings"].auth_known_days
@@ -112,8 +108,7 @@ class Proof:
 
 
 def prove(identity: Record) -> Proof:
-    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError
-    for a token that is none."""
+    """Who an `identity` is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError for a token that is none."""
     methods = set(identity["methods"])
     if len(methods) != 1:
         raise UnauthorizedError(REFUSED)
@@ -166,12 +161,9 @@ def check_password(user: Record | None, name: str, password: str) -> Attempt:
     `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
     the password is asked for.
     """
-    return _check(
-        subject("user", user["name"] if user is not None else name),
-        user["password_hash"] if user is not None else None,
-        password,
-        allowed=user is not None and user["enabled"],
-    )
+    if user is None:
+        return _check(subject("user", name), None, password, allowed=False)
+    return _check(subject("user", user["name"]), user["password_hash"], password, allowed=user["enabled"])
 
 
 def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
@@ -200,13 +192,7 @@ def _by_password(fields: Record) -> Proof:
         user = _find_user(connection, asked)
     attempt = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
     assert user is not None
-    return Proof(
-        user_id=user["id"],
-        method="password",
-        began=began,
-        default_project_id=user["default_project_id"],
-        attempt=attempt,
-    )
+    return Proof(user["id"], "password", began, user["default_project_id"], attempt=attempt)
 
 
 def _by_application_credential(fields: Record) -> Proof:
@@ -216,10 +202,8 @@ def _by_application_credential(fields: Record) -> Proof:
     with reading_ledger() as connection:
         if "id" in fields:
             credential = credentials.application_credential_of(connection, credential_id=fields["id"])
-        elif "name" in fields:
-            user = _find_user(connection, asked)
-            if user is not None:
-                credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
+        elif "name" in fields and (user := _find_user(connection, asked)) is not None:
+            credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
     name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
     attempt = _check(
         subject("credential", credential["id"] if credential else str(name)),

@@ -69,10 +69,8 @@ def token(caller: Caller, credential: Record | None = None, with_catalog: bool =
         if with_catalog:
             body["catalog"] = catalogs.catalog(caller.project_id)
     if credential is not None:
-        body["application_credential"] = {
-            **same(credential, "id", "name"),
-            "restricted": not credential["unrestricted"],
-        }
+        restricted = not credential["unrestricted"]
+        body["application_credential"] = {**same(credential, "id", "name"), "restricted": restricted}
     return {"token": body}
 
 
@@ -104,15 +102,12 @@ def user(row: Record) -> Body:
 def assignment(row: Record, with_names: bool = False) -> Body:
     """Who has which role where."""
     role, user, project = {"id": role_id(row["role"])}, {"id": row["user_id"]}, {"id": row["project_id"]}
+    path = f"projects/{row['project_id']}/users/{row['user_id']}/roles/{role_id(row['role'])}"
     return {
         "role": {**role, "name": row["role"]} if with_names else role,
         "user": {**user, "name": row["user_name"], "domain": DOMAIN} if with_names else user,
         "scope": {"project": {**project, "name": row["project_name"], "domain": DOMAIN} if with_names else project},
-        "links": {
-            "assignment": catalogs.url(
-                f"projects/{row['project_id']}/users/{row['user_id']}/roles/{role_id(row['role'])}"
-            )
-        },
+        "links": {"assignment": catalogs.url(path)},
     }
 
 

@@ -33,12 +33,8 @@ MEMBER_STATES = ("accepted", "pending", "rejected", "all")
 SEVERAL = ("id", "name", "status", "container_format", "disk_format")  # these take in:a,b
 TIMES = ("created_at", "updated_at")
 COMPARED = {
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
-    "eq": operator.eq,
-    "neq": operator.ne,
+    **{"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le},
+    **{"eq": operator.eq, "neq": operator.ne},
 }
 CONTROL = ("limit", "marker", "sort", "sort_key", "sort_dir", "member_status")
 

@@ -25,20 +25,10 @@ PATCH = a_list(an_object({"op": {"enum": list(OPERATIONS)}, "path": PATH, "value
 # [{"replace": "/name", "value": "x"}], the form of version 2.0
 OLD_PATCH = a_list(an_object({**dict.fromkeys(OPERATIONS, PATH), "value": {}}), MOST)
 PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
-# what can be said of what every image has: our field
-FIELDS = {
-    "name": "name",
-    "min_disk": "min_disk_gb",
-    "min_ram": "min_ram_mb",
-    "tags": "tags",
-    "protected": "protected",
-    "os_hidden": "os_hidden",
-    "visibility": "visibility",
-    "owner": "owner",
-    "disk_format": "disk_format",
-    "container_format": "container_format",
-}
 UNTIL_DATA = ("disk_format", "container_format")
+# what can be said of what every image has: our field
+ALIKE = ("name", "tags", "protected", "os_hidden", "visibility", "owner", *UNTIL_DATA)
+FIELDS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb", **{name: name for name in ALIKE}}
 COMMAND_LINE: Schema = {"type": "string", "maxLength": 2048}
 RESERVED = "os_glance"
 OWN = an_object({name: rules for name, rules in BASE.items() if name not in READ_ONLY}, more=True, maxProperties=200)
@@ -57,18 +47,13 @@ def wanted() -> Record:
     row: Record = {
         "id": (body["id"].lower() if "id" in body else None),
         "owner": current().project,
-        "name": None,
-        "disk_format": "",
-        "container_format": "",
+        **dict.fromkeys(("name", "kernel")),
+        **dict.fromkeys(("disk_format", "container_format", "cmdline"), ""),
+        **dict.fromkeys(("min_disk_gb", "min_ram_mb"), 0),
+        **dict.fromkeys(("protected", "os_hidden"), False),
         "visibility": "shared",
-        "min_disk_gb": 0,
-        "min_ram_mb": 0,
-        "cmdline": "",
-        "protected": False,
-        "os_hidden": False,
         "tags": [],
         "properties": {},
-        "kernel": None,
         "status": "queued",
     }
     for name, value in body.items():

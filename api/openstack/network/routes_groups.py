@@ -26,6 +26,7 @@ from .changes import check_owner, tell_group_hosts
 
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
 ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
+invalid_icmp = word(400, "SecurityGroupInvalidIcmpValue")
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
 
 records.put_into(network, "security_groups", "network:security_groups:read", lists=False)
@@ -167,23 +168,18 @@ def _as_rule(wanted: Record) -> Record:
 
 
 def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
-    """The two numbers of a rule: of ports, or type and code of ICMP, which are `icmp`. Refuses one that is none, in
-    Neutron's words; whether they make sense together is another matter."""
+    """Two numbers of a rule: of ports, or of ICMP (`icmp`: type, code). Raises NeutronError for one that is none."""
     found: list[int | None] = []
     for key in ICMP_FIELDS:
         value = None if wanted.get(key) is None else int(wanted[key])
         if icmp is not None and value is not None and not -1 <= value <= 255:
-            raise NeutronError(
-                400,
-                "SecurityGroupInvalidIcmpValue",
-                f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.",
-            )
+            raise invalid_icmp(f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.")
         if icmp is None and value is not None and not -1 <= value <= 65535:
             raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
         found.append(value)
     low, high = found
     if icmp is not None and low == -1 and high not in (None, -1):
-        raise NeutronError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP type {low} with code {high}")
+        raise invalid_icmp(f"Invalid value for ICMP type {low} with code {high}")
     return low, high
 
 

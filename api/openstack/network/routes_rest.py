@@ -113,7 +113,7 @@ def list_zones() -> Answer:
     zones = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
     body = listing.answer("availability_zones", zones, ("name", "resource", "state"))
     body["availability_zones"] = [
-        {key: value for key, value in zone.items() if key != "id"} for zone in body["availability_zones"]
+        {key: zone[key] for key in zone if key != "id"} for zone in body["availability_zones"]
     ]
     return body, 200
 

@@ -96,14 +96,8 @@ def remove_interface(connection: Connection, wanted: Record, router_id: str) -> 
 def _interface(row: Router, port_id: str, network_uuid: str, version: int) -> Record:
     subnet_id = network_records.subnet_id(network_uuid, version)
     return {
-        "id": row.id,
-        "tenant_id": row.project_id,
-        "project_id": row.project_id,
-        "port_id": port_id,
-        "network_id": network_uuid,
-        "subnet_id": subnet_id,
-        "subnet_ids": [subnet_id],
-        "tags": [],
+        **{"id": row.id, "tenant_id": row.project_id, "project_id": row.project_id, "tags": []},
+        **{"port_id": port_id, "network_id": network_uuid, "subnet_id": subnet_id, "subnet_ids": [subnet_id]},
     }
 
 

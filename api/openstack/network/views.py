@@ -26,6 +26,7 @@ from ...web.bodies import Body, Record, same
 
 DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
 ZONE = "nova"
+IN_ZONE: Body = {"availability_zone_hints": [], "availability_zones": [ZONE]}
 RUNNING = 1  # Nova's power state
 
 # what our rules call otherwise than Neutron
@@ -38,14 +39,9 @@ def network(row: Network, admin: bool = False) -> Body:
     shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
     if admin:
-        kind = {"vlan": "vlan", "vxlan": "vxlan"}.get(row.manager, "flat")
-        shown.update(
-            {
-                "provider:network_type": kind,
-                "provider:physical_network": row.bridge_interface,
-                "provider:segmentation_id": row.vlan if kind == "vlan" else row.vni,
-            }
-        )
+        kind = row.manager if row.manager in ("vlan", "vxlan") else "flat"
+        shown.update({"provider:network_type": kind, "provider:physical_network": row.bridge_interface})
+        shown["provider:segmentation_id"] = row.vlan if kind == "vlan" else row.vni
     return shown
 
 
@@ -81,10 +77,8 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
         "status": "ACTIVE",
         "subnets": subnets,
         "mtu": mtu,
-        "availability_zone_hints": [],
-        "availability_zones": [ZONE],
-        "ipv4_address_scope": None,
-        "ipv6_address_scope": None,
+        **IN_ZONE,
+        **dict.fromkeys(("ipv4_address_scope", "ipv6_address_scope")),
         "port_security_enabled": True,
         "is_default": False,
     }
@@ -116,8 +110,7 @@ def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body
                 "enable_dhcp": True,
                 "dns_nameservers": of_version(row.dns, 6),
                 "allocation_pools": _ranges([(str(whole[1]), str(whole[-1]))]),
-                "ipv6_ra_mode": "slaac",
-                "ipv6_address_mode": "slaac",
+                **dict.fromkeys(("ipv6_ra_mode", "ipv6_address_mode"), "slaac"),
             }
         )
     for subnet in found:
@@ -129,17 +122,8 @@ def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body
 
 
 def pool_subnets(row: Pool) -> list[Body]:
-    number = pool_network_id(row.name)
-    return [
-        {
-            **_subnet(number, 4, ""),
-            **same(row, "name", "cidr"),
-            "gateway_ip": None,
-            "enable_dhcp": False,
-            "dns_nameservers": [],
-            "allocation_pools": _ranges(row.ranges),
-        }
-    ]
+    shown = {**_subnet(pool_network_id(row.name), 4, ""), **same(row, "name", "cidr"), "gateway_ip": None}
+    return [{**shown, "enable_dhcp": False, "dns_nameservers": [], "allocation_pools": _ranges(row.ranges)}]
 
 
 def _subnet(network_uuid: str, version: int, owner: str) -> Body:
@@ -147,11 +131,9 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Body:
         **_owned(subnet_id(network_uuid, version), owner),
         "network_id": network_uuid,
         "ip_version": version,
-        "ipv6_ra_mode": None,
-        "ipv6_address_mode": None,
+        **dict.fromkeys(("ipv6_ra_mode", "ipv6_address_mode", "subnetpool_id")),
         "host_routes": [],
         "service_types": [],
-        "subnetpool_id": None,
     }
 
 
@@ -191,15 +173,8 @@ def port(row: Port, admin: bool = False) -> Body:
         "port_security_enabled": True,
     }
     if admin:
-        kind = "bridge" if attached else "unbound"
-        shown.update(
-            {
-                "binding:host_id": row.host or "",
-                "binding:vif_type": kind,
-                "binding:profile": {},
-                "binding:vif_details": {},
-            }
-        )
+        shown.update({"binding:host_id": row.host or "", "binding:vif_type": "bridge" if attached else "unbound"})
+        shown.update({"binding:profile": {}, "binding:vif_details": {}})
     return shown
 
 
@@ -207,11 +182,8 @@ def router(row: Router) -> Body:
     leads: Body | None = None
     if row.external_pool is not None:
         # guests leave under the address of their own host: a router has none
-        leads = {
-            "network_id": pool_network_id(row.external_pool),
-            "enable_snat": bool(row.enable_snat),
-            "external_fixed_ips": [],
-        }
+        network_id = pool_network_id(row.external_pool)
+        leads = {"network_id": network_id, "enable_snat": bool(row.enable_snat), "external_fixed_ips": []}
     return {
         **_owned(row.id, row.project_id, row.description),
         "name": row.name,
@@ -219,8 +191,7 @@ def router(row: Router) -> Body:
         "status": "ACTIVE",
         "external_gateway_info": leads,
         "routes": [],
-        "availability_zone_hints": [],
-        "availability_zones": [ZONE],
+        **IN_ZONE,
     }
 
 
@@ -235,9 +206,7 @@ def agent(row: Host, seen: str) -> Body:
         "availability_zone": None,
         "admin_state_up": bool(row.state.enabled),
         "alive": bool(row.state.up),
-        "created_at": seen,
-        "started_at": seen,
-        "heartbeat_timestamp": seen,
+        **dict.fromkeys(("created_at", "started_at", "heartbeat_timestamp"), seen),
         "description": None,
         "resources_synced": None,
         "configurations": {},

@@ -79,13 +79,11 @@ def show_limits(connection: Connection) -> Answer:
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
         "totalSnapshotsUsed": used["snapshots"],
-        "totalBackupsUsed": 0,
-        "totalBackupGigabytesUsed": 0,
+        **dict.fromkeys(("totalBackupsUsed", "totalBackupGigabytesUsed"), 0),
         "maxTotalVolumes": limits["volumes"],
         "maxTotalVolumeGigabytes": limits["gigabytes"],
         "maxTotalSnapshots": limits["snapshots"],
-        "maxTotalBackups": 0,
-        "maxTotalBackupGigabytes": 0,
+        **dict.fromkeys(("maxTotalBackups", "maxTotalBackupGigabytes"), 0),
     }
     return {"limits": {"rate": [], "absolute": absolute}}, 200
 
@@ -139,10 +137,8 @@ def update_quota_class(connection: Connection, said: Record) -> Answer:
 
 
 def _limits(said: Record) -> dict[str, int]:
-    for name in said:
-        if name not in QUOTAS:
-            known = ", ".join(QUOTAS)
-            raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {known}")
+    for name in sorted(said.keys() - set(QUOTAS)):
+        raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {', '.join(QUOTAS)}")
     return {name: int(limit) for name, limit in said.items()}
 
 
@@ -239,8 +235,7 @@ def show_host(connection: Connection, name: str) -> Answer:
     projects = sorted({row.project_id for row in (*rows, *snapshots)})
     resources = []
     for project in (None, *projects):
-        mine = [row for row in rows if project in (None, row.project_id)]
-        shots = [row for row in snapshots if project in (None, row.project_id)]
+        mine, shots = ([row for row in kind if project in (None, row.project_id)] for kind in (rows, snapshots))
         resources.append(
             {
                 "host": name,
@@ -273,9 +268,7 @@ def show_capabilities(connection: Connection, name: str) -> Answer:
         **BACKEND_NAMES,
         "namespace": f"OS::Storage::Capabilities::{name}",
         "pool_name": BACKEND,
-        "description": None,
-        "visibility": None,
-        "display_name": None,
+        **dict.fromkeys(("description", "visibility", "display_name")),
         "replication_targets": [],
         "properties": {},
     }, 200

@@ -103,8 +103,7 @@ def list_access(connection: Connection, type_id: str) -> Answer:
     if row.is_public:
         raise NotFoundError("Access list not available for public volume types.")
     projects = volume_types.access_of(connection, row.id)
-    access = [{"volume_type_id": row.id, "project_id": project} for project in projects]
-    return {"volume_type_access": access}, 200
+    return {"volume_type_access": [{"volume_type_id": row.id, "project_id": project} for project in projects]}, 200
 
 
 @volume.post("/<project>/types/<type_id>/action", "volume:admin", takes(ACCESS), writes_checked)

@@ -36,6 +36,10 @@ def name(row: Stored) -> str | None:
     return shown or None
 
 
+def _times(row: Stored) -> Body:
+    return {"created_at": precise(row.created_at), "updated_at": precise(row.updated_at)}
+
+
 def brief_volume(row: Volume) -> Body:
     return {"id": row.id, "name": name(row), "links": links("volumes", row.id, row.project_id)}
 
@@ -48,8 +52,7 @@ def new_volume(row: Volume) -> Body:
         "size": row.size_gb,
         "status": row.status,
         "availability_zone": row.availability_zone or "nova",
-        "created_at": precise(row.created_at),
-        "updated_at": precise(row.updated_at),
+        **_times(row),
         "volume_type": row.type,
         "attachments": [attached(row, record) for record in row.attachments if record.attached_at],
         "snapshot_id": row.snapshot_id,
@@ -58,9 +61,7 @@ def new_volume(row: Volume) -> Body:
         "bootable": "true" if row.bootable else "false",
         "encrypted": False,
         "multiattach": row.multiattach,
-        "replication_status": None,
-        "consistencygroup_id": None,
-        "migration_status": None,
+        **dict.fromkeys(("replication_status", "consistencygroup_id", "migration_status")),
         "user_id": row.user_id or row.project_id,
     }
     if speaks(13):
@@ -139,8 +140,7 @@ def new_snapshot(row: Snapshot) -> Body:
         **same(row, "description", "volume_id", "status"),
         "size": row.size_gb,
         "metadata": row.metadata,
-        "created_at": precise(row.created_at),
-        "updated_at": precise(row.updated_at),
+        **_times(row),
     }
     if speaks(14):
         body["group_snapshot_id"] = None

@@ -82,11 +82,6 @@ def write_attributes(connection: sa.Connection, uuid: str, values: JsonMapping) 
         connection.execute(sa.insert(ec2_instance).values(**{"instance_uuid": uuid, **DEFAULTS, **values}))
 
 
-def user_data(connection: sa.Connection, uuid: str) -> str | None:
-    """What the instance's guest is told, in base64: for those who said it."""
-    return connection.execute(sa.select(instance.c.user_data).where(instance.c.uuid == uuid)).scalar()
-
-
 def made_fingerprints(connection: sa.Connection, project_id: str) -> dict[str, str]:
     """EC2's fingerprints of the key pairs that were made here, by name."""
     query = sa.select(ec2_keypair.c.name, ec2_keypair.c.fingerprint).where(ec2_keypair.c.project_id == project_id)
