@@ -51,6 +51,12 @@ def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
     assert doors.client.get("/network/v2.0").status_code == doors.client.get("/network/v2.0/").status_code == 200
 
 
+def test_links_keep_the_path_that_a_proxy_serves_the_api_under(doors: Doors) -> None:
+    answer = doors.client.get("/network/v2.0/", base_url="http://cloud/my_api")
+    links = {row["name"]: row["links"][0]["href"] for row in answer.get_json()["resources"]}
+    assert links["security_group"] == "http://cloud/my_api/network/v2.0/security-groups"
+
+
 def test_without_a_token_nothing_is_told(doors: Doors) -> None:
     assert doors.client.get("/network/v2.0/networks").status_code == 401
 
