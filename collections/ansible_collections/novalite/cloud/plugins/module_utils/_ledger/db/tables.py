@@ -24,10 +24,22 @@ from . import (
 from .schema import BigId, metadata, numbered, partial_index, table
 from .tables_addresses import fixed_ip, floating_ip, floating_pool, network, vif
 
-# the rest is read as tables.<name>
-__all__ = ["BigId", "fixed_ip", "floating_ip", "floating_pool", "metadata", "network", "vif"]
-__all__ += ["tables_ec2", "tables_identity", "tables_images", "tables_jobs", "tables_migrations"]
-__all__ += ["tables_networking", "tables_volumes"]
+__all__ = [  # the rest is read as tables.<name>
+    "BigId",
+    "fixed_ip",
+    "floating_ip",
+    "floating_pool",
+    "metadata",
+    "network",
+    "tables_ec2",
+    "tables_identity",
+    "tables_images",
+    "tables_jobs",
+    "tables_migrations",
+    "tables_networking",
+    "tables_volumes",
+    "vif",
+]
 
 secret = table(  # what keys are derived from (secrets.py); never shown
     "secret",

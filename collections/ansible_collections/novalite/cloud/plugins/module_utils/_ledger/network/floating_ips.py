@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ..._addressing.pools import to_int, to_text
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._json import Json, JsonMapping, JsonObject
+from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
@@ -107,12 +107,12 @@ def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id
     gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
     if vif_ip is None or connection.execute(gateway).scalar() is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
-    _update(connection, project_id, table.c.id == number, vif_id=vif_id)
+    _update(connection, project_id, table.c.id == number, {"vif_id": vif_id})
 
 
 def describe(connection: sa.Connection, project_id: str, number: str, text: str) -> None:
     """Keep what the project says of its floating IP (a UUID)."""
-    _update(connection, project_id, table.c.id == number, description=text)
+    _update(connection, project_id, table.c.id == number, {"description": text})
 
 
 # --- present --------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
     if before.vif_id in ([nic.vif_id for nic in nics] or [None]):
         return
     leads_to = nics[0].vif_id if nics else None
-    _update(work.connection, work.project["id"], table.c.address == number, vif_id=leads_to)
+    _update(work.connection, work.project["id"], table.c.address == number, {"vif_id": leads_to})
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
 
@@ -285,7 +285,7 @@ def _absent(work: _Work, item: Item) -> None:
         if item["fixed_ip"] is not None and row.fixed_ip != to_int(item["fixed_ip"]):
             continue
         free = {"project_id": None, "vif_id": None, "released_at": work.now, "description": ""}
-        _update(work.connection, work.project["id"], table.c.address == row.address, **free)
+        _update(work.connection, work.project["id"], table.c.address == row.address, free)
         work.hosts |= {row.host} if row.host else set()
         work.changes.note(to_text(row.address), _summary(row), None)
 
@@ -316,7 +316,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
     )
 
 
-def _update(connection: sa.Connection, project_id: str, condition: sa.ColumnElement[bool], /, **values: Json) -> None:
+def _update(connection: sa.Connection, project_id: str, condition: sa.ColumnElement[bool], values: JsonMapping) -> None:
     """Change the project's floating IP that meets `condition`."""
     connection.execute(sa.update(table).where(condition, table.c.project_id == project_id).values(values))
 
