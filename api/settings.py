@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the application is told by its environment."""
+"""Settings of the application, from environment variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .web import proxy
 def values_of(
     kind: type, environ: t.Mapping[str, str], variables: t.Mapping[str, str], may_be_0: t.Collection[str] = ()
 ) -> JsonObject:
-    """What the environment says of a dataclass's fields: {field: text, or number where it is one}.
+    """Return the environment's values of a dataclass's fields: {field: text, or number where it is one}.
 
     `variables` has the variable of each field. Raises NovaliteError for a number that is none, or is 0 and must not be.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the command reads in the ledger, by the ledger's own queries: one read-only view each, and nothing is written.
+"""The command's reads of the ledger, by the ledger's own queries, each in a read-only view: nothing is written.
 
 The queries' modules are imported where they are used, for SQLAlchemy is half of what a command takes.
 """
@@ -128,7 +128,7 @@ def console_command(record: Record) -> list[str]:
 
 
 def age(since: int | None) -> str:
-    """How long ago that was, in its largest unit."""
+    """Return the time since `since` (seconds since the epoch) in its largest unit, as in 3d; "-" for None."""
     if since is None:
         return "-"
     seconds = max(int(time.time()) - since, 0)

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What pages need beside the data: filters, pure functions whose results are escaped like everything else; and the
-page's own files, few, small, read once, at addresses with a version, so that browsers may keep them."""
+"""Template filters, pure functions whose results are escaped like everything else; and the pages' own files: few,
+small, read once, at addresses with a version, so that browsers may keep them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def moment(seconds: float | None) -> Markup | str:
 
 
 def ago(seconds: float | None, now: float | None = None) -> Markup | str:
-    """How long ago that was, with the time itself as a tool tip."""
+    """Render how long ago `seconds` (since the epoch) was, with the time itself as a tool tip."""
     if seconds is None:
         return "never"
     when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
@@ -114,7 +114,7 @@ def number(value: Json) -> str:
 
 
 def percent(used: float, limit: float) -> int:
-    """How full that is, from 0 to 100. Where there is room for nothing, it is full."""
+    """Return `used` in percent of `limit`, from 0 to 100. Where there is no room, any use fills it."""
     if limit <= 0:
         return 100 if used > 0 else 0
     return round(100 * min(max(used, 0), limit) / limit)
@@ -129,7 +129,7 @@ def tone(word: Json) -> str:
 
 
 def console_text(raw: str) -> str:
-    """What a guest wrote, as text: without what a terminal would obey, and the end of it if it is long."""
+    """Return a guest's console output as text: without terminal control sequences, and only its end if it is long."""
     text = raw[-CONSOLE_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
     return _OTHER_CONTROLS.sub("", _ESCAPES.sub("", text))
 

@@ -109,7 +109,7 @@ def delete(uuid: str) -> ResponseReturnValue:
 @pages.get("/instances/<uuid>/console")
 @policy.allows("compute:servers:console_output")
 def show_console(uuid: str) -> str:
-    """What the last job that asked for it was told. To ask anew is a member's."""
+    """Show the console output that the last job for it returned. To ask for it anew takes the role member."""
     caller = current()
     with reading_ledger() as connection:
         (record,) = acting.own(connection, [uuid])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who looks at the page: a token as everywhere else, in a cookie that no script and no other site gets hold of."""
+"""The page's caller: a token as everywhere else, in a cookie that no script and no other site gets hold of."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def token() -> str:
 
 
 def csrf() -> str:
-    """What each form of this session holds: it follows from the token, which nobody else has."""
+    """Return the CSRF token of this session's forms. It is derived from the session's token, which nobody else has."""
     return hmac.new(token().encode("utf-8", "replace"), b"novalite form", hashlib.sha256).hexdigest()
 
 

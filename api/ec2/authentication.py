@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who signed the current request. Every request is signed anew: there are no sessions and no tokens here.
+"""Authentication by signature. Every request is signed anew: there are no sessions and no tokens here.
 
 A wrong signature is not counted, as a wrong password is: what it would have to guess are 128 random bits, and a lock
 would only serve those who want to lock somebody out whose access key they have seen.
@@ -44,7 +44,7 @@ def authenticate() -> None:
 
 
 def _caller() -> tuple[Caller, dict[str, str]]:
-    """Who signed the request, and its parameters."""
+    """Return the caller who signed the request, and its parameters. Raises Ec2Error."""
     asked = _request()
     try:
         claim = signing.claim_of(asked)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What answers have in common: times, tags, the region, and the one virtual network that a project's networks are."""
+"""Common parts of answers: times, tags, the region, and the one VPC that a project's networks form."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from ..web.errors import (
 
 
 class Ec2Error(Exception):
-    """What a client is told: the code by which its program knows the error."""
+    """An error in EC2's form, with the code by which a client's program knows it."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)

@@ -39,8 +39,8 @@ def like(names: str, at: str = "", element: str = "") -> dict[str, str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    r"""Whether `text` is what `pattern` says, in which * is any text, ? any character, and \ takes that from them. In a
-    time of at most the one's length times the other's."""
+    r"""Tell whether `text` matches `pattern`, in which * is any text, ? any character, and \ takes that meaning from
+    them. Takes time in proportion to the product of both lengths at most."""
     parts: list[tuple[str, bool]] = []  # (character, whether it stands for itself)
     letters = iter(pattern)
     for letter in letters:
@@ -79,7 +79,7 @@ def _lets(body: Body, name: str, paths: Paths, values: list[str]) -> bool:
 
 
 def texts(value: object, path: t.Sequence[str]) -> t.Iterator[str]:
-    """What lies at `path` in an answer, through every list on the way, as it is written in XML."""
+    """Yield the values at `path` in an answer, through every list on the way, as they are written in XML."""
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from texts(item, path)

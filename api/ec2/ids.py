@@ -67,7 +67,7 @@ def not_found(kind: str, number: str) -> Ec2Error:
 
 
 def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
-    """What `known`, by EC2's ids, has under the id `wanted`. Raises Ec2Error: NotFound, or Malformed."""
+    """Return the entry of `known`, by EC2's ids, under the id `wanted`. Raises Ec2Error: NotFound, or Malformed."""
     if wanted in known:
         return known[wanted]
     if not is_id(kind, wanted):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which image an id means, and the images that a project sees by their ids."""
+"""Images by EC2's ids: the one that an id means, and those that a project sees."""
 
 from __future__ import annotations
 

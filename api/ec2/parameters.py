@@ -50,7 +50,7 @@ def _conflict(name: str) -> Ec2Error:
 
 
 class Shape:
-    """What a parameter may be."""
+    """The type of a parameter, which checks and converts it."""
 
     def parse(self, raw: Raw, name: str) -> object:
         raise NotImplementedError
@@ -157,7 +157,7 @@ class Group(Shape):
 
 
 class Ignored(Shape):
-    """What is taken, and changes nothing here."""
+    """A parameter that is accepted and has no effect here."""
 
     def parse(self, raw: Raw, name: str) -> None:
         return None

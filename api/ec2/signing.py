@@ -38,7 +38,7 @@ class Unsigned(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What came in. `headers` by names in lower case; `query` and `form` are decoded."""
+    """A request as it came in. `headers` by names in lower case; `query` and `form` are decoded."""
 
     method: str
     host: str  # as the header says
@@ -71,7 +71,7 @@ class Claim:
 
 
 def claim_of(request: Request) -> Claim:
-    """What the request claims, by its Authorization header or by its parameters. Raises Unsigned."""
+    """Return the signature that a request claims, by its Authorization header or its parameters. Raises Unsigned."""
     authorization = request.headers.get("authorization", "")
     if authorization:
         return _by_header(request, authorization)
@@ -84,7 +84,7 @@ def claim_of(request: Request) -> Claim:
 
 
 def is_right(claim: Claim, secret: str) -> bool:
-    """Whether the claim's signature was made with `secret`, in a time that does not tell how much of it is right."""
+    """Tell whether the claim's signature was made with `secret`, in a time that hides how much of it is right."""
     said = claim.signature.encode("utf-8", "surrogatepass")
     right = False
     for candidate in claim.candidates(secret):

@@ -155,7 +155,7 @@ class Progress:
 
 
 def secrets_of(environment: t.Mapping[str, str]) -> list[str]:
-    """What of a run's environment must not be shown: values of variables whose names say so, passwords in URLs."""
+    """Return the secrets in a run's environment: values of variables whose names say so, passwords in URLs."""
     values = []
     for name, value in environment.items():
         if _SECRET_NAME.search(name):

@@ -115,7 +115,7 @@ def _refuse_templates(kind: str, value: Json) -> None:
 
 
 def _action(name: str, description: str, operation: str = "", timeout: int = 900, **more: Json) -> Kind:
-    """What is done to instances that the caller has marked before. `operation` on servers (default: the name)."""
+    """Return the kind of an action on instances marked by the caller. `operation` on servers (default: the name)."""
     operation = operation if ":" in operation else f"compute:servers:{operation or name}"
     shared: JsonObject = {"merge": True, "instances": "required", "runs": 3, "action": name}
     return Kind(name, operation, description, timeout=timeout, **{**shared, **more})

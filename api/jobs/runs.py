@@ -146,7 +146,7 @@ def cancel_in_company(connection: Connection, run_id: str) -> bool:
 
 
 def result_of(data: JsonMapping, uuids: t.Collection[str], alone: bool) -> JsonObject | None:
-    """What of a run's data (set_stats) is a job's: of a dictionary by instance its own; the rest if it was alone."""
+    """Return a job's part of its run's data (set_stats): its own of dictionaries by instance; the rest if alone."""
     own: JsonObject = {}
     for name, value in data.items():
         if isinstance(value, dict) and value and all(isinstance(k, str) and len(k) == UUID_LENGTH for k in value):

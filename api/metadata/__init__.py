@@ -113,7 +113,7 @@ def new_token(secret: bytes, instance_uuid: str, seconds: int, now: float) -> st
 
 
 def is_valid(secret: bytes, instance_uuid: str, token: str, now: float) -> bool:
-    """Whether `token` was issued for the instance, and has not ended."""
+    """Tell whether `token` was issued for the instance, and has not expired."""
     try:
         data = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error):

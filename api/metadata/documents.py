@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which document lies at which path, for one guest."""
+"""The metadata service's documents for one guest, by their paths."""
 
 from __future__ import annotations
 

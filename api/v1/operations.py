@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a route of the native part is declared: once, for the router, the validation, the policy and the document."""
+"""Declarations of the native part's routes: one each, for the router, the validation, the policy and the document."""
 
 from __future__ import annotations
 

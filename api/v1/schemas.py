@@ -33,13 +33,13 @@ def array(items: Schema) -> Schema:
 
 
 def taken(properties: t.Mapping[str, Schema], required: t.Sequence[str] = ()) -> Schema:
-    """What may come in: nothing but `properties`."""
+    """Return the schema of an object that comes in: nothing but `properties`."""
     schema: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
 
 
 def answered(properties: t.Mapping[str, Schema], description: str = "") -> Schema:
-    """What goes out: all of `properties`, and nothing else."""
+    """Return the schema of an object that goes out: all of `properties`, and nothing else."""
     schema = taken(properties, list(properties))
     return {"description": description, **schema} if description else schema
 

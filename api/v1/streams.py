@@ -46,8 +46,8 @@ def register(app: Flask, settings: Settings) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """What the one who reads a stream is told: of which project (None: all), what tasks said (`texts`), what a guest
-    wrote (`console`); and for how long: while `token` is valid."""
+    """A stream's reader, who sees events of a project's jobs (None: of all), with tasks' messages (`texts`) and guests'
+    console output (`console`) or without, while `token` is valid."""
 
     project_id: str | None
     texts: bool

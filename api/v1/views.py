@@ -54,7 +54,7 @@ def host(record: Record, internal: bool) -> Body:
 
 
 def explanation(record: Record | None) -> Body | None:
-    """Why a host was chosen. What an instance that kept its host has of it is one line."""
+    """Render the reasons for a host. Those of an instance that kept its host are one line."""
     if record is None:
         return None
     empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}

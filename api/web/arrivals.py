@@ -38,7 +38,7 @@ _END = b"\r\n\r\n"
 
 
 class Refused(Exception):
-    """What a request is answered that does not come to its end, as a status line."""
+    """A request that is broken off, with the status line of the answer."""
 
 
 class Arrival:
@@ -56,7 +56,7 @@ class Arrival:
 
     @property
     def whole(self) -> bool:
-        """Whether a thread can have it."""
+        """Tell whether the request is complete, so that a thread can have it."""
         return not self.closing and self._needed is not None and len(self.data) >= self._needed
 
     def add(self, piece: bytes, now: float) -> None:

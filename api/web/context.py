@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is asking. A blueprint calls `authenticate()` before each request; routes read `current()`."""
+"""The caller of a request. A blueprint calls `authenticate()` before each request; routes read `current()`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def authenticate() -> None:
 
 
 def current() -> Caller:
-    """Who asks. Raises UnauthorizedError where nobody was authenticated."""
+    """Return the caller. Raises UnauthorizedError where nobody was authenticated."""
     caller = g.get("caller")
     if not isinstance(caller, Caller):
         raise UnauthorizedError("The request you have made requires authentication.")
@@ -106,7 +106,7 @@ def check_project(connection: Connection, project_id: str, word: t.Callable[[str
 
 
 class Signature(t.TypedDict):
-    """Who did something, and in which request, as the ledger keeps it with actions and jobs."""
+    """The user and the request that did something, as the ledger keeps them with actions and jobs."""
 
     user_id: str
     request_id: str
@@ -117,7 +117,7 @@ def signature() -> Signature:
 
 
 def find_caller(connection: Connection, token: str, now: float | None = None) -> Caller | None:
-    """Who has `token`, or None: unknown, expired, revoked, of a user or project that is disabled.
+    """Return the caller who has `token`, or None: unknown, expired, revoked, of a user or project that is disabled.
 
     Roles are read anew each time, so that one which was taken away is gone at once.
     """

@@ -78,7 +78,7 @@ DIALECTS: dict[str, Render] = {
 
 
 def dialect(path: str) -> Render:
-    """What renders errors under `path`."""
+    """Return the function that renders errors under `path`."""
     for prefix, render in DIALECTS.items():
         if path == prefix or path.startswith(prefix + "/"):
             return render

@@ -27,11 +27,11 @@ from .dialects import dialect
 
 
 class BadRequestError(NovaliteError):
-    """What was sent cannot be."""
+    """An invalid request."""
 
 
 class UnauthorizedError(NovaliteError):
-    """Who asks is unknown."""
+    """An unknown caller."""
 
 
 class NotAcceptableError(NovaliteError):
@@ -140,7 +140,7 @@ def status_of(error: Exception) -> int:
 
 
 def message_of(error: Exception, status: int) -> str:
-    """What may be told of an error that is answered with `status`."""
+    """Return the message that a client may see of an error that is answered with `status`."""
     if status < 500:
         if isinstance(error, HTTPException):
             return error.name

@@ -38,7 +38,7 @@ def healthz() -> dict[str, str]:
 @blueprint.get("/readyz")
 @policy.allows("health")
 def readyz() -> tuple[dict[str, str], int]:
-    """Whether the ledger can be read and is of this version, and whether somebody carries jobs out."""
+    """Tell whether the ledger can be read and is of this version, and whether a worker carries jobs out."""
     checks = {"ledger": "ok", "worker": "ok"}
     try:
         with reading_ledger() as connection:

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain
 
 @functools.lru_cache(maxsize=4096)
 def host_id(project_id: str, host: str | None) -> str:
-    """What tells a project which of its servers share a host, and nothing else."""
+    """Return a hash that tells a project which of its servers share a host, and nothing else."""
     return "" if host is None else hashlib.sha224(f"{project_id}{host}".encode()).hexdigest()
 
 

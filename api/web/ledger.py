@@ -54,8 +54,8 @@ class Ledger:
             return self._seal
 
     def one_writer(self) -> t.ContextManager[t.Any]:
-        """What this process's threads queue up at to write. SQLite lets one write at a time, and whoever finds another
-        at it looks again after pauses that grow to 0.1 s; here the next one goes on at once."""
+        """Return the lock at which this process's threads queue up to write. SQLite lets one write at a time, and a
+        second writer retries after pauses that grow to 0.1 s; here the next one goes on at once."""
         return self._writing if self.engine.dialect.name == "sqlite" else contextlib.nullcontext()
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ class Dialect:
 
 
 def order_of(sort: str) -> Order:
-    """What `key:direction,key` says; Cinder's and Glance's direction is desc unless it is given."""
+    """Parse `key:direction,key`; the direction is desc unless it is given, as in Cinder and Glance."""
     parts = [part.partition(":") for part in sort.split(",")]
     return [(key.strip(), direction.strip() or "desc") for key, _colon, direction in parts]
 

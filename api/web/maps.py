@@ -24,7 +24,7 @@ Texts = t.Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What a request makes of a map: `items` are added, or put into its place, or `removed` is taken away."""
+    """A request's change of a map: `items` are added, or replace it, or `removed` is taken away."""
 
     items: Texts = dataclasses.field(default_factory=dict)
     replace: bool = False
@@ -32,7 +32,7 @@ class Change:
     missing: str = ""  # what is said when there is no `removed`
 
     def of(self, before: Texts) -> dict[str, str]:
-        """What comes of `before`. Raises NotFoundError."""
+        """Return the map that `before` becomes. Raises NotFoundError."""
         if self.removed is not None and self.removed not in before:
             raise NotFoundError(self.missing)
         after = {**({} if self.replace else before), **self.items}
@@ -46,7 +46,7 @@ Words = t.Callable[[], t.ContextManager[None]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Kit:
-    """What an object has many of, by keys: the routes of all at `path`, and of one below that.
+    """Routes of an object's items by keys: of all at `path`, and of one below that.
 
     `find` takes a connection and the ids in `path`.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be done, and who may do it: one table for all doors (OpenStack's services, EC2, /v1, the status page).
+"""Operations, and who may do them: one table for all doors (OpenStack's services, EC2, /v1, the status page).
 
 A door names the operation that a request is; it has no rules of its own. "public": anybody. "any": whoever has a valid
 token. Else the role that it takes in the token's project: the default of Nova's, Neutron's, Glance's, Cinder's or

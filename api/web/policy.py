@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may do what: the rules of operations.py, as the environment changes them, and what holds every door to them."""
+"""The policy: the rules of operations.py, as the environment changes them, and their enforcement at every door."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Returned = t.TypeVar("Returned", bound="ResponseReturnValue")
 
 
 class Decorator(t.Protocol):
-    """What makes a route's function another one that is called the same way."""
+    """A decorator of route functions that keeps their signature."""
 
     def __call__(self, view: t.Callable[Given, Returned], /) -> t.Callable[Given, Returned]: ...
 
@@ -84,6 +84,6 @@ def check(operation: str) -> None:
 
 
 def may(caller: Caller, operation: str) -> bool:
-    """Whether the caller, who is known, may do `operation`."""
+    """Tell whether the caller, who is known, may do `operation`."""
     role = POLICY[operation]
     return role in ("public", "any") or role in caller.roles

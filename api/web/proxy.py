@@ -44,7 +44,7 @@ def within(address: str | None, among: t.Sequence[netaddr.IPNetwork]) -> bool:
 
 
 def is_told_by_a_stranger(environ: t.Mapping[str, t.Any]) -> bool:
-    """Whether a request came through a proxy that is not trusted: then it is not known who asks."""
+    """Tell whether a request came through a proxy that is not trusted: then its caller's address is not known."""
     return STRANGER in environ
 
 

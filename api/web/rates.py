@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many requests a caller has: a token bucket for each user in each project, and for each address that is nobody's.
+"""Rate limits: a token bucket for each user in each project, and for each address whose caller is unknown.
 
 Each process counts for itself, so a caller has as much again with each (NOVALITE_API_WORKERS): a bound that all share
 would be a write to the ledger with every request, which costs more than most requests do.

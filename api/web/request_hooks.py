@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every request goes through, whatever service it is for."""
+"""Hooks that every request goes through, whatever service it is for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _refuse_unfit() -> None:
 
 
 def unfit(value: t.Any) -> bool:
-    """Whether `value`, which came as JSON, is nested deeper than MAX_DEPTH, or a text in it cannot be stored.
+    """Tell whether `value`, which came as JSON, is nested deeper than MAX_DEPTH, or a text in it cannot be stored.
 
     It goes down one level after the other and never into itself: how deep a client nests is the client's to choose,
     and whatever looks at `value` afterwards (a schema, a playbook's variables, repr) calls itself for each level.

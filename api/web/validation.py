@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clients send, held against JSON Schemas before anything else looks at it."""
+"""Validation of clients' data by JSON Schemas, before anything else looks at it."""
 
 from __future__ import annotations
 

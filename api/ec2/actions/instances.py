@@ -265,6 +265,6 @@ def get_console_output(asked: Asked) -> Body:
 
 @reads("GetPasswordData", "compute:server-parts:read", {"InstanceId": Text()}, ["InstanceId"])
 def get_password_data(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    """What a guest encrypted and left here: none does."""
+    """Return an empty password: no guest encrypts one and leaves it here."""
     (record,) = find(connection, caller.project, [asked["InstanceId"]])
     return {"instanceId": instance_id(record), "timestamp": moment(time.time()), "passwordData": ""}

@@ -66,7 +66,7 @@ _KEPT_BY_DHCP = 1  # address of each network that is the hosts'
 
 
 class Place(t.NamedTuple):
-    """What is there for the project that asks."""
+    """The VPC, subnets and tags of the project that asks."""
 
     project: str
     vpc: str

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where instances can be, and in which sizes: regions, zones, instance types, account attributes."""
+"""Regions, zones, instance types and account attributes: places and sizes of instances."""
 
 from __future__ import annotations
 

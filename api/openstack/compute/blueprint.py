@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every route of the Compute API stands on: its blueprints, microversions, and Nova's way to page.
+"""Basis of all routes of the Compute API: its blueprints, microversions, and Nova's way to page.
 
 Before microversion 2.27, the header X-OpenStack-Nova-API-Version named it. Faults are dialects.fault's.
 """

@@ -93,7 +93,7 @@ def list_hypervisors(detailed: bool) -> Answer:
 
 
 def _with_servers() -> bool:
-    """Whether servers were asked for as well, as 2.53 can; they are of all projects."""
+    """Tell whether servers are asked for too (since 2.53); they are of all projects. May raise ForbiddenError."""
     text = request.args.get("with_servers", "").lower()
     asked = microversion() >= (2, 53) and text in ("true", "1", "t", "yes", "on")
     if asked:

@@ -114,7 +114,7 @@ def update_class(name: str) -> Answer:
 
 
 def _wanted(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
-    """What the body has under `key`, and the limits in it by our names."""
+    """Return the body's object under `key`, and the limits in it by our names."""
     known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
     quota = validation.body(wrapped(key, {**dict.fromkeys(known, LIMIT), **more}))[key]
     return quota, {RESOURCES[name][0]: int(quota[name]) for name in known if name in quota}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much projects used: Nova's simple accounting. Everybody sees its own project's, administrators see all."""
+"""Usage of projects: Nova's simple accounting. Everybody sees their own project's, administrators see all."""
 
 from __future__ import annotations
 

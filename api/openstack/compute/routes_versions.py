@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is spoken here: versions, which anybody may read, and the parts of the API by their names as extensions."""
+"""Versions, which anybody may read, and the parts of the API by their names as extensions."""
 
 from __future__ import annotations
 

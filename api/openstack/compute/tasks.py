@@ -25,7 +25,7 @@ class Asker(Who):
 
 
 def who() -> Who:
-    """Who asks, as the ledger keeps it with what was asked for."""
+    """Return the ids of the request and its user, as the ledger keeps them with what was asked for."""
     return {"request_id": request_id(), "user_id": current().user_id}
 
 

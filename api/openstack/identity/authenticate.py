@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether somebody is who they say. Whatever part was wrong, the answer is one and the same, after the same work."""
+"""Authentication of users. Whatever part was wrong, the answer is one and the same, after the same work."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Attempt:
         return _good(self.who, self.address)
 
     def limits(self) -> dict[str, Limit]:
-        """What a failure counts for.
+        """Return the limits that a failure counts for, by subject.
 
         The guesser is locked: that user from that address, and an address that guesses over many users. The user alone
         is only slowed down, and where it is known, by guesses from there alone: a lock would serve those who want to
@@ -95,7 +95,7 @@ def _refuse(seconds: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """Who it is, and what a token for them may at most be."""
+    """A proven user, and the bounds of a token for them."""
 
     user_id: str
     method: str
@@ -108,7 +108,7 @@ class Proof:
 
 
 def prove(identity: Record) -> Proof:
-    """Who an `identity` is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError for a token that is none."""
+    """Prove who an `identity` is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError for a wrong token."""
     methods = set(identity["methods"])
     if len(methods) != 1:
         raise UnauthorizedError(REFUSED)
@@ -181,7 +181,7 @@ def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
 
 
 def _good(who: str, address: str) -> str:
-    """What an address is remembered under from which this user gave the right password."""
+    """Return the subject that remembers an address from which this user gave the right password."""
     return subject("good", f"{address} {who}")
 
 

@@ -93,7 +93,7 @@ def list_roles_of(connection: Connection, project_id: str, user_id: str) -> Body
 
 @service.get("/projects/<project_id>/users/<user_id>/roles/<role_id>", "identity:assignments:check", reads)
 def check_role(connection: Connection, project_id: str, user_id: str, role_id: str) -> Answer:
-    """What clients ask with HEAD."""
+    """Check a role assignment, as clients do with HEAD. Raises NotFoundError if there is none."""
     _find_both(connection, project_id, user_id)
     if _role(role_id) not in users.roles_in(connection, user_id, project_id):
         raise unknown("role assignment with role", role_id)
@@ -125,7 +125,7 @@ def _check_domain(asked: Record) -> None:
 
 
 def _in_domain() -> bool:
-    """Whether a list is asked for of the only domain."""
+    """Tell whether the query's domain is the only one that there is."""
     return request.args.get("domain_id", "default") == "default"
 
 
@@ -155,7 +155,7 @@ def _role(role_id: str) -> str:
 
 
 def _described(asked: Record, *names: str) -> Record:
-    """What a body says under `names`, and the description, which is never null in the ledger."""
+    """Return the body's values under `names`, and its description, which is never null in the ledger."""
     values: Record = {key: asked[key] for key in names if key in asked}
     return {**values, "description": asked["description"] or ""} if "description" in asked else values
 

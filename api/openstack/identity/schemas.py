@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clients may send to Identity v3, as JSON Schemas."""
+"""JSON Schemas of requests to Identity v3."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def user(row: Record) -> Body:
 
 
 def assignment(row: Record, with_names: bool = False) -> Body:
-    """Who has which role where."""
+    """Render the assignment of a role to a user in a project."""
     role, user, project = {"id": role_id(row["role"])}, {"id": row["user_id"]}, {"id": row["project_id"]}
     path = f"projects/{row['project_id']}/users/{row['user_id']}/roles/{role_id(row['role'])}"
     return {

@@ -44,5 +44,5 @@ def own(connection: Connection, number: str) -> Record:
 
 
 def by_operator() -> bool:
-    """Whether the caller may have hosts mount an image's disk."""
+    """Tell whether the caller may have hosts mount an image's disk."""
     return policy.may(current(), "image:host_mount")

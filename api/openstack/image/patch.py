@@ -35,7 +35,7 @@ OWN = an_object({name: rules for name, rules in BASE.items() if name not in READ
 
 
 def wanted() -> Record:
-    """What the request's body says of a new image, as insert_image() takes it.
+    """Return a new image's values from the request's body, as insert_image() takes them.
 
     Raises BadRequestError for what cannot be, ForbiddenError for what the caller may not say.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What data coming in or going out need of the server: a bounded number of them, and an end to those that stall."""
+"""Limits of uploads and downloads: a bounded number at a time, and an end to those that stall."""
 
 from __future__ import annotations
 

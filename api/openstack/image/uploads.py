@@ -88,7 +88,7 @@ def _finish(connection: Connection, number: str, transfer: str, values: Record) 
 
 
 def client_error(error: BaseException) -> BaseException:
-    """What the client is told of it."""
+    """Return the error that the client gets for `error`."""
     if isinstance(error, (QuotaError, image_store.TooLargeError)):
         return TooLargeError(str(error))
     refused = isinstance(error, (image_files.ImageRefusedError, image_store.BrokenOffError))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts must be told of a change, as a job in the transaction of the change; and whose a change may be."""
+"""Jobs that bring changes to hosts, in the transaction of the change; and the project that a change is made for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def owner_of(connection: Connection, wanted: Record) -> str:
 
 
 def check_owner(wanted: Record) -> None:
-    """What is made is the project's that the token is for."""
+    """Raise NeutronError if a new object is to belong to another project than the token's."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
             raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")

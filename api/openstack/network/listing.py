@@ -53,7 +53,7 @@ def fields(row: Record) -> Record:
 
 
 def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
-    """Whether the attribute has one of the values `wanted`."""
+    """Tell whether the attribute has one of the values `wanted`."""
     if name in TAGS:
         return _tagged(name, set(row.get("tags") or ()), {tag for text in wanted for tag in text.split(",") if tag})
     value = row.get(name)

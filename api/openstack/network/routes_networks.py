@@ -179,7 +179,7 @@ def delete_port(connection: Connection, port_id: str) -> Answer:
 
 
 def _check_device_owner(wanted: Record) -> None:
-    """Who makes what belongs to the cloud itself is no tenant."""
+    """Refuse device owners of the cloud itself, except to administrators."""
     if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
         raise refused(f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
 
@@ -191,13 +191,13 @@ def _check_choices(row: Network, wanted: Record) -> None:
 
 
 def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:
-    """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
+    """Tell whether the port has the addresses asked for, which may name no more than their subnets."""
     there = views.fixed_ips(seen)
     return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
 
 
 def _check_attached(seen: Port, wanted: Record) -> None:
-    """What a running guest's host would have to be told is changed with the server."""
+    """Refuse changes that a running guest's host would have to carry out: they are made with the server."""
     if not wanted.get("admin_state_up", True):
         raise in_use(f"Port {seen.id} is a server's: detach it instead of taking it down.")
     if "allowed_address_pairs" in wanted:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clients may send to the Network API."""
+"""JSON Schemas of requests to the Network API."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def network(row: Network, admin: bool = False) -> Body:
 
 
 def shown_name(row: Network) -> str:
-    """What the Network API calls a network: names that projects give need not differ."""
+    """Return a network's name in the Network API: names that projects give need not be unique."""
     return str(row.name if row.display_name is None else row.display_name)
 
 
@@ -58,7 +58,7 @@ def pool_network(row: Pool) -> Body:
 
 
 def _owned(number: str, owner: str, description: str | None = "") -> Body:
-    """What all resources have."""
+    """Return the attributes that all resources have."""
     return {
         "id": number,
         "tenant_id": owner,

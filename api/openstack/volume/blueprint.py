@@ -46,7 +46,7 @@ def _end(response: Response) -> Response:
 
 
 def speaks(minor: int) -> bool:
-    """Whether this request speaks microversion 3.`minor`, or a later one."""
+    """Tell whether this request speaks microversion 3.`minor`, or a later one."""
     return bool(g.get("volume_version", MIN_VERSION) >= (3, minor))
 
 
@@ -71,7 +71,7 @@ def whose() -> str | None:
 
 
 def in_cinders_words() -> t.ContextManager[None]:
-    """What the ledger calls a conflict is a bad request here, and a quota is a limit."""
+    """Turn the ledger's conflicts into bad requests, and its quota errors into 413, as Cinder does."""
     return in_words({QuotaError: TooLargeError, ConflictError: BadRequestError, NovaliteError: BadRequestError})
 
 

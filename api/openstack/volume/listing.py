@@ -21,7 +21,7 @@ from ...web.listing import Dialect, Order, body, is_true, order_of, ordered
 
 
 class HasId(t.Protocol):
-    """What can be listed: a marker names it by its id."""
+    """Something that can be listed: a marker names it by its id."""
 
     @property
     def id(self) -> str: ...

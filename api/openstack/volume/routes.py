@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked beside the volumes: versions, limits, quotas, zones, extensions, and where volumes are."""
+"""Routes besides those of volumes: versions, limits, quotas, zones, extensions, and the hosts of volumes."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def list_hosts(connection: Connection) -> Answer:
 
 @volume.get("/<project>/os-hosts/<name>", "volume:admin", reads)
 def show_host(connection: Connection, name: str) -> Answer:
-    """What a host has: of all projects, and of each."""
+    """Show the number and size of a host's volumes and snapshots, of all projects and of each."""
     _check(_services(connection), name)
     rows = volumes_by(connection, hosts=[name.partition("@")[0]])
     snapshots = snapshots_by(connection, volumes=[row.id for row in rows])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done to a volume by `POST .../action`; its attachments as resources of their own."""
+"""Actions on a volume (`POST .../action`), and its attachments as resources of their own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """What is done about a value that `schema` allows; `do` returns the body of the answer, if it has one."""
+    """An action on a value that `schema` allows; `do` returns the body of the answer, if it has one."""
 
     do: t.Callable[[Connection, Volume, Record], Body | None]
     schema: Schema = dataclasses.field(default_factory=dict)

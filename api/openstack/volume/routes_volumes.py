@@ -103,7 +103,7 @@ def update_volume(connection: Connection, body: Record, volume_id: str) -> Answe
 
 
 def changes(body: Record) -> Record:
-    """What a client says of a volume or a snapshot, as the ledger takes it."""
+    """Return a client's changes of a volume or a snapshot, as the ledger takes them."""
     said = {key: body[name] for key in ("name", "description") for name in (key, f"display_{key}") if name in body}
     return said if body.get("metadata") is None else {**said, "metadata": body["metadata"]}
 

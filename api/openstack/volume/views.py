@@ -86,7 +86,7 @@ def volume(row: Volume) -> Body:
 
 
 def image_metadata(image: Image | Record) -> Body:
-    """What a volume knows of the image that it was made of, in texts."""
+    """Render a volume's record of the image that it was made of, in texts."""
     known = {
         "image_id": image.get("id"),
         "image_name": image.get("name"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Compute had of the network service until microversion 2.35: security groups, networks, floating IPs."""
+"""Compute's proxies of the network service until microversion 2.35: security groups, networks, floating IPs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a query string says about which servers to list. Filters that are none are passed over, as in Nova."""
+"""Queries for lists of servers, read from query strings. Unknown filters are ignored, as in Nova."""
 
 from __future__ import annotations
 

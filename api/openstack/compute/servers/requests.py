@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a request to create servers says, in the ledger's terms. What cannot be is refused in Nova's words."""
+"""Requests to create servers, translated into the ledger's terms. Impossible ones are refused in Nova's words."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ Do = t.Callable[[Connection, InstanceRow, Record, Caller], t.Union[Body, Reply, 
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """What the body's only key asks for: the schema of its value, or of each microversion's, and what is done about it.
-    `operation` is whose rule it has. `prepare` makes of the value what `do` takes, before the ledger is locked."""
+    """An action, named by the body's only key: the schema of its value, or of each microversion's, and the function
+    `do`. `operation` names its rule in the policy. `prepare` converts the value before the ledger is locked."""
 
     operation: str
     schema: Schema | t.Callable[[Version], Schema]
@@ -119,7 +119,7 @@ def _reset_network(connection: Connection, row: InstanceRow, value: Record, call
 
 
 def _restore(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    """What is deleted is gone: no server is ever in the state that this is for."""
+    """Raise ConflictError: a deleted server is gone, so none is ever in a state to be restored."""
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
 
 

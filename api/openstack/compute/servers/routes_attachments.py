@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is attached to servers: interfaces and volumes, looked at, attached and detached. The host's part is a job."""
+"""Attachments of servers: interfaces and volumes, shown, attached and detached. The host's part is a job."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _volume(one: Attachment, created: bool = False) -> Body:
 
 
 def _in_novas_words() -> t.ContextManager[None]:
-    """What is wrong with the volume is a bad request; what is wrong with the server a conflict."""
+    """Turn errors about the volume into bad requests, and those about the server into conflicts."""
     return in_words({ConflictError: _conflict, NotFoundError: NotFoundError, NovaliteError: BadRequestError})
 
 
@@ -193,7 +193,7 @@ def attach_volume(server_id: str) -> Answer:
 
 @compute.put("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
-    """Whether the volume goes with its server. To put another volume in its place is not offered."""
+    """Set whether the volume is deleted with its server. Swapping it for another volume is not offered."""
     same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
     asked = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
     with writing_ledger() as connection:

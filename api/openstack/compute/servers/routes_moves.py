@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What gives a server another size or another host: actions, and the records of such moves."""
+"""Resizes and migrations of servers: the actions, and the records of such moves."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a server has beside itself: addresses, groups, interfaces, what was done to it, metadata and tags."""
+"""Parts of a server: addresses, groups, interfaces, the log of its actions, metadata and tags."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def show_diagnostics(server_id: str) -> Answer:
 
 @compute.get("/servers/<server_id>/os-server-password", "compute:server-parts:read")
 def show_password(server_id: str) -> Answer:
-    """What the guest encrypted and left here: none does."""
+    """Show an empty password: no guest encrypts one and leaves it here."""
     _record(server_id)
     return {"password": ""}, 200
 

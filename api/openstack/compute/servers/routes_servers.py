@@ -39,7 +39,7 @@ from .views import RenderContext, render_context
 
 @contextlib.contextmanager
 def refusals_as_bad_requests() -> t.Iterator[None]:
-    """What a body names and there is not, and what the ledger finds wrong with it, is a bad request."""
+    """Turn errors about what a body names, or about what the ledger finds wrong with it, into bad requests."""
     try:
         yield
     except (NotFoundError, AddressInUseError) as error:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clients may send about servers, by microversion, as nova/api/openstack/compute/schemas has it."""
+"""JSON Schemas of requests about servers, by microversion, as in nova/api/openstack/compute/schemas."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "
 
 @dataclasses.dataclass(frozen=True)
 class RenderContext:
-    """How it is looked at: in which microversion, by an administrator or not, under which address."""
+    """Context of a rendered server: the microversion, whether an administrator looks, the API's root URL."""
 
     version: Version
     is_admin: bool
@@ -42,7 +42,7 @@ class RenderContext:
 
 
 def render_context() -> RenderContext:
-    """How the current request looks."""
+    """Return the current request's context."""
     return RenderContext(microversion(), current().is_admin, request.url_root)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the aggregates of a host say in their metadata. As in Nova, commas separate several values of a key."""
+"""Metadata of a host's aggregates. As in Nova, commas separate several values of a key."""
 
 from __future__ import annotations
 

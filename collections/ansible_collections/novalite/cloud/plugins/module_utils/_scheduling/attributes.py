@@ -68,9 +68,8 @@ _OURS: dict[str, t.Callable[[HostState], Json]] = {
 
 
 def is_attribute(host: HostState, name: str) -> bool:
-    """Whether a key of extra specs without a scope speaks of the host. Only Nova's names: `zone=..` may be meant for
-    an aggregate.
-    """
+    """Tell whether a key of extra specs without a scope is an attribute of the host. Only Nova's names: `zone=..` may
+    be meant for an aggregate."""
     return name in _NOVA or name in host.facts
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which moves would even out the load of the hosts. It proposes; nothing here moves anything.
+"""Moves that would even out the load of the hosts. Proposals only; nothing here moves anything.
 
 The load of a host is the mean of what is used of its cores, memory and disk, as far as they may be used. The score of
 a cluster is the standard deviation of its hosts' loads: 0 when all are equally loaded (Ganeti's hbal has a like one).
@@ -45,7 +45,7 @@ class Move:
 
 
 def load(host: HostState) -> float:
-    """How full a host is: 0 empty, 1 full, by the mean of cores, memory and disk."""
+    """Return the load of a host: 0 empty, 1 full, by the mean of cores, memory and disk."""
     parts = [
         used / room
         for used, room in (

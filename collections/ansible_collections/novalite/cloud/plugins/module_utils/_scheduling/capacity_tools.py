@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many more of one kind of instance fit, on each host and in all, and what is in the way of the next.
+"""Room for more instances of one kind, on each host and in all, and what is in the way of the next.
 
 The same filters decide as at a launch, so that the answer holds. Only those that count builds under way are left out:
 they say how many at once, not how many.
@@ -24,7 +24,7 @@ AT_ONCE = ("io_ops", "aggregate_io_ops")
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """How many more fit on one host, which filter refuses the next, and why."""
+    """Number of instances that still fit on one host, the filter that refuses the next, and its reason."""
 
     host: str
     fits: int
@@ -40,7 +40,7 @@ def room(hosts: t.Iterable[HostState], request: Request, options: Options) -> li
 
 
 def bottlenecks(rooms: t.Iterable[Room]) -> dict[str, int]:
-    """How many hosts each filter closes to the next instance, most first."""
+    """Count the hosts that each filter closes to the next instance, most first."""
     counts = collections.Counter(host_room.bottleneck for host_room in rooms if host_room.bottleneck is not None)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 

@@ -97,7 +97,7 @@ def _weighed(candidates: Candidates, rng: random.Random) -> list[float]:
 
 
 def _weights(candidates: Candidates, position: int, score: Score) -> dict[str, float]:
-    """What each weigher added to the score; those that made no difference are left out."""
+    """Return each weigher's part of the score; those that made no difference are left out."""
     # not -0.0
     return {column.weigher.name: column.scores[position] + 0.0 for column in candidates.columns if column.scores}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one weigher says of all candidates: raw, normalised, multiplied; kept up to date host by host.
+"""Scores of all candidates by one weigher: raw, normalised, multiplied; kept up to date host by host.
 
 Normalised over the candidates, as in Nova (nova/weights.py): the best has 1, the worst 0 (or what lies below the
 weigher's MINIMUM), and a weigher for which all are equal adds nothing.

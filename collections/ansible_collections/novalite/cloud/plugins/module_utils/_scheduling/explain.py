@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why this host, and why not that one: decisions as data, and the one line a person reads."""
+"""Reasons for and against hosts: decisions as data, and the one line a person reads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WeighedHost:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What was decided for one request. `host` is None when no host was found; `message` says it in one line."""
+    """Decision about one request. `host` is None when no host was found; `message` says it in one line."""
 
     request: Request
     choice: str

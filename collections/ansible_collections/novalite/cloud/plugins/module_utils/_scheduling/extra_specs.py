@@ -31,7 +31,7 @@ _TEXTS: dict[str, t.Callable[[str, str], bool]] = {
 
 
 def matches(value: str, wanted: str) -> bool:
-    """Whether a host's `value` is what is wanted. An operator without an operand is satisfied by nothing.
+    """Tell whether a host's `value` is what is wanted. An operator without an operand is satisfied by nothing.
 
     So is an operator for numbers when either side is none: Nova fails the whole request then (ValueError).
     """

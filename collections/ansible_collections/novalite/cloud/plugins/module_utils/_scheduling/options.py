@@ -49,7 +49,7 @@ ENABLED_WEIGHERS = (
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How hosts are filtered, weighed and chosen. A multiplier below zero turns a weigher around: it packs.
+    """Options to filter, weigh and choose hosts. A multiplier below zero turns a weigher around: it packs.
 
     An aggregate's metadata overrides, for its hosts, each multiplier by its name, and `max_io_ops_per_host` and
     `max_instances_per_host` where the filters aggregate_io_ops and aggregate_num_instances are enabled.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the scheduler decides on: compute hosts and requests as plain values."""
+"""Input of the scheduler: compute hosts and requests as plain values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Group:
 
     @functools.cached_property
     def members_on(self) -> t.Mapping[str, int]:
-        """How many members each host has; 0 for a host that has none."""
+        """Number of members on each host; 0 for a host that has none."""
         return collections.Counter(self.members.values())
 
     def with_member(self, uuid: str, host: str) -> Group:
@@ -178,7 +178,7 @@ _ALIKE = operator.attrgetter(
 
 
 def request_of(instance: JsonMapping, group: Group | None = None) -> Request:
-    """What an Instance (the dict that the modules pass along) asks of a host; `group` is its server group.
+    """Return what an Instance (the dict that the modules pass along) asks of a host; `group` is its server group.
 
     Disk is Nova's sum: root, ephemeral and swap, the last rounded up to GiB. A flavor without a root size takes the
     image's own, and that is counted, which Nova forgot to do. As in Nova, a zone written as `zone:host` asks for

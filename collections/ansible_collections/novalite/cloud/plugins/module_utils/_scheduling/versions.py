@@ -33,7 +33,7 @@ def text_of(number: int) -> str:
 
 
 def satisfies(number: int, required: str) -> bool:
-    """Whether a version lies in a range such as `>=5.1,<8`. What is no range is satisfied by nothing."""
+    """Tell whether a version lies in a range such as `>=5.1,<8`. An invalid range is satisfied by nothing."""
     predicates = _read(required)
     return predicates is not None and all(
         compare(_comparable(text_of(number)), version) for compare, version in predicates

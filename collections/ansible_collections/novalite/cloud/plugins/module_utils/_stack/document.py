@@ -62,7 +62,7 @@ class Server(t.NamedTuple):
 
 
 class Stack(t.NamedTuple):
-    """What a document asks for."""
+    """The stack that a document describes."""
 
     name: str
     project: str
@@ -129,7 +129,7 @@ def _check(data: t.Any, path: str | None) -> None:
 
 
 def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
-    """What is wrong in plain words, and the key that is, if it is one."""
+    """Return the error in plain words, and the key that is wrong, if it is one."""
     what = _described(tuple(error.absolute_path), data)
     rule, wanted = error.validator, error.validator_value
     if rule == "additionalProperties":

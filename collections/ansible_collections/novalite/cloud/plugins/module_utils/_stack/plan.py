@@ -122,7 +122,7 @@ def _changes(before: Values, after: Values, prefix: str = "") -> t.Iterator[Chan
 
 
 def summary(items: t.Iterable[Item]) -> dict[str, int]:
-    """How many items there are of each action."""
+    """Count the items of each action."""
     counts = dict.fromkeys(WORDS, 0)
     for item in items:
         counts[item.action] += 1

@@ -29,7 +29,7 @@ File = dict[str, t.Any]
 
 
 def measure(what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None) -> File:
-    """What is to be recorded about `source`, an absolute path or file: URL on the controller, or an http(s) URL.
+    """Return the record of `source`, an absolute path or file: URL on the controller, or an http(s) URL.
 
     A local file is read in full, unless its size and time are those of `known`: it must be what `disk_format` says
     (None: a kernel or ramdisk, which has no format), and match `checksum` when one is given. A URL is not fetched, and

@@ -25,7 +25,7 @@ Details = JsonObject
 
 
 def details_of(name: str, properties: JsonMapping | None = None, user_id: str | None = None) -> Details:
-    """What begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
+    """Return what begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
     checked_names("image", [{"name": name}])
     own = checked_properties(name, properties or {})
     image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
@@ -33,7 +33,7 @@ def details_of(name: str, properties: JsonMapping | None = None, user_id: str | 
 
 
 def there_already(connection: sa.Connection, project_id: str, uuid: str, name: str) -> bool:
-    """Whether the project has an image `name` that was made of this instance."""
+    """Tell whether the project has an image `name` that was made of this instance."""
     found = connection.execute(
         sa.select(image.c.properties).where(
             image.c.owner == project_id,

@@ -81,7 +81,7 @@ def set_active(connection: sa.Connection, image_id: str, active: bool) -> bool:
 
 
 def room(connection: sa.Connection, owner: str) -> int | None:
-    """How many bytes of images the project may add; None: any number."""
+    """Return the bytes of images that the project may still add; None: any number."""
     limit = quotas.quota_limits(connection, owner)["image_size_total"] if owner else quotas.UNLIMITED
     if limit == quotas.UNLIMITED:
         return None
@@ -97,7 +97,7 @@ def check_size(connection: sa.Connection, image_id: str) -> None:
 
 
 def is_needed(connection: sa.Connection, source: str) -> bool:
-    """Whether an image has its data in this file, an instance that is there was made from it, or a volume is being made
+    """Tell whether an image has its data in this file, an existing instance was made from it, or a volume is being made
     from it. Another host may have to fetch it for them: after a failure, a move, an evacuation."""
     boot_files = [image.c[kind]["source"].as_string() == source for kind in ("kernel", "ramdisk")]
     if is_any(connection, sa.or_(image.c.source == source, *boot_files)):

@@ -40,7 +40,7 @@ class BrokenOffError(NovaliteError):
 
 
 class Received(t.NamedTuple):
-    """What came in: bytes, and its checksums in hexadecimal."""
+    """Received data: their size in bytes, and their checksums in hexadecimal."""
 
     size: int
     sha256: str
@@ -53,17 +53,17 @@ def directory(home: str | None) -> str:
 
 
 def file_of(home: str | None, image_id: str) -> str:
-    """Where the data of an image lie that came in through an API, or from an instance."""
+    """Return the path of an image's data that came in through an API, or from an instance."""
     return os.path.join(directory(home), image_id)
 
 
 def part_of(home: str | None, image_id: str, transfer: str) -> str:
-    """Where they come in."""
+    """Return the path of data while they come in."""
     return os.path.join(directory(home), f".{image_id}.{transfer}{PART}")
 
 
 def staged_of(home: str | None, image_id: str) -> str:
-    """Where they wait for an import."""
+    """Return the path of data that wait for an import."""
     return os.path.join(directory(home), f".{image_id}{STAGED}")
 
 
@@ -125,7 +125,7 @@ def put_in_place(part: str, path: str) -> None:
 
 
 def is_intact(path: str, checksum: str) -> bool:
-    """Whether the file holds what `checksum` (sha256:...) says; it is read once for each state. Raises OSError."""
+    """Tell whether the file has the `checksum` (sha256:...); it is read once for each state. Raises OSError."""
     with open(path, "rb") as file:
         found = os.fstat(file.fileno())
         state = (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -39,7 +39,7 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}")
 
 @dataclasses.dataclass(frozen=True)
 class VolumeType:
-    """Where the volumes of a type are, and as what; `created_at` is in seconds since the epoch."""
+    """A volume type: backend and format of its volumes; `created_at` is in seconds since the epoch."""
 
     id: str
     name: str

@@ -44,7 +44,7 @@ _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 
 class NetworkRef(t.NamedTuple):
-    """What it takes to find a network's addresses, and to speak of it."""
+    """Id, name and CIDR of a network, for its addresses and for messages."""
 
     id: int
     name: str
@@ -52,7 +52,7 @@ class NetworkRef(t.NamedTuple):
 
 
 class Labels(t.NamedTuple):
-    """What the APIs show of an instance, and playbooks do not ask for."""
+    """Attributes of an instance that the APIs show, and playbooks do not ask for."""
 
     display_name: str | None = None
     description: str | None = None
@@ -91,7 +91,7 @@ def check_image(name: str, flavor: Flavor, image: Image, volumes: t.Sequence[Vol
 
 
 def amounts(flavors: t.Sequence[Flavor], nics: int) -> dict[str, int]:
-    """What quotas count of servers of these flavors, one for each, with so many interfaces in all."""
+    """Return the quota usage of servers of these flavors, one for each, with so many interfaces in all."""
     return {
         "instances": len(flavors),
         "cores": sum(flavor["vcpus"] for flavor in flavors),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which instance has an address on a network, and what only that instance is told. Reads only."""
+"""Instances by their addresses on a network, and data that only the instance itself gets. Reads only."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def files_of(connection: sa.Connection, uuid: str) -> list[File]:
 
 
 def are_tokens_required(connection: sa.Connection, uuid: str) -> bool:
-    """Whether the metadata service answers the instance with a session token only (EC2's HttpTokens)."""
+    """Tell whether the metadata service answers the instance with a session token only (EC2's HttpTokens)."""
     query = sa.select(ec2_instance.c.http_tokens).where(ec2_instance.c.instance_uuid == uuid)
     return connection.execute(query).scalar() == "required"
 

@@ -175,7 +175,7 @@ def _swap(
 
 
 def finish(connection: sa.Connection, move: MoveRow, row: InstanceRow, error: str | None = None) -> None:
-    """What was committed is done: a live migration and an evacuation are over, the others wait for a word."""
+    """End a committed move: a live migration or an evacuation is over, others wait to be confirmed or reverted."""
     now = now_()
     if move.type in ("live-migration", "evacuation"):
         set_status(connection, [move.id], COMPLETED if move.type == "live-migration" else DONE, error)

@@ -94,7 +94,7 @@ def told_by_hosts(plans: t.Mapping[str, Plan], outcomes: t.Iterable[JsonMapping]
 
 
 def states_of(servers: t.Iterable[Instance]) -> dict[str, JsonObject]:
-    """What a diff shows of these servers when something is done to them, by name."""
+    """Return the states of these servers by name, for the diff of an action."""
     return {
         server["name"]: {field: server[field] for field in ("vm_state", "task_state", "power_state", "host")}
         for server in servers

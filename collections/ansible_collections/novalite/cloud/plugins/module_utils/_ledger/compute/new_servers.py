@@ -272,7 +272,7 @@ def _count(
     nics: int,
     limits: t.Mapping[str, int],
 ) -> int:
-    """How many to make: as many as the quotas allow, if that is enough."""
+    """Return the number of servers to make: as many as the quotas allow, if that is enough."""
     if wanted.min_count == wanted.max_count <= FEW:
         return wanted.max_count
     used, each = usage(connection, project_id), amounts([flavor], nics)

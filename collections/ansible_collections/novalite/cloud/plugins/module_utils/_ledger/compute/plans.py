@@ -28,7 +28,7 @@ Instances = t.Sequence[Instance]
 
 
 class HostPlans(t.NamedTuple):
-    """What hosts are to do, by their names and "build", "keep", "remove", "vacate", "peers", "network"."""
+    """Plans of hosts, by their names and "build", "keep", "remove", "vacate", "peers", "network"."""
 
     hosts: dict[str, dict[str, Plan]]
     secret: bool  # whether something in them may be known to the guests only: then nobody is shown them
@@ -121,8 +121,8 @@ def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str
 
 
 def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, JsonMapping]) -> dict[str, Plan]:
-    """What those that leave for good still have on the other host of a move: disks, kept for a revert. Their networks
-    there are none of it: the host was taken out of them when the move was done."""
+    """Return plans for the other hosts of moves of instances that leave for good: disks there, kept for a revert.
+    Networks are none of it: the host was taken out of them when the move was done."""
     placed = {server["uuid"]: server for server in leaving if server["host"]}
     others: list[Instance] = []
     for uuid, move in (migrations.open_moves(connection, placed) if placed else {}).items():
@@ -143,7 +143,7 @@ def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[
 
 
 def _is_secret(record: GuestRecord) -> bool:
-    """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure. The hash of a
+    """Tell whether tasks that carry `record` need no_log, at the price of a host's reason for a failure. The hash of a
     password that was drawn at random tells nobody anything."""
     chosen = record["password_hash"] is not None and not record["password_optional"]
     return bool(record["user_data"] or record["files"] or chosen)
@@ -320,7 +320,7 @@ def _bridges(
 def _networks(
     connection: sa.Connection, hosts: t.Sequence[str], endpoints: t.Mapping[str, str | None]
 ) -> dict[str, Plan]:
-    """What the networks of these hosts need, by the ledger alone."""
+    """Return the plans of these hosts' networks, by the ledger alone."""
     if not hosts:
         return {}
     here = host_networks.members(connection, _STAYING, hosts)

@@ -92,13 +92,13 @@ def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
 
 
 def at_rest(one: Instance) -> tuple[sa.ColumnElement[bool], ...]:
-    """What a row must meet whose instance is still as it was read, with nothing being done to it."""
+    """Return conditions that a row meets while its instance is as it was read, with no task under way."""
     return instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
 
 
 def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
-    """Whether the guest of an instance whose move waits to be confirmed is to run: as before the move, unless it was
-    seen to be off since."""
+    """Tell whether a guest is to run while its move waits to be confirmed: as before the move, unless it was seen to be
+    off since."""
     if power_state == server_actions.NO_STATE:
         return old_vm_state != "stopped"
     return power_state != server_actions.SHUTDOWN

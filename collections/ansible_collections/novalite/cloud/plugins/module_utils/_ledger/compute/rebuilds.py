@@ -98,7 +98,7 @@ def running_after(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]
 
 
 class Rescue(t.NamedTuple):
-    """What an instance is rescued with; `password_hash` is that of the password there."""
+    """Image of a rescue, and the hash of the password there."""
 
     image: Image
     password_hash: str | None

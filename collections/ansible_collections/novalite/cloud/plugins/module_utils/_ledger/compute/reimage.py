@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What operation `server_action` does for snapshots, rebuilds and rescues beyond what it does for every action."""
+"""Steps of operation `server_action` for snapshots, rebuilds and rescues, beyond those of every action."""
 
 from __future__ import annotations
 

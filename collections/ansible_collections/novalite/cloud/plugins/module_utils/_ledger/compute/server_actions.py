@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be done to an instance that there is, when, and what becomes of it: Nova's table of states.
+"""Actions on existing instances, the states they need, and the states they lead to: Nova's table of states.
 
 An action begins with a compare-and-swap of the task state from none to the action's own, and ends with one from there
 to none. Another action that comes between is refused; a deletion is not, it takes the instance over: the end of the

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What users change on instances that are there: labels, metadata, tags, groups, and a state that went wrong."""
+"""Changes that users make to existing instances: labels, metadata, tags, groups."""
 
 from __future__ import annotations
 

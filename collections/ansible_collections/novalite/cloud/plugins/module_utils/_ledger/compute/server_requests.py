@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a caller may ask of `server`: bounds, names, counts, quotas. Plain data in, plain data out, no SQL."""
+"""Checks of requests to `server`: bounds, names, counts, quotas. Plain data in, plain data out, no SQL."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def check_own_quota(request: ServerRequest, limits: Amounts) -> None:
 
 
 def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str | None) -> list[dict[str, str | None]]:
-    """Where a request names another flavor, image or key than those that the server of that name was made with."""
+    """List the fields in which a request names another flavor, image or key than the server of that name has."""
     actual = {"flavor": flavor["name"], "image": image["name"], "key": key}
     asked = {"flavor": request.flavor, "image": request.image, "key": request.key}
     return [
@@ -154,7 +154,7 @@ def differences(request: ServerRequest, flavor: Flavor, image: Image, key: str |
 
 
 def differs_from(request: ServerRequest, stored: Instance) -> bool:
-    """Whether a request, where it says anything, wants another server than `stored` is."""
+    """Tell whether a request, in what it sets, asks for another server than `stored`."""
     if differences(request, stored["flavor"], stored["image"], stored["key"] and stored["key"]["name"]):
         return True
     if request.networks is not None and [nic.name for nic in request.networks] != [

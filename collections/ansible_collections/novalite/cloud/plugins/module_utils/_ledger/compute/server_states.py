@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What became of a build or a deletion, by compare-and-swap.
+"""Outcomes of builds and deletions, recorded by compare-and-swap.
 
 Each transition names the state that it expects in its UPDATE. An outcome that comes twice changes nothing the second
 time; one that comes too late (the server was deleted meanwhile, or another run took the build over) is refused for
@@ -45,7 +45,7 @@ End = tuple[str, t.Optional[str], t.Optional[str]]  # UUID, host, error
 
 
 class Outcome(t.TypedDict, total=False):
-    """What became of a server, or (`uuids`) of several; `state` is one of STATES."""
+    """Outcome of a server, or (`uuids`) of several; `state` is one of STATES."""
 
     state: str
     uuids: list[str]
@@ -56,7 +56,7 @@ class Outcome(t.TypedDict, total=False):
 
 @dataclass
 class _Report:
-    """What the transitions of one call did."""
+    """Results of the transitions of one call."""
 
     changed: set[str] = field(default_factory=set)  # UUIDs
     retry: list[str] = field(default_factory=list)

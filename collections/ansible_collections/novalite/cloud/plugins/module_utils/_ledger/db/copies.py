@@ -36,7 +36,7 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """What became of load_file(): the revision that the file had, and the copy of what was there before, if any."""
+    """Result of load_file(): the revision that the file had, and the copy of what was there before, if any."""
 
     revision: str
     copy: str | None
@@ -90,7 +90,7 @@ def write_text(engine: sa.Engine, path: str) -> None:
 
 
 def is_text_of(engine: sa.Engine, path: str) -> bool:
-    """Whether the file `path` is the ledger's text as it is now."""
+    """Tell whether the file `path` holds the ledger's text as it is now."""
     with _one_view(engine) as connection, contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
         lines = text.lines_of(connection)
         return all(f"{line}\n" == next(handle, "") for line in lines) and not next(handle, "")
@@ -133,7 +133,7 @@ def copies_in(home: str) -> list[str]:
 
 
 def default_path(home: str) -> str:
-    """Where the ledger is exported to when no file is named."""
+    """Return the path to which the ledger is exported when no file is named."""
     return os.path.join(home, FILE_NAME.replace(".sqlite", ".jsonl"))
 
 

@@ -61,7 +61,7 @@ def open_ledger(home: str | None = None, url: str | None = None, check_mode: boo
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a ledger lies: the `path` of its file, or the `url` of its PostgreSQL. Copies of it are kept in `home`."""
+    """Location of a ledger: the `path` of its file, or the `url` of its PostgreSQL. Copies of it are kept in `home`."""
 
     home: str
     path: str
@@ -69,7 +69,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """What messages call it, without a password."""
+        """The ledger's name in messages, without a password."""
         return self.url.render_as_string(hide_password=True) if self.url else f"the ledger {self.path}"
 
     @property
@@ -262,7 +262,7 @@ def _server_engine(url: sa.URL) -> sa.Engine:
 
 
 def _is_current(engine: sa.Engine, shown: str) -> bool:
-    """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
+    """Tell whether the ledger is at the newest revision, not older or empty. Raises NovaliteError if it is newer."""
     with engine.connect().execution_options(**DEFERRED) as connection:
         return revision_of(connection, shown) == HEAD
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every table of the ledger is declared with."""
+"""Common parts of the declarations of all tables of the ledger."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MARK = "credentials-key"  # the row that says which key the ledger's secrets are
 
 
 class Seal:
-    """What encrypts and decrypts under `root` (32 bytes, kept outside of the ledger)."""
+    """Encryption under `root` (32 bytes, kept outside of the ledger)."""
 
     def __init__(self, root: bytes) -> None:
         self._fernet = _fernet(hmac.digest(root, PURPOSE.encode(), hashlib.sha256))

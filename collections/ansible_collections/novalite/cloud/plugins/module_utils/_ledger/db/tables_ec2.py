@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the EC2 dialect keeps that no other door knows; part of tables.py's metadata.
+"""Tables of the EC2 dialect that no other door uses; part of tables.py's metadata.
 
 There is no table of ids: EC2's id of an object is the beginning of its UUID (api/ec2/ids.py), so that what any door
 made has one at once, and always the same.

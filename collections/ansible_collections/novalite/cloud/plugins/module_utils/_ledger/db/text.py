@@ -126,7 +126,7 @@ def read_head(line: str) -> Head:
 
 
 def is_empty(connection: sa.Connection) -> bool:
-    """Whether nothing was recorded in the ledger: it may be replaced without a loss."""
+    """Tell whether nothing was recorded in the ledger: it may be replaced without a loss."""
     there = set(sa.inspect(connection).get_table_names())
     told = {"project", "user", "instance", "network", "compute_host", "flavor", "image"}
     return not any(connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1')).first() for name in told & there)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What compute hosts kept of a ledger, judged: which slices count, and what each instance is, by what is there. No SQL.
+"""Judgement of the slices of a ledger that hosts kept: which count, and the state of each instance there. No SQL.
 
 A slice was written when its host was visited the last time, so it may say "building" of a guest that runs since. The
 host's word about its domains is the newer one.
@@ -43,7 +43,7 @@ class Slice:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What is to be recorded again: `slices`, oldest first, one for each instance, and the names of what has none."""
+    """Records to be made again: `slices`, oldest first, one for each instance, and the names of what has none."""
 
     ledger: str | None
     slices: tuple[Slice, ...]

@@ -53,7 +53,7 @@ def resize_disk_backups(
 
 
 def _last(connection: sa.Connection, uuid: str) -> str | None:
-    """How the last resize of the instance ended."""
+    """Return the status of the instance's last resize."""
     query = (
         sa.select(migration.c.status)
         .where(migration.c.instance_uuid == uuid, migration.c.type == "resize")

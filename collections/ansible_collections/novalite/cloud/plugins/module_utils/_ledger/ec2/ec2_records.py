@@ -70,7 +70,7 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
 
 
 def attributes(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Record]:
-    """What EC2's clients said of these instances, by UUID; of which nothing was said is left out (DEFAULTS)."""
+    """Return what EC2's clients set on these instances, by UUID; those without settings are left out (DEFAULTS)."""
     rows = connection.execute(sa.select(ec2_instance).where(ec2_instance.c.instance_uuid.in_(list(uuids)))).mappings()
     return {row["instance_uuid"]: dict(row) for row in rows}
 
@@ -121,8 +121,8 @@ def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, li
 def repeated(
     connection: sa.Connection, project_id: str, action: str, token: str, asked: JsonMapping
 ) -> list[str] | None:
-    """What the request `asked` with this token made before; None if it is the first, which remember() is told of:
-    others with the token wait until this transaction ends. Raises ConflictError if it stood for another request."""
+    """Return what an earlier request with this token made; None if there was none: remember() then takes the result,
+    and others with the token wait until this transaction ends. Raises ConflictError if `asked` is another request."""
     now = int(time.time())
     connection.execute(sa.delete(ec2_request).where(ec2_request.c.created_at < now - KEPT))
     hashed = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -144,7 +144,7 @@ def repeated(
 
 
 def remember(connection: sa.Connection, project_id: str, action: str, token: str, result: list[str]) -> None:
-    """What the first request with this token made, for those that repeat it."""
+    """Record the result of the first request with this token, for those that repeat it."""
     connection.execute(sa.update(ec2_request).where(*_of_token(project_id, action, token)).values(result=result))
 
 

@@ -26,7 +26,7 @@ _DOUBLINGS = 20  # more than any limit has seconds
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """How many failures are let pass, and how long (seconds) a lock lasts.
+    """A limit: the number of failures that are let pass, and the length (seconds) of a lock.
 
     One that `grows` lasts 1 s after so many failures and twice as long with each that follows, up to `seconds`; it is
     back at nothing when there was no failure for as long as `calm` (seconds).
@@ -39,12 +39,12 @@ class Limit:
 
     @property
     def memory(self) -> float:
-        """How long (seconds) a failure counts."""
+        """Time (seconds) for which a failure counts."""
         return self.calm if self.grows else self.seconds
 
 
 def subject(kind: str, name: str) -> str:
-    """What to count failures under. Of an IPv6 address it is the /64, which one machine may have all of."""
+    """Return the name to count failures under. Of an IPv6 address it is the /64, which one machine may have all of."""
     if kind == "address":
         try:
             address = parse_address(name.partition("%")[0])
@@ -117,5 +117,5 @@ def remember(connection: sa.Connection, name: str, until: float) -> None:
 
 
 def is_known(connection: sa.Connection, name: str, now: float) -> bool:
-    """Whether `name` was remembered, and for longer than until now."""
+    """Tell whether `name` was remembered until a time after `now`."""
     return locked_for(connection, [name], now) > 0

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands in for a password: application credentials (a user's, for one project) and EC2 keys."""
+"""Substitutes for a password: application credentials (a user's, for one project) and EC2 keys."""
 
 from __future__ import annotations
 

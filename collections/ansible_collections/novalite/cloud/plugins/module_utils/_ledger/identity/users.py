@@ -92,7 +92,7 @@ def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: 
 def list_roles(
     connection: sa.Connection, user_id: str | None = None, project_id: str | None = None, role: str | None = None
 ) -> list[JsonObject]:
-    """Who has which role where: user_id, user_name, project_id, project_name, role."""
+    """List role assignments: user_id, user_name, project_id, project_name, role."""
     one = role_assignment
     query = (
         sa.select(one, user.c.name.label("user_name"), tables.project.c.name.label("project_name"))

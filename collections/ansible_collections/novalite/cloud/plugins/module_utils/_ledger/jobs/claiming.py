@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which jobs go next, and together: the one transaction that makes a run of jobs that wait."""
+"""Choice of the jobs that go next, and together: the one transaction that makes a run of waiting jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPEN: sa.ColumnElement[bool] = sa.literal_column("job.state IN ('queued', 'runni
 
 
 class Kind(t.Protocol):
-    """What is asked here of a kind of jobs."""
+    """Properties of a kind of jobs that matter here."""
 
     @property
     def runs(self) -> int: ...  # at once
@@ -42,7 +42,7 @@ class Kind(t.Protocol):
 
 
 class Limits(t.Protocol):
-    """How many runs there may be at once: in all, and at the instances of one host."""
+    """Limits of the runs at once: in all, and at the instances of one host."""
 
     @property
     def runs(self) -> int: ...
@@ -69,7 +69,7 @@ class Waiting:
 
 @dataclasses.dataclass(frozen=True)
 class _Load:
-    """What runs now. Runs that a request waits for count on nothing but their kind."""
+    """Current runs. Those that a request waits for count on nothing but their kind."""
 
     runs: collections.Counter[str]  # kind -> runs
     projects: collections.Counter[str | None]  # project -> runs
@@ -175,7 +175,7 @@ def _may_take_a_slot(waiter: Waiting, kind: Kind, load: _Load, limits: Limits) -
 
 
 def _share(slots: int) -> int:
-    """How many of these one project may have."""
+    """Return the number of these slots that one project may have."""
     return max(1, slots - 1)
 
 
@@ -285,7 +285,7 @@ def _waiting(connection: sa.Connection, kinds: Kinds, full: bool, load: _Load) -
 
 
 def _served(connection: sa.Connection, projects: t.Collection[str | None]) -> dict[str | None, float]:
-    """When a job of each of these projects was begun last. The operator's own jobs wait for no turn of theirs."""
+    """Return the time at which each project's last job began. The operator's own jobs wait for no turn of theirs."""
     if len(projects) < 2:
         return {}
     query = (

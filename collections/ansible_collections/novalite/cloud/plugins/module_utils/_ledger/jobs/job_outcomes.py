@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What becomes of a job's instances: how their actions ended, and an end for those that a run left in the middle."""
+"""Results of a job's actions on its instances, and an end for those that a run left in the middle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": inte
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """How a job's actions ended: all of them, some not at all (`open`), and the first error."""
+    """Result of a job's actions: those that have not ended (`open`), and the first error."""
 
     open: frozenset[str]  # UUIDs
     error: str | None

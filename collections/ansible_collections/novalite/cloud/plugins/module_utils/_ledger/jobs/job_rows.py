@@ -132,7 +132,7 @@ def waiting_variables(connection: sa.Connection, kind: str) -> list[JsonObject]:
 
 
 def is_waiting(connection: sa.Connection, kind: str, variables: JsonMapping, project_id: str | None) -> bool:
-    """Whether a job like this one is there and does not begin before this transaction ends.
+    """Tell whether a job like this one is there and does not begin before this transaction ends.
 
     A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
     """

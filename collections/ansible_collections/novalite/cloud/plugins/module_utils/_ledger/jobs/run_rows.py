@@ -113,7 +113,7 @@ def events_of(
     project_id: str | None = None,
     texts: bool = False,
 ) -> list[JsonObject]:
-    """What happened in the job's run so far, after the event with the number `after`, oldest first.
+    """List the events of the job's run so far, after the one with the number `after`, oldest first.
 
     A run may serve jobs of several projects. What its tasks said is then shown with `texts` (to administrators) only,
     and so is on which hosts, which is no tenant's business.

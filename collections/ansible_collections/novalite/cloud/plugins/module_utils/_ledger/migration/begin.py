@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which move may begin: what is asked for is checked, recorded, and the instance taken for it."""
+"""Start of moves: requests are checked, recorded, and their instances taken."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def local_volume(connection: sa.Connection, uuid: str) -> str | None:
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:
-    """Whether the host was seen within the last minute. The playbook then asks the host itself."""
+    """Tell whether the host was seen within the last minute. The playbook then asks the host itself."""
     columns = (compute_host.c.up, compute_host.c.last_seen_at)
     row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
     return row is not None and row.up and time.time() - row.last_seen_at < SERVICE_DOWN_TIME
 
 
 def _check_quotas(connection: sa.Connection, rows: t.Sequence[InstanceRow], flavor: Flavor) -> None:
-    """What they will take more than now must be within their projects' quotas."""
+    """Check the projects' quotas for what the instances will take more than now. Raises QuotaError."""
     for project_id in sorted({row.project_id for row in rows}):
         lookups.lock_project(connection, project_id)
         theirs = [row.flavor for row in rows if row.project_id == project_id]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which instances move, and where each goes."""
+"""Choice of the instances that move, and of their destinations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def away_from(connection: sa.Connection, host: str) -> list[Instance]:
 
 
 def is_settled(connection: sa.Connection, action: str, one: Instance, flavor: str | None, host: str | None) -> bool:
-    """Whether the instance is already what `action` would make it."""
+    """Tell whether the instance is already what `action` would make it."""
     if one["task_state"] is not None:
         return False
     move = migrations.open_moves(connection, [one["uuid"]]).get(one["uuid"])

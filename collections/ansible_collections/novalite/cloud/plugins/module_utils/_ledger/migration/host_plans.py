@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the hosts of moves have to be given: the plans of server_plan, with who comes, who goes and who stays."""
+"""Plans for the hosts of moves: those of server_plan, with the instances that come, go and stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..network.addresses import give_addresses
 def plans(
     connection: sa.Connection, params: JsonMapping, moves: t.Sequence[Move], instances: t.Mapping[str, Instance]
 ) -> dict[str, Plan]:
-    """What each host has to be given for `moves` of these `instances` (by UUID).
+    """Return each host's plans for `moves` of these `instances` (by UUID).
 
     `{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
     "staying": [...], "state_dir": path}}`: the last three lists are those of `moves` that concern the host.

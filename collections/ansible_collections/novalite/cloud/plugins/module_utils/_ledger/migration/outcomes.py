@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How moves went: those whose disks have arrived belong to their new hosts, and those that did not come up go back.
+"""Outcomes of moves: instances whose disks have arrived belong to their new hosts, those that did not come up go back.
 
 Of live migrations that were cut off, both hosts are asked to which libvirtd brought the guest.
 """
@@ -60,7 +60,7 @@ def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -
 
 
 def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> JsonObject:
-    """How it went. A guest that did not come up on its destination goes back to where its disks are whole."""
+    """Record the outcomes. A guest that did not come up on its destination goes back to where its disks are whole."""
     action = params["action"]
     said = _said(params, going)
     power = {
@@ -119,7 +119,7 @@ def _power(one: Move) -> int:
 
 
 def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
-    """What was said of each move: None when each host that has a part in it did its part. Silence is no success."""
+    """Return each move's error: None when each host that has a part in it did its part. Silence is no success."""
     outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
     ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
     said: dict[str, str | None] = {}

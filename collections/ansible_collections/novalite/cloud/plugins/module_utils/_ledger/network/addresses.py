@@ -90,7 +90,7 @@ def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int,
 
 
 def _host_serves(row: Network) -> bool:
-    """Whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
+    """Tell whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
     return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a project may choose on a network: on one that is not its own, nothing.
+"""Choices of a project on a network: on one that is not its own, none.
 
 Who chooses an address, a MAC or address pairs on a network that projects share can be whoever is there: its guests
 answer for the gateway, and the metadata service knows guests by their addresses. As in Neutron's default policy

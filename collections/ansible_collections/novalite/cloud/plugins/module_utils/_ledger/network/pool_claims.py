@@ -117,7 +117,7 @@ def pool_lock(connection: sa.Connection) -> None:
 def held_by(
     connection: sa.Connection, network_id: int, owners: t.Sequence[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """What each of these owners has in the network, and keeps until the end of this transaction; and what it had.
+    """Return each owner's address in the network, kept until the end of this transaction; and the one that it had.
 
     The second are addresses that owners gave back and that are free now; of several, the one it had last. Owners with
     neither are in neither.

@@ -147,7 +147,7 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
 
 
 def reaches(connection: sa.Connection, network_uuid: str, pool: str) -> bool:
-    """Whether floating IPs of the pool may lead to the network: a project's own needs a router that leads there."""
+    """Tell whether floating IPs of the pool may lead to the network: a project's own needs a router to it."""
     row = connection.execute(sa.select(network.c.id, network.c.tenant).where(network.c.uuid == network_uuid)).one()
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)

@@ -221,7 +221,7 @@ def _kept(wanted: SubnetRequest) -> JsonObject:
 
 
 def _told(row: Network, version: int, wanted: SubnetRequest) -> JsonObject:
-    """What hosts are told of it, in columns of the network."""
+    """Return the subnet's part of the hosts' configuration, in columns of the network."""
     others = texts.of_version(row.dns, OTHER[version])
     values: JsonObject = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
     if version == 4:

@@ -33,7 +33,7 @@ HANDLE_LENGTH = 255
 
 
 class TenantError(ConflictError):
-    """What another record stands in the way of, with the class by which Neutron's clients know it."""
+    """A conflict with another record, with the class by which Neutron's clients know it."""
 
     def __init__(self, neutron_type: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class TenantError(ConflictError):
 
 @dataclasses.dataclass(frozen=True)
 class Subnet:
-    """What a project said of a subnet of its network. Times are in seconds since the epoch."""
+    """A project's settings of a subnet of its network. Times are in seconds since the epoch."""
 
     network_id: int
     version: int  # of IP
@@ -58,7 +58,7 @@ class Subnet:
 
 
 class Carrier(t.NamedTuple):
-    """What carries the networks of projects: a manager, and the hosts' interface where it takes one."""
+    """The manager that carries projects' networks, and the hosts' interface where it takes one."""
 
     manager: str = "vxlan"
     interface: str | None = None

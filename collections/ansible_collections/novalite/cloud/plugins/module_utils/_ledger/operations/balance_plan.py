@@ -23,7 +23,7 @@ from ..queries.views import instances_by
 
 
 def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """Which moves would even out the load of the hosts, as commands. Moves nothing."""
+    """Propose moves that would even out the load of the hosts, as commands. Moves nothing."""
     options = Options.of(params["options"])
     if params["max_moves"] < 1 or params["min_gain"] < 0:
         raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")

@@ -22,7 +22,7 @@ from ..volumes.server_volumes import NO_IMAGE
 
 
 def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """How many more instances of a flavor fit on each host, and in all, and what is in the way of the next."""
+    """Return how many more instances of a flavor fit on each host, and in all, and what is in the way of the next."""
     options = Options.of(params["options"])
     owner = lookups.project_by_name(connection, params["project"])
     image = NO_IMAGE

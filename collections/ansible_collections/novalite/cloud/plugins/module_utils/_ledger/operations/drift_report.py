@@ -57,7 +57,7 @@ def _record_looks(connection: sa.Connection, hosts: t.Sequence[str], rows: t.Seq
 
 
 def _names(connection: sa.Connection) -> dict[str, str]:
-    """How people call what hosts call by number or MAC."""
+    """Return instances' names by the names, UUIDs and MACs that hosts know them by."""
     c = instance.c
     rows = connection.execute(sa.select(c.id, c.uuid, c.name, c.adopted).where(c.deleted == 0)).all()
     found: dict[str, str] = {}

@@ -146,7 +146,7 @@ class _Guests:
                 self._follow(server, there["state"], there["state"], what)
 
     def images(self) -> list[Row]:
-        """What the cache has lost and is known where to get."""
+        """Images that the cache has lost and whose source is known."""
         return [self._known_images[checksum] for checksum in sorted(self._bases) if checksum in self._known_images]
 
     def _lost(self, one: Instance) -> bool:
@@ -187,7 +187,7 @@ class _Guests:
         return swapped
 
     def _not_made_yet(self, one: Instance) -> set[str]:
-        """What a new size has, the old one had not, and a run that was cut off has perhaps not made."""
+        """Return disks that the new size has, the old one had not, and that a cut-off run has perhaps not made."""
         move = self._moves.get(one["uuid"])
         return {EPHEMERAL} if move is not None and not move.old_flavor.get("ephemeral_gb") else set()
 
@@ -280,7 +280,7 @@ class _Guests:
 
 
 class _Owners:
-    """What the ledger knows of what was found: UUIDs, numbers and MACs -> a word about whose they are."""
+    """Owners of things on hosts: UUIDs, numbers and MACs -> a word about whose they are."""
 
     def __init__(self, connection: sa.Connection, found: Look) -> None:
         c = instance.c
@@ -310,7 +310,7 @@ class _Owners:
 
 
 def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
-    """What the role `reclaim` is to take away."""
+    """List what the role `reclaim` is to take away."""
     plan, nobody = result["plan"], "nobody's"
     found = [
         *((f"domain {domain['name']}", owners.by_uuid[domain["uuid"]]) for domain in plan["domains"]),

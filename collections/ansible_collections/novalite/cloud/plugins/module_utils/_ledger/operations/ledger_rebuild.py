@@ -255,7 +255,7 @@ def _servers(connection: sa.Connection) -> list[str]:
 
 
 def _withheld(found: Found) -> list[str]:
-    """Who had what no host keeps."""
+    """List the instances' data that no host keeps."""
     told = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
     names = collections.defaultdict(list)
     for part in found.slices:

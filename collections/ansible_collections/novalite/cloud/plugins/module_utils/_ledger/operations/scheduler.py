@@ -115,7 +115,7 @@ def _place(
 
 
 def _together(instances: t.Sequence[Instance], params: JsonMapping) -> dict[str, str]:
-    """Which instances are launched together or not at all: UUID -> a name that they have in common."""
+    """Group instances that are launched together or not at all: UUID -> a name that they have in common."""
     apart = not params.get("all_or_nothing", True)
     named = params.get("reservations") or {}
     return {server["uuid"]: server["uuid"] if apart else str(named.get(server["uuid"], "")) for server in instances}

@@ -277,7 +277,7 @@ def _absent(connection: sa.Connection, project_id: str, params: JsonMapping) -> 
 
 
 def _summaries(instances: t.Iterable[Instance]) -> dict[str, JsonObject]:
-    """What a person wants to see of each instance in a diff, by name."""
+    """Return the fields of each instance that a diff shows, by name."""
     return {
         record["name"]: {
             **{field: record[field] for field in _SUMMARY},

@@ -162,7 +162,7 @@ def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: bool) 
 
 
 def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """How it went on each host. What was given to a host that did not even say so failed, too."""
+    """Record the outcome of each host. A host that did not even answer has failed with all that it was given."""
     name = params["action"]
     if name not in server_actions.NAMES:
         raise NovaliteError(f"action '{name}' has no outcomes")

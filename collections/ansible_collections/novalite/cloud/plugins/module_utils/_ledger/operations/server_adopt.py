@@ -39,7 +39,7 @@ GIB = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """What a host said of the domain (domain_adopt's `domain`). Memory in MiB, disk in GiB."""
+    """A domain as its host described it (domain_adopt's `domain`). Memory in MiB, disk in GiB."""
 
     uuid: str
     name: str
@@ -225,7 +225,7 @@ def _result(connection: sa.Connection, one: Instance, changed: bool) -> JsonObje
 
 
 def _mark(one: Instance, ledger: str) -> str:
-    """What the domain's metadata say, as that of other instances (domain.xml.j2), and that it was adopted."""
+    """Return the domain's metadata (XML) as other instances have them (domain.xml.j2), marked as adopted."""
     root = ElementTree.Element("instance")
     texts: tuple[tuple[str, str, dict[str, str]], ...] = (
         ("ledger", ledger, {}),

@@ -109,8 +109,8 @@ def _without(connection: sa.Connection, after: dict[str, list[str]], wanted: t.C
 def _attach_plans(
     connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
-    """What is to be there before the interface is plugged in, the guests' definitions with it, and what a failure takes
-    back; and what other hosts of its network are told."""
+    """Return the hosts' plans: what the interface needs first, the guests' definitions with it, and what a failure
+    takes back; and the plans of other hosts of its network."""
     only, rest = _split(found, changing)
     whole, back = (plan_hosts(connection, state_dir, existing=servers).hosts for servers in (found, rest))
     new = plan_hosts(connection, state_dir, instances=only).hosts
@@ -164,7 +164,7 @@ def _split(found: list[Instance], changing: Changes) -> tuple[list[Instance], li
 
 
 def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
-    """What a host does to be rid of interfaces: `keep` is what their servers have without them."""
+    """Return a host's plan to remove interfaces: `keep` is what their servers have without them."""
     # another interface of the same servers may be on the same bridge
     staying = {nic["network"]["bridge"] for interface in rest for nic in interface["nics"]}
     return {
@@ -185,7 +185,7 @@ def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
 
 
 def _record(connection: sa.Connection, status: str, params: JsonMapping) -> JsonObject:
-    """How it went on each host. What was given to a host that did not even say so failed, too."""
+    """Record the outcome of each host. A host that did not even answer has failed with all that it was given."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     told = told_by_hosts(plans, params["outcomes"])
     changed: list[str] = []

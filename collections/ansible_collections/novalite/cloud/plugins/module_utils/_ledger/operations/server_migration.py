@@ -119,7 +119,7 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
 
 
 def _named(params: JsonMapping) -> bool:
-    """Whether a person names the servers, and hears at once of what cannot be: nothing was begun then."""
+    """Tell whether a person names the servers. Errors are then raised at once, and nothing is begun."""
     return all(params.get(option) is None for option in ("uuids", "from_host", "returning_to", "begin_uuids"))
 
 
@@ -147,7 +147,7 @@ def _states(instances: t.Sequence[Instance]) -> dict[str, JsonObject]:
 
 
 def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping, result: JsonObject) -> bool:
-    """Whether it has a host to go to. If there is none, it is over."""
+    """Place the instance; returns whether it has a host to go to. If there is none, the move is over."""
     if move.status != migrations.QUEUED:
         return True  # placed before
     found = place(connection, one, move, params)

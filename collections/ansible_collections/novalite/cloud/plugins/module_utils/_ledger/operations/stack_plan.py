@@ -58,7 +58,7 @@ REPORTED = ("stack", "project", "pending", "summary", "plan", "refused", "unname
 
 @dataclasses.dataclass
 class _Servers:
-    """What is to be done with servers, in the arguments of the modules that do it."""
+    """Changes of servers, as arguments of the modules that make them."""
 
     items: list[Item] = dataclasses.field(default_factory=list)
     launch: list[JsonObject] = dataclasses.field(default_factory=list)

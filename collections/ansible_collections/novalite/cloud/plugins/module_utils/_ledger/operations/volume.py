@@ -81,7 +81,7 @@ def _creation(connection: sa.Connection, owner: str, item: JsonMapping, name: st
 
 
 def _changed(connection: sa.Connection, before: Volume, item: JsonMapping) -> Volume:
-    """What the user said and is otherwise, is changed; a volume is never made smaller, nor moved."""
+    """Change the volume where it differs from `item`; it is never made smaller, nor moved."""
     name = item["name"]
     for key, there in (("type", before.type), ("host", before.host)):
         if item.get(key) not in (None, there):

@@ -27,7 +27,7 @@ CLAIM_ATTEMPTS = 10  # as Placement: how often a choice is made again when a hos
 
 
 def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> bool:
-    """Whether a filter or weigher will look at what stands on each host, one by one."""
+    """Tell whether a filter or weigher will look at the instances on each host, one by one."""
     if options.plugin_paths:
         return True
     return any((instance.get("request") or {}).keys() & {"same_host", "different_host"} for instance in instances)

@@ -183,14 +183,14 @@ def switch_hosts(
 
 
 def _counts(connection: sa.Connection) -> dict[int, int]:
-    """How many instances have a claim on each host, by its id."""
+    """Count the instances that have a claim on each host, by its id."""
     c = allocation.c
     query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
     return {row.compute_host_id: row.instances for row in connection.execute(query)}
 
 
 def _building(connection: sa.Connection) -> dict[str, int]:
-    """How many instances each host is building, by its name: work on its disks."""
+    """Count the instances that each host is building, by its name: work on its disks."""
     c = instance.c
     # as text, so that SQLite sees that its index of such instances is meant
     query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
@@ -224,7 +224,7 @@ def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
 
 
 def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str, int]:
-    """What others' guests take; as it was where the host did not say which guests it has."""
+    """Return the use by others' guests; as it was where the host did not say which guests it has."""
     if not entry.get("up", True) or entry.get("domains") is None:
         return {}
     count = entry.get("count_foreign") or (_POLICY["count_foreign"] if old is None else old.count_foreign)

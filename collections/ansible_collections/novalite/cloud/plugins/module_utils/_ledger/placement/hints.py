@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a caller may tell the scheduler with a server: hints in Nova's terms, and OpenNebula's requirements and rank.
+"""Hints to the scheduler: in Nova's terms, and OpenNebula's requirements and rank.
 
 The forms are checked here, without SQL; what they name is looked up by `resolve`. A hint that novalite has no use for
 is kept: a filter of the user's own may have.

@@ -33,7 +33,7 @@ SUMS = AMOUNTS
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where one instance goes (None: nowhere), and why, in lines for a person."""
+    """An instance's destination (None: nowhere), and the reasons, in lines for a person."""
 
     host: str | None
     message: str
@@ -92,8 +92,8 @@ def _select(hosts: t.Sequence[HostState], request: Request, options: Options) ->
 
 
 def _request(connection: sa.Connection, one: Instance) -> Request:
-    """What it asks of a host, as at its launch; but a host that was asked for then is no wish for ever, and in its
-    group it is where it goes to, not where it is."""
+    """Return what the instance asks of a host, as at its launch, but without the host that was asked for then; its
+    server group counts it at its destination only."""
     hints = {key: value for key, value in (one.get("request") or {}).items() if key != "host"}
     zone = (one.get("availability_zone") or "").partition(":")[0] or None
     group = groups_of(connection, [one]).get(one["uuid"])
@@ -119,7 +119,7 @@ def _claim(
 
 
 def _growth(request: Request, old: Flavor) -> Request:
-    """What its own host has to give beside what it has claimed there."""
+    """Return the request reduced to what its own host has to give beside the claim there."""
     return dataclasses.replace(
         request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
     )

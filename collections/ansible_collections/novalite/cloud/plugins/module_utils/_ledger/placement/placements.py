@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What became of a scheduling: to the instances' rows, to the record of their launch, and to the caller."""
+"""Outcome of a scheduling: in the instances' rows, in the record of their launch, and for the caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..db.tables import instance, instance_action
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of each instance, by UUID. `hosts` holds those with a claim, new or kept."""
+    """Outcome for each instance, by UUID. `hosts` holds those with a claim, new or kept."""
 
     hosts: dict[str, str] = dataclasses.field(default_factory=dict)
     decisions: dict[str, Decision] = dataclasses.field(default_factory=dict)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the cloud stands: what hosts have left, who has which address, why an instance is where it is. Reads only."""
+"""State of the cloud: free room on hosts, owners of addresses, reasons for instances' hosts. Reads only."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _LISTED = (
 
 
 class Resource(t.TypedDict):
-    """How much of one resource a host has. `limit` is what may be promised: (total - reserved) * ratio, as Placement
-    counts; `others` is what of `used` guests take that are not novalite's."""
+    """A host's amounts of one resource. `limit` is what may be promised: (total - reserved) * ratio, as Placement
+    counts; `others` is the part of `used` that guests take that are not novalite's."""
 
     total: int
     reserved: int
@@ -69,7 +69,7 @@ class Host(t.TypedDict):
 
 
 class Placed(t.TypedDict):
-    """Where an instance is, and what the scheduler recorded when it last placed it (None: it has not come to it)."""
+    """An instance's host, and the scheduler's record of its last placement (None: it was not placed yet)."""
 
     uuid: str
     name: str
@@ -80,7 +80,7 @@ class Placed(t.TypedDict):
 
 
 class Usage(t.TypedDict):
-    """What a project uses of a quota; -1: there is no limit."""
+    """A project's use of a quota; -1: there is no limit."""
 
     resource: str
     used: int
@@ -160,7 +160,7 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObje
 
 
 def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> JsonObject:
-    """Who has what in a network that a project sees (None: any, and all of its users are named).
+    """Map the addresses of a network that a project sees (None: any, and all of its users are named).
 
     `cells` divide the pool into at most 256 parts of `block` addresses each, in order, with the counts of each state;
     `owners` name instances of the project by address. Raises NotFoundError.
@@ -211,7 +211,7 @@ _STATES = ("total", "instances", "hosts", "reserved", "resting", "free")
 
 
 def _counts(now: int) -> list[sa.ColumnElement[int]]:
-    """How many addresses of pool rows, joined to their networks, are of instances, of hosts, reserved, resting."""
+    """Return columns that count pool rows, joined to their networks: all, of instances, of hosts, reserved, resting."""
     of_instances = fixed_ip.c.owner.startswith(OF_VIF)
     resting = sa.and_(
         fixed_ip.c.owner.is_(None),
@@ -270,7 +270,7 @@ def instance_page(
 
 
 def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:
-    """How many instances of the project are in which vm_state, most first."""
+    """Count the instances of the project by vm_state, most first."""
     count = sa.func.count()
     query = sa.select(instance.c.vm_state, count).where(instance.c.project_id == project_id, instance.c.deleted == 0)
     rows = connection.execute(query.group_by(instance.c.vm_state).order_by(count.desc(), instance.c.vm_state))
@@ -278,7 +278,7 @@ def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int
 
 
 def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> Placed:
-    """What the scheduler recorded of an instance of the project (None: of any). Raises NotFoundError."""
+    """Return the scheduler's record of an instance of the project (None: of any). Raises NotFoundError."""
     conditions = [instance.c.uuid == uuid, instance.c.deleted == 0]
     if project_id is not None:
         conditions.append(instance.c.project_id == project_id)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long instances ran, for the simple accounting that Nova has. Reads only."""
+"""Running times of instances, for Nova's simple accounting. Reads only."""
 
 from __future__ import annotations
 

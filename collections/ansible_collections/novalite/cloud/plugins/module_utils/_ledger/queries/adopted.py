@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be done to an instance whose guest somebody else made: nothing that touches what is theirs."""
+"""Checks of actions on adopted instances, whose guests others made: none may touch what is theirs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many of a thing there are, for limits and metrics, and conditions to look by. Reads only."""
+"""Counts of records for limits and metrics, and conditions to look by. Reads only."""
 
 from __future__ import annotations
 

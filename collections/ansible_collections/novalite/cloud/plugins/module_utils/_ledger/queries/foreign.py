@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What guests take of compute hosts that are not in this ledger: somebody's own, or another ledger's."""
+"""Use of compute hosts by guests that are not in this ledger: somebody's own, or another ledger's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def known_uuids(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
 
 
 def usage(domains: t.Iterable[Domain], known: t.Container[str], count: str) -> Usage:
-    """What the `domains` of a host take that are not `known`.
+    """Return what those `domains` of a host take that are not `known`.
 
     With `running`, those that are off count with their disks alone: nobody gave their memory away, but their files are
     there, and grow when they start. `all` counts them as if they ran, `none` counts nobody.

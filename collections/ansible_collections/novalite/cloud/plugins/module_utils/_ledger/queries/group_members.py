@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is in a security group, for rules that name it: every host that has such a rule has to know every member.
+"""Members of security groups, for rules that name a group: every host with such a rule has to know every member.
 
 An address on an isolated network means nothing elsewhere, so members are told by scope: "" for all networks that share
 one range of addresses, otherwise the bridge of the isolated one.

@@ -51,7 +51,7 @@ def groups_of(connection: sa.Connection, instances: t.Iterable[Instance]) -> dic
 
 
 def violated(connection: sa.Connection, placed: t.Mapping[str, tuple[Group, str]]) -> bool:
-    """Whether `placed` (UUID -> group and host), claimed in this transaction, break a hard policy after all.
+    """Tell whether `placed` (UUID -> group and host), claimed in this transaction, break a hard policy after all.
 
     Nova's late check (compute/manager.py `_validate_instance_group_policy`), in the transaction of the claim: counted
     from the claims as they are now, whatever the choice was made on.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which networks are on which compute hosts, and what each host has there. Reads only, in few queries."""
+"""Networks on compute hosts, and each host's members and addresses there. Reads only, in few queries."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def swap(connection: sa.Connection, uuid: str, values: JsonMapping, *expected: s
 
 
 def whereabouts(row: StateRow, name: str) -> str:
-    """Where the instance is that is called `name`, for a person who finds something of it elsewhere."""
+    """Tell where the instance `name` is, for a person who finds something of it elsewhere."""
     if row.deleted:
         return f"{name} is deleted"
     if row.host is None:

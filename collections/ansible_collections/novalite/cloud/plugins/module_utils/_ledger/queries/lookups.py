@@ -84,7 +84,7 @@ def flavor_by_id(
 
 
 def image_sharing(project_id: str | sa.BindParameter[str], *states: str) -> sa.ColumnElement[bool]:
-    """Whether an image is shared with the project, and that has it in one of `states` (default: in any)."""
+    """Return the condition of an image that is shared with the project, in one of `states` there (default: in any)."""
     member = tables.tables_images.image_member.alias()  # the query around this may ask for members as well
     mine = sa.select(member.c.image_id).where(member.c.member == project_id)
     if states:
@@ -93,7 +93,7 @@ def image_sharing(project_id: str | sa.BindParameter[str], *states: str) -> sa.C
 
 
 def image_visible(project_id: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
-    """Whether the project may use an image, if it knows its id. What has no owner is the cloud's, for everybody."""
+    """Return the condition of an image that the project may use, if it knows its id: also one without an owner."""
     columns = tables.image.c
     return sa.or_(
         columns.owner.in_(["", project_id]), columns.visibility.in_(["public", "community"]), image_sharing(project_id)
@@ -130,7 +130,7 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
 
 
 def shown_name(row: JsonMapping) -> str:
-    """What the APIs call an image; empty when it has no name."""
+    """Return an image's name in the APIs; empty when it has none."""
     return str(row["name"] if row["display_name"] is None else row["display_name"])
 
 

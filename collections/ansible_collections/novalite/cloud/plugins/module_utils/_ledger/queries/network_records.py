@@ -295,7 +295,7 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
 
 
 def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
-    """What of `cidr` is not `kept`, as (first, last). Of a large pool a few addresses are: it is not walked."""
+    """Return the ranges of `cidr` that are not `kept`, as (first, last). A large pool is not walked through."""
     whole = netaddr.IPNetwork(cidr)
     first, last = whole.first, whole.last
     found = []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was done to one instance, page by page, and the groups that it is in with their rules. Reads only."""
+"""Actions on one instance, page by page, and its security groups with their rules. Reads only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def actions_of(
 
 
 def action_of(connection: sa.Connection, uuid: str, request_id: str) -> Record:
-    """What the request did to the instance, with its `events`. Raises NotFoundError.
+    """Return the request's action on the instance, with its `events`. Raises NotFoundError.
 
     An event that failed has the action's message.
     """

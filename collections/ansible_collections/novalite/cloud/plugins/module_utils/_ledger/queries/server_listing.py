@@ -73,7 +73,7 @@ EQUALS = frozenset(
 
 @dataclasses.dataclass
 class Query:
-    """Which instances; what is None is no condition."""
+    """Conditions on the instances of a list; None is no condition."""
 
     project_id: str | None = None
     deleted: bool | None = False  # None: both
@@ -96,7 +96,7 @@ class Query:
 
     @property
     def in_python(self) -> bool:
-        """Whether it takes more than the database to say which ones."""
+        """Tell whether the conditions take more than the database."""
         return any((self.name_matches, self.ip_matches, self.ip6_matches, self.tags))
 
 
@@ -280,7 +280,7 @@ def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] |
 
 
 def _after(connection: sa.Connection, query: Query, order: list[tuple[str, bool]]) -> sa.ColumnElement[bool]:
-    """What stands behind the marker: less or more in the first key in which it differs."""
+    """Return the condition of rows behind the marker: less or more in the first key in which they differ."""
     columns = [SORT_KEYS[key].label(f"key{number}") for number, (key, _up) in enumerate(order)]
     where = [instance.c.uuid == query.marker]
     if query.project_id is not None:

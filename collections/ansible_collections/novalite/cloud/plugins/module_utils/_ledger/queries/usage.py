@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a project's instances take now, counted from the rows: a table of sums would drift, as Nova's did."""
+"""Use of a project's quota by instances, counted from the rows: a table of sums would drift, as Nova's did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NICS = sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uui
 
 
 def usage(connection: sa.Connection, project_id: str, resources: t.Collection[str] = COUNTED) -> dict[str, int]:
-    """How much of these `resources` (of COUNTED; `ram` in MiB) the project's instances take."""
+    """Return the use of these `resources` (of COUNTED; `ram` in MiB) by the project's instances."""
     used: dict[str, int] = {}
     if {"instances", "cores", "ram"} & set(resources):
         row = connection.execute(_INSTANCES, {"project_id": project_id}).one()

@@ -93,17 +93,17 @@ def instances_by(
 
 
 def domain_name(number: int, adopted: JsonMapping | None) -> str:
-    """What libvirt calls the instance of this number; one that was `adopted` has kept its name."""
+    """Return libvirt's name of the instance of this number; one that was `adopted` has kept its name."""
     return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
 
 
 def image_of(record: JsonMapping) -> Image:
-    """What an instance keeps of its image record: all that its launch needs, whatever becomes of the record."""
+    """Return an instance's copy of its image record: all that its launch needs, whatever becomes of the record."""
     return t.cast(Image, {field: record[field] for field in _IMAGE_FIELDS})
 
 
 def flavor_of(record: JsonMapping) -> Flavor:
-    """What an instance keeps of its flavor record; `flavorid` is what clients know it by."""
+    """Return an instance's copy of its flavor record; `flavorid` is what clients know it by."""
     kept = {field: record[field] for field in _FLAVOR_FIELDS}
     return t.cast(Flavor, {**kept, "flavorid": record["flavorid"] or str(record["id"])})
 
@@ -228,7 +228,7 @@ def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) 
 def _volumes(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> collections.defaultdict[str, list[AttachedVolume]]:
-    """What each has of volumes, by device name: the attachment (`id`), and what its host must know of the volume."""
+    """Return each instance's volumes, by device name: the attachment (`id`), and the volume's data for its host."""
     query = (
         sa.select(
             volume_attachment.c.instance_uuid,

@@ -25,7 +25,7 @@ class Options(t.TypedDict, total=False):
 
 
 class Fault(t.TypedDict):
-    """What went wrong with a volume or snapshot, `created` in seconds since the epoch."""
+    """An error of a volume or snapshot, `created` in seconds since the epoch."""
 
     code: int
     message: str
@@ -51,7 +51,7 @@ class Attachment:
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """What a volume and a snapshot have in common: who has it, where and as what. Sizes are in GiB."""
+    """Common fields of volumes and snapshots: owner, place and format. Sizes are in GiB."""
 
     id: str
     project_id: str
@@ -179,7 +179,7 @@ def snapshots_by(
 
 
 def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
-    """What a project uses of the quotas `volumes`, `gigabytes` (its snapshots' too, as Cinder counts) and `snapshots`.
+    """Return a project's use of the quotas `volumes`, `gigabytes` (with snapshots, as Cinder counts) and `snapshots`.
 
     A volume that is being extended counts with what it is to have.
     """

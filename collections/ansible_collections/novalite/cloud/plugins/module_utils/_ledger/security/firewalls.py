@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts' firewalls have to be told, from the ledger alone, as the module `firewall` takes it."""
+"""Plans for hosts' firewalls, from the ledger alone, as the module `firewall` takes them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ..queries.views import instances_by
 
 
 def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, Plan]:
-    """What hosts have to be told after a change of `groups`, of their rules or of who is in them: those that carry a
-    member, and those that carry somebody whose rules name one of the groups. Others are in no plan."""
+    """Return the plans of hosts after a change of `groups`, of their rules or of their members: hosts that carry a
+    member, and those that carry an instance whose rules name one of the groups. Others are in no plan."""
     facts = facts_of_hosts(connection)
     link = instance_security_group
     uuids = connection.execute(
@@ -35,7 +35,7 @@ def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dic
 
 
 def plan_for_instances(connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]) -> dict[str, Plan]:
-    """What hosts have to be told after these instances joined or left `groups`."""
+    """Return the plans of hosts after these instances joined or left `groups`."""
     placed = [server for server in not_adopted(instances_by(connection, uuids=uuids)) if server["host"]]
     return _plan(connection, placed, groups, facts_of_hosts(connection))
 

@@ -195,7 +195,7 @@ def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int
 
 
 def instances_concerned(connection: sa.Connection, group: int) -> bool:
-    """Whether a host has to be told when this group's rules change: an instance on one is in it."""
+    """Tell whether a change of this group's rules concerns a host: an instance on one is in it."""
     link = instance_security_group.c
     placed = sa.and_(instance.c.deleted == 0, instance.c.host.is_not(None))
     return is_any(connection, link.group_id == group, link.instance_id == instance.c.id, placed)

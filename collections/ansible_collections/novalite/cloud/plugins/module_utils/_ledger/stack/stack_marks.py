@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a stack has made, so that it removes nothing else.
+"""Records of what a stack has made, so that it removes nothing else.
 
 A record that it made is written down with the record's own id: one of the same name that somebody made later is not
 its work. Servers carry the stack's name in their metadata, which is written with them.

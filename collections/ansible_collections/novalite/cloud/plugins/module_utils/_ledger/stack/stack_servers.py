@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a stack's servers shall be, and what the servers of their names are, in the form in which both are compared."""
+"""A stack's servers as they shall be, and the servers of their names as they are, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def checked(stack: Stack, server: Server) -> ServerRequest:
 
 
 def wanted(server: Server, request: ServerRequest, live: Live | None) -> JsonObject:
-    """What the document says of the server, in the form of live_servers(); of hints, the server group alone. Other
-    hints, and a password, count when the server is made: what became of them nobody can tell afterwards."""
+    """Return the document's server in the form of live_servers(); of hints, the server group alone. Other hints, and a
+    password, count when the server is made: nobody can tell afterwards what became of them."""
     guest = request.guest
     config_drive = guest.config_drive
     if live is not None:
@@ -130,6 +130,6 @@ def wanted(server: Server, request: ServerRequest, live: Live | None) -> JsonObj
 
 
 def launched_with(stack: Stack, server: Server) -> JsonObject:
-    """What the module `server` is given to make it: what the document says, and whose work it is."""
+    """Return the arguments of the module `server` that make it: the document's, and the mark of the stack."""
     metadata = {**server.fields.get("metadata", {}), METADATA_KEY: stack.name}
     return {**server.fields, "name": server.name, "metadata": metadata}

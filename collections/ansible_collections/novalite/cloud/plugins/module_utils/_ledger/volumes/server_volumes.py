@@ -56,7 +56,7 @@ def resolved(
 
 
 def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> Image:
-    """What an instance that starts from this existing volume keeps as its image: the kernel may be beside the disk.
+    """Return the image of an instance that starts from this existing volume: the kernel may be beside the disk.
 
     Raises NotFoundError, and NovaliteError for a volume that nothing can start from.
     """

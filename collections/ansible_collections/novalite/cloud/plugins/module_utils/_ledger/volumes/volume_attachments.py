@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where volumes are attached: what may begin, the name that the guest's disk gets, and how it ended.
+"""Attachments of volumes: the conditions of their start, the names of disks in the guest, and their outcomes.
 
 An attachment's row is there from the moment it was asked for, so that no name is given twice; `attached_at` says that
 the guest has it. As in Nova, attaching and detaching are no task states of the instance, but actions in its log.

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the compute hosts have to do for volumes, attachments and snapshots that were begun: module arguments, as data.
+"""Work of the compute hosts for volumes, attachments and snapshots that were begun: module arguments, as data.
 
-The status of each says what: there is no other memory of it, so that a run that was cut off can be done again.
+The status of each says which: there is no other memory of it, so that a run that was cut off can be done again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def plan(
 
 
 def data_of(stored: Stored) -> Plan:
-    """What volume_disk has to know of any volume or snapshot."""
+    """Return a volume's or snapshot's data for volume_disk."""
     return {
         **{key: getattr(stored, key) for key in ("id", "backend", "options", "format", "size_gb")},
         "kind": "snapshot" if isinstance(stored, Snapshot) else "volume",
@@ -120,7 +120,7 @@ def to_be_made(connection: sa.Connection, one: Volume) -> Plan:
 
 
 def images_for(one: Volume) -> list[Plan]:
-    """What has to be in the host's cache before the volume can be made."""
+    """Return images that have to be in the host's cache before the volume can be made."""
     image = one.image
     copied = one.snapshot_id is not None or one.source_volume_id is not None
     if image is None or copied or one.made_at is not None or one.status != "creating":
@@ -135,7 +135,7 @@ def holder_of(one: Volume) -> str | None:
 
 
 def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_dir: str) -> Plan:
-    """What volume_attach has to know."""
+    """Return the arguments for volume_attach."""
     row = connection.execute(
         sa.select(instance.c.id, instance.c.adopted, compute_host.c.state_dir, compute_host.c.facts)
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a new volume is made of, and what follows from that: its type, its least size, its host; and who works on it."""
+"""Sources of new volumes, and what follows: type, least size, host; and the host that works on a volume."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Record = t.TypeVar("Record", Volume, Snapshot)
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a volume is made of, and what follows from it."""
+    """The source of a volume, and what follows from it."""
 
     kind: str | None = None  # image, snapshot_id or source_volume_id; None: it is blank
     image: Image | None = None
@@ -42,7 +42,7 @@ class Source:
 
 
 def source_of(connection: sa.Connection, project_id: str, params: JsonMapping) -> Source:
-    """What a volume is made of."""
+    """Return the source of a volume. Raises NovaliteError."""
     kinds = [key for key in ("image", "snapshot_id", "source_volume_id") if params.get(key)]
     if not kinds:
         return Source()

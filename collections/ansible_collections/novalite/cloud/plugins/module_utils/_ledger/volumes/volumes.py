@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be done to a volume, when, and what becomes of it: Cinder's table of states.
+"""Changes of volumes, the statuses they need, and the statuses they lead to: Cinder's table of states.
 
 As with an instance's actions, what begins is a compare-and-swap of the status, and what ends is one back. A blank
 volume needs no host until it is attached for the first time: it is made where its first instance is, so that nobody
@@ -215,7 +215,7 @@ def retype(connection: sa.Connection, volume_id: str, of_type: VolumeType, *, pr
 
 
 def reset_status(connection: sa.Connection, volume_id: str, status: str) -> Volume:
-    """What an administrator says it is (os-reset_status); nothing is done to it."""
+    """Set the status that an administrator gives (os-reset_status); nothing is done to the volume itself."""
     write(connection, "volume", volume_id, {"status": status, "new_size_gb": None})
     return one_volume(connection, volume_id)
 

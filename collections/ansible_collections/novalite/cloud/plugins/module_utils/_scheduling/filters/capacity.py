@@ -18,7 +18,7 @@ def _capacity(name: str, nova: str, amount_of: str, unit: str, ratio: str) -> Fi
     asked_of, room_of = operator.attrgetter(amount_of), operator.attrgetter(f"{amount_of}_room")
 
     def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
-        """Where `used + amount > (total - reserved) * ratio`, or where one instance exceeds the machine.
+        """Return positions of hosts with `used + amount > (total - reserved) * ratio`, or too small for one instance.
 
         Who asks for none is let in even where too much is used already: so does Placement.
         """

@@ -16,7 +16,7 @@ RUN_ONCE_PER_REQUEST = True
 
 
 def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
-    """Where a host is down or disabled."""
+    """Return the positions of hosts that are down or disabled."""
     return [at for at, host in enumerate(hosts) if not (host.up and host.enabled)]
 
 

@@ -66,7 +66,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
 
 
 def supported_instances(facts: JsonMapping) -> t.Sequence[t.Sequence[str]]:
-    """Which guests a host runs: [architecture, hypervisor type, mode]. From its kind when it does not list them."""
+    """Return the guests that a host runs: [architecture, hypervisor type, mode]; by its kind when it lists none."""
     listed: t.Sequence[t.Sequence[str]] = facts.get("supported_instances") or ()
     if listed:
         return listed

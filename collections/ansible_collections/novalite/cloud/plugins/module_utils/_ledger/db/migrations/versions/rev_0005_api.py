@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may ask, and jobs; what the APIs tell of instances and flavors beyond what playbooks need."""
+"""Users and jobs; attributes of instances and flavors that the APIs show beyond what playbooks need."""
 
 from __future__ import annotations
 

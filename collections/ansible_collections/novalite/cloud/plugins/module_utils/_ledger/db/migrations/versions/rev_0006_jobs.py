@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who carries jobs out, in which runs, and what happened in them."""
+"""Workers, their runs of jobs, and the events in them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the declarative playbook has made."""
+"""Records of what the declarative playbook has made."""
 
 from __future__ import annotations
 

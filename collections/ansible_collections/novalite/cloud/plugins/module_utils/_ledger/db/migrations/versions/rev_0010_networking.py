@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What tenants write in Neutron beyond networks and groups; who sees a private flavor."""
+"""Objects of Neutron that tenants write, beyond networks and groups; projects that see a private flavor."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What EC2's clients repeat requests by, and what they say about things that nobody else does."""
+"""Client tokens of EC2's requests, and attributes that only EC2 has."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""When each compute host was last compared with the ledger, and what differed."""
+"""Time of each compute host's last comparison with the ledger, and the number of differences."""
 
 from __future__ import annotations
 

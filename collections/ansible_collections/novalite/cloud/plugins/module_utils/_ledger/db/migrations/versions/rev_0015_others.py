@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What guests of others take of a compute host; guests of others that were adopted."""
+"""Resources of a compute host that foreign guests take; adopted guests."""
 
 from __future__ import annotations
 

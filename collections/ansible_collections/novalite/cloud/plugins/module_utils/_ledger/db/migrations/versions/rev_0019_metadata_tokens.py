@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether an instance's guest needs a session token for the metadata service."""
+"""Metadata service: instances whose guests need a session token."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where each compute host keeps images, instances and volumes."""
+"""Directory of images, instances and volumes on each compute host."""
 
 from __future__ import annotations
 
