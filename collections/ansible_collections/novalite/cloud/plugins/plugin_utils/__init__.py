@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the plug-ins share. Importing it lets Python keep the collection's code compiled.
+"""Code that the plug-ins share. Importing it lets Python keep the collection's code compiled.
 
 Ansible's loader of collections compiles every file anew in each process, which costs a launch 0.3 s of CPU. Python's
 own keeps what it compiled in `__pycache__` and compares it with the file, as for all other code.
