@@ -66,7 +66,7 @@ def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> Jso
 
 
 def _failure(step: JsonMapping) -> JsonObject:
-    """What is said of the step that failed; of the module's own words, `refused` (see image_cache) and a traceback."""
+    """Result of a task whose `step` failed: its message, and the module's `refused` (see image_cache) and traceback."""
     result = step["result"]
     words = {key: result[key] for key in ("refused", "exception") if key in result}
     message = f"{step['name']}: {result.get('msg', 'no message')}"

@@ -161,7 +161,7 @@ class CallbackModule(Default):
 
     @contextlib.contextmanager
     def _noted(self) -> t.Iterator[Progress]:
-        """What goes wrong inside costs the table, never the run."""
+        """Yield the progress. An error inside costs the table, never the run."""
         try:
             yield self.progress or Progress(time.monotonic())
         except Exception as error:

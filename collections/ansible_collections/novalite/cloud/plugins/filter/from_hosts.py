@@ -53,7 +53,7 @@ from .by_host import by_host
 
 
 def from_hosts(hosts: c.Iterable[str], hostvars: JsonMapping, path: str) -> list[Json]:
-    """What is at `path` in the variables of each of `hosts` that has something there; the items of what are lists."""
+    """Values at `path` in the variables of `hosts`, without the empty ones; a list gives its items."""
     values = [value for value in by_host(hosts, hostvars, path).values() if value]
     return [item for value in values for item in (value if isinstance(value, list) else [value])]
 

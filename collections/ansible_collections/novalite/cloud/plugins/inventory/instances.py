@@ -194,7 +194,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.inventory = real
 
     def _guests(self, cache: bool) -> JsonObject:
-        """What the ledger says, or said not long ago to somebody who had asked the same."""
+        """Guests from the ledger, or from the cache when the same was asked not long ago."""
         projects = (
             None if self.get_option("all_projects") else [str(project) for project in self.get_option("projects")]
         )

@@ -25,15 +25,15 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a program may take: `memory` in bytes of address space, `cpu` in seconds, `file_size` in bytes that it may
-    write to one file (0: it writes none)."""
+    """Limits of a program: `memory` in bytes of address space, `cpu` in seconds, `file_size` in bytes that it may write
+    to one file (0: it writes none)."""
 
     memory: int = 1024 * MIB
     cpu: int = 30
     file_size: int = 0
 
     def options(self) -> list[str]:
-        """As prlimit(1) takes them."""
+        """Options for prlimit(1)."""
         return [f"--as={self.memory}", f"--cpu={self.cpu}", f"--fsize={self.file_size}", "--core=0", "--nproc=256"]
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every room that touches a host needs: locks, files, threads that keep order."""
+"""Basics of every room that touches a host: locks, files, threads that keep order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What passes through as JSON and nobody here looks into: results of modules, documents of users, facts of hosts."""
+"""Types for JSON that is passed on unread: results of modules, documents of users, facts of hosts."""
 
 from __future__ import annotations
 

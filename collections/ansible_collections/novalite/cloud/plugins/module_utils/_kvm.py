@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Does KVM work on this host? A /dev/kvm that opens proves nothing, nor does a guest that halts at once.
+"""Test of KVM on this host. A /dev/kvm that opens proves nothing, nor does a guest that halts at once.
 
 A KVM without hardware virtualization behind it (kvm_pvm, or one nested in a cloud VM) takes every call and runs a
 one-instruction guest in a millisecond, but it interprets a stock guest's kernel instruction by instruction: about a
@@ -40,7 +40,7 @@ _CODE = b"\xb9" + struct.pack("<I", COUNT) + b"\xff\xc9\x75\xfc\xf4"  # mov ecx,
 
 
 def kvm_fault(arch: str, user: tuple[int, int] | None = None) -> str | None:
-    """Why KVM is not to be used on this host, in words; None when it works.
+    """Return why KVM cannot be used on this host, in words; None when it works.
 
     On x86_64 this runs the probe, in a child process that is killed when it does not end. On other architectures
     it creates a VM only. `user` is the uid and gid that QEMU runs as: what root can open is not always theirs.

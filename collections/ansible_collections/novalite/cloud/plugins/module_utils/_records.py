@@ -1,9 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this host keeps of the ledger, so that a ledger that is lost can be made again: one file for each instance in
+"""Copies of the ledger's records on this host, so that a lost ledger can be made again: one file for each instance in
 its directory, one for each adopted one, which has no directory here, and one for the host in the state directory.
-Root's alone, mode 0600.
+Mode 0600, root's alone.
 
 They are written by the ledger's slices (_ledger/compute/slices.py) and are texts here.
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What joins ssh's standard input and output to a socket on a host: Python, which Ansible needs there anyway.
+"""Relay between ssh's standard input and output and a socket on a host: Python, which Ansible needs there anyway.
 
 One line without a quotation mark of its own, since up to three programs unquote it.
 """

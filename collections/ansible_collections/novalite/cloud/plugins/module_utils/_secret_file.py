@@ -19,7 +19,7 @@ _SIZE = 32  # bytes
 
 
 def secret_path(home: str | None = None, name: str = METADATA) -> str:
-    """Where the secret `name` lies: in the ledger's `home` (default: $NOVALITE_HOME, then /var/lib/novalite)."""
+    """Path of the secret `name` in the ledger's `home` (default: $NOVALITE_HOME, then /var/lib/novalite)."""
     return os.path.join(home or os.environ.get("NOVALITE_HOME") or STATE_DIR, name)
 
 

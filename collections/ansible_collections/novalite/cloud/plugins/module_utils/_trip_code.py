@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a host keeps the code of trips (_trip.py): compiled, below the state directory, under its SHA-256.
+"""Store for the code of trips (_trip.py) on a host: compiled, below the state directory, under its SHA-256.
 
 A file of its own: what it imports would cost each trip more than the trip.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the ledger is, decided in one order for all that runs on the controller.
+"""Location of the ledger, decided in one order for all that runs on the controller.
 
 1. The task's own options `home` and `ledger_url`, also by way of `module_defaults`.
 2. The inventory's variables `novalite_home` and `novalite_ledger_url`.

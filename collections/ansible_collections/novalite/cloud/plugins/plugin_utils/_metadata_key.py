@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What module metadata_proxy needs of the controller: the host's key, derived from a secret that stays here."""
+"""Key of a host for module metadata_proxy, derived from a secret that stays here on the controller."""
 
 from __future__ import annotations
 

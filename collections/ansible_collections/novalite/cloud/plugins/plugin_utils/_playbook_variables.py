@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether what a person said with `-e` is what they meant: decided from plugin_utils/_playbooks.py alone."""
+"""Check of the variables that a person gave with `-e`: decided from plugin_utils/_playbooks.py alone."""
 
 from __future__ import annotations
 

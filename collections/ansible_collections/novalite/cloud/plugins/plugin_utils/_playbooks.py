@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each playbook can be told with `-e`: data, which plugin_utils/_playbook_variables.py checks.
+"""Variables that each playbook takes with `-e`: data, which plugin_utils/_playbook_variables.py checks.
 
 A word that Ansible reserves (`ansible.vars.reserved`), or that means anything anywhere (`state`, `from`, `size`), is
 no variable of ours; some older ones are kept as aliases.

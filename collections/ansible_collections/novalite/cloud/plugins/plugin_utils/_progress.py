@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far a run is: which instance is at which step on which host, for how long, and how long each step took.
+"""Progress of a run: which instance is at which step on which host, for how long, and how long each step took.
 
 Pure: events with their times go in (seconds, of whatever clock), lines of text come out.
 """
@@ -90,7 +90,7 @@ class Progress:
             began += seconds
 
     def learned(self, action: str, result: JsonMapping, now: float) -> None:
-        """What a task returned may tell which instances there are, where they are, and what became of them."""
+        """Learn from a task's result which instances there are, where they are, and what became of them."""
         name = action.rpartition(".")[2]
         if name not in _TELL:
             return
@@ -169,7 +169,7 @@ class Progress:
         return [(_cut(text, width).rstrip(), kind) for text, kind in lines[:height]]
 
     def summary(self, now: float) -> list[str]:
-        """How long each step took, in their order: from the first host's begin to the last one's end."""
+        """Render how long each step took, in their order: from the first host's begin to the last one's end."""
         long = [step for step in self.steps.values() if step.ended - step.began >= _LEAST]
         short = [step for step in self.steps.values() if step.ended - step.began < _LEAST]
         width = min(max([30, *(len(step.name) for step in long)]), 72)

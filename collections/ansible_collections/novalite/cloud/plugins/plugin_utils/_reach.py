@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `--limit` means for a decision of the controller's.
+"""Effect of `--limit` on a decision of the controller.
 
 No host that it leaves out is chosen or touched. Ansible skips such hosts without a word; here, what one of them would
 have to do is refused before anything is recorded, and what it would only have to be told is named in a warning.

@@ -163,7 +163,7 @@ class TripAction(ActionBase):
         return t.cast(JsonObject, self.take([step], task_vars)[0]["result"])
 
     def state_dir(self, task_vars: c.Mapping[str, t.Any]) -> str:
-        """Where the inventory says that the host keeps its files: for modules whose task does not say it."""
+        """State directory of the host by its inventory: for modules whose task does not name it."""
         return str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
 
     def _can_trip(self) -> bool:
@@ -190,7 +190,7 @@ class TripAction(ActionBase):
         return None if said is None else t.cast("list[Result]", json.loads(said))
 
     def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
-        """What the host answers, or None if there is no Python, or it could not use the code."""
+        """Send a request; return the host's answer, or None if there is no Python, or it could not use the code."""
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         argv = [
             PYTHON if not named or named.startswith("auto") else named,

@@ -26,7 +26,7 @@ LOCK_TIMEOUT = 300.0  # seconds
 
 
 def blank_name(kind: str, size: int) -> str:
-    """What an empty disk is known by in the cache: `size` in GiB for an ephemeral one, in MiB for swap."""
+    """Name of an empty disk in the cache: `size` in GiB for an ephemeral one, in MiB for swap. Raises NovaliteError."""
     unit = GIB if kind == EPHEMERAL else MIB
     if not 0 < size * unit <= MAX_SIZE:
         raise NovaliteError(f"a disk for {kind} cannot have {size} {'GiB' if kind == EPHEMERAL else 'MiB'}")

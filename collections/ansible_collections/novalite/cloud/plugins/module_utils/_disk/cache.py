@@ -77,8 +77,8 @@ class Image:
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How images come. `max_size` bounds those whose size was not declared (bytes), `timeout` a download (seconds).
-    With `pushed`, the controller brings what URLs name, too: this host downloads nothing."""
+    """Rules for fetching images. `max_size` (bytes) bounds those of undeclared size, `timeout` (seconds) a download.
+    With `pushed`, the controller brings even what URLs name: this host downloads nothing."""
 
     max_size: int = 64 << 30
     timeout: float = 3600.0
@@ -297,7 +297,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
 
 
 def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> JsonObject:
-    """What `qemu-img info` or `check` says of a file, within narrow limits of time and memory."""
+    """Return what `qemu-img info` or `check` reports on a file, within narrow limits of time and memory."""
     try:
         # 3: clusters are leaked, which harms nobody
         answer = json.loads(run_confined(["qemu-img", *arguments], reads=arguments[-1:], ok=(0, 3)).stdout)

@@ -31,8 +31,8 @@ PUBLISHER = "novalite"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConfigDrive:
-    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud. With
-    `rescue` it is the one that the instance is rescued with, beside its own one."""
+    """Config drive of one instance: `files` by relative path; `format` is config-2 or nocloud. With `rescue` it is the
+    one for a rescue, beside the instance's own."""
 
     uuid: str
     format: str

@@ -27,7 +27,7 @@ DAEMON_LIMITS = Limits(memory=4 << 30, cpu=600, file_size=ANY_SIZE)
 
 
 class DaemonError(NovaliteError):
-    """What the program said before it ended."""
+    """A program of QEMU ended with an error, or does not end."""
 
 
 class DiskInUseError(DaemonError):
@@ -85,13 +85,13 @@ def end(daemon: subprocess.Popen[bytes]) -> None:
 
 
 def said(work: str) -> str:
-    """What a program that was started with `work` had to say, in one line."""
+    """Return the errors that a program started with `work` has printed, in one line."""
     with open(os.path.join(work, ERRORS), encoding="utf-8", errors="replace") as handle:
         return "; ".join(line.strip() for line in handle if line.strip())
 
 
 def _terminated(daemon: subprocess.Popen[bytes]) -> bool:
-    """Whether `daemon`, our child, ends within STOP_TIMEOUT when it is asked to.
+    """Terminate `daemon`, our child; tell whether it ends within STOP_TIMEOUT (seconds).
 
     It is asked again and again: QEMU 7.2's qemu-storage-daemon looks whether it was asked, and then waits for ever for
     something to happen. A signal between the two is lost, once in a thousand times on a busy host.
@@ -129,7 +129,7 @@ def end_leftovers(disk: str) -> bool:
 
 
 def serves(argv: t.Sequence[bytes], disk: str) -> bool:
-    """Whether `argv` is one of PROGRAMS at work on the file `disk`, as start() is called for it."""
+    """Tell whether `argv` is one of PROGRAMS at work on the file `disk`, as start() starts it."""
     return disk in served(argv)
 
 

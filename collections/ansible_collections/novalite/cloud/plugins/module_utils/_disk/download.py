@@ -41,7 +41,7 @@ Report = t.Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Transfer:
-    """What a download took: `size` in bytes of the whole file, of which the first `resumed_from` were there already."""
+    """Result of a download: `size` in bytes of the whole file, of which the first `resumed_from` were there already."""
 
     size: int
     resumed_from: int
@@ -100,7 +100,7 @@ class _PassingError(Exception):
 
 
 class _State:
-    """What is in the part file, and what the server called that version of the file (If-Range)."""
+    """State of the part file, with the server's validator for that version of the file (If-Range)."""
 
     def __init__(self, part: str, url: str) -> None:
         self.part = part

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What goes from the image cache again: files that no disk stands on, by the time since their last use, and by size.
+"""Eviction of files from the image cache that no disk stands on, by the time since their last use, and by size.
 
 A file's time is that of its last use, as in Nova: whoever finds it cached, makes a disk on it or removes one sets it.
 """
@@ -109,7 +109,7 @@ def _chosen(unused: t.Sequence[_Cached], total: int, max_age: float, max_size: i
 
 
 def _remove(image: _Cached, state_dir: str) -> bool:
-    """Whether it went: what somebody holds, or has used in the meantime, stays."""
+    """Remove `image` and tell whether it went: one that somebody holds, or has used in the meantime, stays."""
     with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(image.key), timeout=0):
         if os.stat(image.path).st_mtime == image.used:
             os.unlink(image.path)
@@ -121,7 +121,7 @@ def _remove(image: _Cached, state_dir: str) -> bool:
 
 
 def _remove_parts(state_dir: str, now: float) -> None:
-    """What cut-off runs left of downloads, conversions and pushes, a day ago or earlier."""
+    """Remove what cut-off runs left of downloads, conversions and pushes a day ago or earlier."""
     for name in sorted(os.listdir(layout.base_dir(state_dir))):
         key, dot, _kind = name.partition(".")
         path = os.path.join(layout.base_dir(state_dir), name)

@@ -77,7 +77,7 @@ class FuseDisk:
 
 
 def is_available() -> bool:
-    """Whether this host can attach disks in this way."""
+    """Tell whether this host can attach disks in this way."""
     return shutil.which("qemu-storage-daemon") is not None and (
         os.path.exists(FUSE) or run(["modprobe", "fuse"], ok=range(256)).rc == 0
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an image file really is, read from its bytes before any QEMU program opens it.
+"""Real format of an image file, read from its bytes before any QEMU program opens it.
 
 QEMU follows what a header tells it: a backing file, an external data file, a VMDK descriptor naming a host path.
 Each of those has handed a host's file to a guest (CVE-2014-0134, CVE-2022-47951, CVE-2024-32498, CVE-2024-40767).
@@ -147,7 +147,7 @@ def _detect(head: bytes, tail: bytes) -> str:
 
 
 def _is_vmdk_descriptor(head: bytes) -> bool:
-    """As QEMU's vmdk_probe: comments and blank lines, then `version=`; it names other files by path."""
+    """Detect a VMDK descriptor like QEMU's vmdk_probe, by `version=` after comments; it names other files by path."""
     if b"# disk descriptorfile" in head[:1024].lower():
         return True
     for line in head[:4096].split(b"\n"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a compute host keeps its images, instances and volumes; the one place that turns an id into a path."""
+"""Paths of a compute host's images, instances and volumes; the one place that turns an id into a path."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def cache_path(state_dir: str, checksum: str) -> str:
 
 
 def former_path(state_dir: str, key: str) -> str:
-    """What base_path() was before the files had an ending; disks that were made then name it in their headers."""
+    """Former base_path(), from when the files had no ending; disks made then name it in their headers."""
     return os.path.join(state_dir, BASE, key)
 
 
 def cached_path(state_dir: str, key: str) -> str:
-    """Where to read the file of `key`: base_path(), or the former one while carry_over() has not been there."""
+    """Path to read the file of `key` at: base_path(), or the former one until carry_over() has run."""
     path, former = base_path(state_dir, key), former_path(state_dir, key)
     return former if not os.path.exists(path) and os.path.exists(former) else path
 
@@ -85,14 +85,14 @@ def instance_dir(state_dir: str, uuid: str) -> str:
 
 
 def snapshot_path(state_dir: str, image_id: str) -> str:
-    """Where the copy of a disk waits that becomes the image `image_id`."""
+    """Path of the copy of a disk that waits to become the image `image_id`. Raises NovaliteError."""
     if not is_uuid(image_id):
         raise NovaliteError(f"'{image_id}' is not the id of an image")
     return os.path.join(state_dir, SNAPSHOTS, image_id)
 
 
 def is_uuid(text: str) -> bool:
-    """Whether `text` is a UUID, in lower case with its four dashes."""
+    """Tell whether `text` is a UUID, in lower case with its four dashes."""
     try:
         return str(uuids.UUID(text)) == text
     except ValueError:
@@ -153,7 +153,7 @@ def link_former(state_dir: str, key: str) -> None:
 
 
 def is_directory(directory: str) -> bool:
-    """Whether the instance's `directory` is there. Raises NovaliteError for what is there and none of ours."""
+    """Tell whether the instance's `directory` is there. Raises NovaliteError for anything else in its place."""
     try:
         mode = os.lstat(directory).st_mode
     except FileNotFoundError:

@@ -40,7 +40,7 @@ PARTITION_WAIT = 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Paths:
-    """Where the kernel and qemu-nbd keep what says whether a device is in use; tests give their own tree."""
+    """Directories of the kernel and qemu-nbd that show whether a device is in use; tests give their own tree."""
 
     sys_block: str = "/sys/block"
     qemu_locks: str = "/var/lock"
@@ -59,7 +59,7 @@ def load() -> bool:
 
 
 def is_free(name: str, paths: Paths) -> bool:
-    """Whether the device `name` exists and nobody uses it. True only means something under its lock."""
+    """Tell whether the device `name` exists and nobody uses it. True only means something under its lock."""
     block = os.path.join(paths.sys_block, name)
     return (
         os.path.isdir(block)
@@ -160,7 +160,7 @@ def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
 
 
 def _let_go(device: str) -> None:
-    """What `qemu-nbd --disconnect` does, without the start of a program, which is a quarter of a short injection."""
+    """Disconnect `device` as `qemu-nbd --disconnect` does; to start that takes a quarter of a short injection."""
     try:
         with opened(device, os.O_RDWR) as fd:
             for request in (NBD_CLEAR_QUE, NBD_DISCONNECT, NBD_CLEAR_SOCK):

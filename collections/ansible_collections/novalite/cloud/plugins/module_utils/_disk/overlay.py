@@ -157,7 +157,7 @@ def _drop(aside: str, wipe: str) -> None:
 
 
 def _made(plans: t.Sequence[_Plan], state_dir: str) -> JsonObject:
-    """What the module returns."""
+    """Result of the module."""
     changing = [plan for plan in plans if plan.missing]
     return {
         "changed": bool(changing),

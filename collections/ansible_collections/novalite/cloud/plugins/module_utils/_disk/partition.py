@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which part of a disk holds a guest's root file system, and what kind of file system that is: from its bytes."""
+"""Detection of a guest's root partition and of the kind of its file system, from the disk's bytes."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _read_table(disk: t.BinaryIO, size: int) -> list[Partition]:
 
 
 def _chain(disk: t.BinaryIO, size: int) -> t.Iterator[int]:
-    """Where the tables of logical partitions are: each names the next, from where the extended partition begins."""
+    """Yield the offsets (bytes) of logical partitions' tables: each names the next, from the extended partition on."""
     begin = place = 0
     for _link in range(MAX_LOGICAL):
         disk.seek(place)
@@ -197,7 +197,7 @@ def inspect_partitions(
 
 
 def signature(header: bytes) -> str | None:
-    """What the first HEADER bytes of a partition or disk say that it holds; None for nothing that is known here."""
+    """Name the content of a partition or disk by its first HEADER bytes; None for an unknown one."""
     for name, offset, magic in SIGNATURES:
         if header[offset : offset + len(magic)] == magic:
             return name
@@ -205,7 +205,7 @@ def signature(header: bytes) -> str | None:
 
 
 def identify_file_system(device: str) -> FileSystem:
-    """What `device` holds: only ext2/3/4 and XFS are mounted. Mount never gets to guess. Raises NovaliteError.
+    """Identify the file system of `device`. Only ext2/3/4 and XFS are mounted, never by a guess. Raises NovaliteError.
 
     The kernel's rarer file systems are not exposed to a guest's bytes. Btrfs is out since two overlays of one image
     have one file system id, and Linux then mixes up the devices.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each disk file of an instance is: `disk.info`, written before the file that it speaks about.
+"""Records of an instance's disks: the format of each is in `disk.info`, written before the file that it speaks about.
 
 A guest can write any header into its disk (CVE-2014-0134; Nova pins formats the same way, LP 1221190), so the file
 itself is never asked. The record also says which file of the cache a disk stands on, so that this one is kept.
@@ -83,7 +83,7 @@ def note_fresh(directory: str, disk: str) -> None:
 
 
 def is_fresh(directory: str, disk: str) -> bool:
-    """Whether no guest can have had that disk."""
+    """Tell whether no guest can have written to that disk."""
     return os.path.lexists(os.path.join(directory, beside(disk)))
 
 

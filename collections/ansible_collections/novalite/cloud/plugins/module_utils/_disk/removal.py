@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What happens to the disks of instances that go, and to those of a rescue that ends."""
+"""Removal of the disks of instances that go, and of those of a rescue that ends."""
 
 from __future__ import annotations
 

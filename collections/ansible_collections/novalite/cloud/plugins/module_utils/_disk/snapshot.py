@@ -39,7 +39,7 @@ class Snapshot:
 
 @dataclasses.dataclass
 class Taken:
-    """What became of one: `how` it was taken (live, cold, none), sizes in bytes, and `error`, why it was not."""
+    """Result of one snapshot: `how` it was taken (live, cold, none), sizes in bytes, and `error`, why it was not."""
 
     uuid: str
     image_id: str
@@ -120,8 +120,8 @@ def _take(
 
 
 def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
-    """What the disk stands on is said here: what its header says is not asked. QEMU's lock keeps one off that a guest
-    has open after all."""
+    """Convert the disk to an image at `path`, over the base in its record, whatever its header names; `timeout` in
+    seconds. QEMU's lock refuses a disk that a guest has open after all."""
     base = read_records(os.path.dirname(disk))[layout.DISK].base
     make_private(path)
     user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)

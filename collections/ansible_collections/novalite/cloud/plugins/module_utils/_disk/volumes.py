@@ -30,7 +30,7 @@ Spec = JsonMapping  # an entry of the module's `volumes`, see its documentation
 
 
 class Guests(t.Protocol):
-    """What a running guest does with its own disk: nobody else may write to the file then."""
+    """Operations on disks of running guests, to whose files nobody else may write."""
 
     def running(self, uuid: str) -> bool: ...
     def resize(self, uuid: str, serial: str, size: int) -> None: ...
@@ -39,7 +39,7 @@ class Guests(t.Protocol):
 
 @dataclasses.dataclass
 class Done:
-    """What became of one volume: `action` is what was done (in check mode: would be), `error` why it was not."""
+    """Result for one volume: `action` is what was done (in check mode: would be), `error` why it was not."""
 
     id: str
     path: str
@@ -196,7 +196,7 @@ def _extend(spec: Spec, path: str, guests: Guests) -> None:
 
 
 def _is_begun(spec: Spec, path: str) -> bool:
-    """Whether a run that was killed has left something that never became the volume."""
+    """Tell whether a run that was killed has left the beginning of the volume."""
     if spec["backend"] == "lvm":
         return bool(lvm.parts_of(spec["options"]["volume_group"], lv_name(spec)))
     return os.path.lexists(f"{path}.part")

@@ -91,7 +91,7 @@ def find(connection: libvirt.virConnect, named: str) -> libvirt.virDomain:
 
 
 def describe(connection: libvirt.virConnect, domain: libvirt.virDomain, directory: str) -> Description:
-    """What the domain is. Reads only; a guest's agent is asked where libvirt says that it is connected."""
+    """Describe the domain. Reads only; a guest's agent is asked where libvirt says that it is connected."""
     with clear(f"domain {domain.name()} cannot be read"):
         xml = domain.XMLDesc(_INACTIVE)
         live = ElementTree.fromstring(domain.XMLDesc(0)) if domain.isActive() else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host's libvirt and CPU say about themselves: capabilities XML and /proc/cpuinfo into plain facts. Pure."""
+"""Facts of a host's libvirt and CPU, out of capabilities XML and /proc/cpuinfo. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TRAITS = {
 
 @dataclasses.dataclass(frozen=True)
 class Capabilities:
-    """What libvirt can run for the host's own architecture."""
+    """Capabilities of libvirt for the host's own architecture."""
 
     arch: str
     cpu_model: str | None
@@ -116,6 +116,6 @@ def memory_mb_of(meminfo: str) -> int:
 
 
 def _value_of(text: str, key: str) -> str | None:
-    """What follows `key` and a colon in the first line that begins with these."""
+    """Value of the first line `key: value`; None without one."""
     fields = (line.partition(":") for line in text.splitlines())
     return next((value.strip() for name, _colon, value in fields if name.strip() == key), None)

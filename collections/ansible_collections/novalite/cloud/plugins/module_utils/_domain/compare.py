@@ -137,8 +137,8 @@ def parse(xml: str) -> DomainModel:
 
 
 def differences(desired: DomainModel, persistent: DomainModel | None, live: DomainModel | None) -> list[Difference]:
-    """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
-    `persistent` for a transient one."""
+    """Differences of a domain from the desired one, one entry per field and place. `live` is None for one that is shut
+    off, `persistent` for a transient one."""
     return [
         Difference(field=field, desired=expected, actual=got, where=where, effect=_effect(field, where))
         for where, actual in ((PERSISTENT, persistent), (LIVE, live))
@@ -256,7 +256,7 @@ def _kib(element: ElementTree.Element | None, name: str) -> int:
 
 
 def disk_of(element: ElementTree.Element) -> Disk:
-    """What a `<disk>` says."""
+    """Disk that a `<disk>` describes."""
     return Disk(
         dev=attribute(element, "target", "dev") or "",
         source=attribute(element, "source", "file") or attribute(element, "source", "dev"),

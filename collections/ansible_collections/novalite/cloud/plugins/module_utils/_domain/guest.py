@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a guest is to libvirt, and its domain XML. Runs on the controller only: a hypervisor gets finished XML."""
+"""Guests for libvirt, and their domain XML. Runs on the controller only: a hypervisor gets finished XML."""
 
 from __future__ import annotations
 

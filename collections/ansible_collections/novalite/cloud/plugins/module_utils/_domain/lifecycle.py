@@ -68,7 +68,7 @@ def list_domains(connection: libvirt.virConnect, directory: str) -> list[JsonObj
 
 
 def inspect(connection: libvirt.virConnect, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
-    """What each domain is and where it differs from its `xml` (when there is one). Changes nothing."""
+    """Read the state of each domain, and its differences from its `xml` (when there is one). Changes nothing."""
     outcomes = []
     for spec in domains:
         domain = lookup(connection, spec["uuid"])
@@ -194,7 +194,7 @@ def _action(outcome: Outcome) -> str:
 
 
 def differs_when_off(outcome: Outcome) -> bool:
-    """Whether the definition that the next start would use is another one than the wanted one."""
+    """Tell whether the definition that the next start would use differs from the desired one."""
     return any(difference["where"] == compare.PERSISTENT for difference in outcome.differences)
 
 
@@ -305,7 +305,7 @@ def present(connection: libvirt.virConnect, uuid: str) -> libvirt.virDomain:
 
 
 def is_active(connection: libvirt.virConnect, uuid: str) -> bool:
-    """Whether a QEMU process has the domain's disks open, be it paused or not."""
+    """Tell whether a QEMU process has the domain's disks open, be it paused or not."""
     domain = lookup(connection, uuid)
     with clear(f"domain {uuid} cannot be read"):
         return domain is not None and bool(domain.isActive())

@@ -29,7 +29,7 @@ POLL = 0.2  # seconds
 
 @dataclasses.dataclass
 class Plugged:
-    """What was done to a domain, by MAC; `error` says why not all was."""
+    """Interfaces attached to and detached from a domain, by MAC; `error` says why not all were."""
 
     uuid: str
     name: str

@@ -37,8 +37,8 @@ class Move(channel.Move):
 
 
 class Moved(t.TypedDict):
-    """How the move of a domain went; `error` is None when it runs on its destination. `here`: whether it still runs on
-    this host, None when nobody can say."""
+    """Result of a domain's move; `error` is None when it runs on its destination. `here`: whether it still runs on this
+    host, None when nobody can say."""
 
     uuid: str
     error: t.Optional[str]
@@ -154,7 +154,7 @@ def own_disks(xml: str, uuid: str, state_dir: str) -> list[str]:
 
 
 def stay_whole(xml: str, uuid: str, state_dir: str) -> bool:
-    """Whether all disks that can be written to are copied with the domain, or lie on a share and in no host's cache."""
+    """Tell whether all writable disks are copied with the domain, or lie on a share and in no host's cache."""
     shares = os.path.join(state_dir, "shares") + os.sep
     copied = own_disks(xml, uuid, state_dir)
     return all(

@@ -96,7 +96,7 @@ def diff_of(outcomes: t.Sequence[Outcome]) -> dict[str, dict[str, str]]:
 
 
 def _look(connection: libvirt.virConnect, spec: PowerSpec, state: str, missing_ok: bool) -> Outcome:
-    """What there is of a domain, and in `action` what is to be done to it."""
+    """Look at a domain; the outcome's `action` is what is to be done to it."""
     try:
         (outcome,) = lifecycle.inspect(connection, [spec])
         lifecycle.refuse_conflict(connection, spec, outcome)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there was of a domain, what was done about it, and how the modules tell that. Plain data; runs on hosts."""
+"""Outcomes for domains: the state before, what was done about it, and the modules' diff. Plain data; runs on hosts."""
 
 from __future__ import annotations
 

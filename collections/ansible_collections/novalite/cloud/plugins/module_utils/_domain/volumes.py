@@ -124,7 +124,7 @@ def _released(domain: libvirt.virDomain, attachment: Attachment, timeout: float,
 
 
 class LiveGuests:
-    """What running guests do with their own disks; the first call connects."""
+    """Operations on disks of running guests; the first call connects to libvirt."""
 
     def __init__(self, connect: t.Callable[[], libvirt.virConnect]) -> None:
         self._connect = connect
@@ -134,7 +134,7 @@ class LiveGuests:
         return self._connect()
 
     def running(self, uuid: str) -> bool:
-        """Whether a QEMU has its disks open. One that is paused has."""
+        """Tell whether a QEMU, running or paused, has its disks open."""
         return is_active(self._connection, uuid)
 
     def resize(self, uuid: str, serial: str, size: int) -> None:
@@ -173,7 +173,7 @@ def _domain(connection: libvirt.virConnect, attachment: Attachment) -> libvirt.v
 
 
 def _has(domain: libvirt.virDomain, attachment: Attachment, flag: int) -> bool:
-    """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
+    """Tell whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
     for disk in _disks(_xml(domain, flag)):
         if disk.serial == attachment["volume_id"]:
             return True

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is of novalite's on this host, whoever made it: domains, disks, filters, chains, DHCP entries, bridges."""
+"""Scan for all of novalite's on this host, whoever made it: domains, disks, filters, chains, DHCP entries, bridges."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is still attached of disks that nobody is at: mounts, loop and nbd devices, and the programs that serve them.
+"""Attachments left of disks that nobody uses: mounts, loop and nbd devices, and the programs that serve them.
 
 An injection's own mounts are in a namespace that ends with it, and its programs are told to die with it. What is found
 here is of a run that was killed at the wrong moment, of an older way of injecting, or of a person's. Only what leads to

@@ -148,7 +148,7 @@ class _Run:
         return changed
 
     def _ask_for_targets(self, present: Present) -> None:
-        """Once for a host: where targets are compared already, they can be."""
+        """Decide, once for a host, whether its kernel can compare ND targets: it can where it already does."""
         if self.request.state != "present" or not any(instance.devices for instance in self.request.instances):
             return
         who = next(iter(present.devices.get(devices.ND.root, {}).values()), None)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the module `firewall` is told: its larger options, and the dataclasses that they become."""
+"""Larger options of the module `firewall`, and the dataclasses that they become."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the last run left of novalite's in a host's tables, kept in files, so that the next one need not read them all.
+"""Cache, in files, of novalite's part of a host's tables as the last run left it: the next need not read them all.
 
 `iptables-save` takes 0.3 s with 5,000 instances, a change for one of them 0.02 s. What is kept here is good as long as
 nobody else has written to the tables; whether somebody has is a question for fingerprint.py, and the answer is kept
@@ -112,7 +112,7 @@ def load(directory: str) -> Kept | None:
 
 
 def forget(directory: str) -> None:
-    """Before anything is written to the tables: a run that is cut off leaves nothing to trust."""
+    """Forget the tables before anything is written to them: a run that is cut off leaves nothing to trust."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, "head.json"))
 
@@ -177,8 +177,8 @@ class Update:
 
 
 def _packed(scopes: Scopes) -> dict[str, list[str]]:
-    """As two texts for each scope: a parser of JSON takes several times as long for thousands of them. Sorted, which
-    what looks for a change among them has to do else."""
+    """Pack each scope into two texts: a parser of JSON takes several times as long for thousands of entries. Sorted,
+    which the search for changes among them would have to do otherwise."""
     ordered = {scope: dict(sorted(entries.items())) for scope, entries in scopes.items()}
     return {scope: [" ".join(entries), " ".join(entries.values())] for scope, entries in ordered.items()}
 

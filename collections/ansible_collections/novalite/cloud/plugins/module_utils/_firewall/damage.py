@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What others did to novalite's chains since the last run, and how they are made good. Pure.
+"""Damage that others did to novalite's chains since the last run, and its repair. Pure.
 
 `iptables -F` of an administrator, firewalld or a container engine leaves every guest open, and those whom a request
 does not name are as open as before after it. What the last run left is known from its notes (cache.py), so any run

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a bridged packet finds the chain of the instance whose tap device it leaves by, or came in by. Pure.
+"""Dispatch of a bridged packet to its instance's chain by the tap device that it leaves by, or came in by. Pure.
 
 An address is what its sender writes: broadcast, multicast, an address that a guest gave itself or another guest's with
 this one's MAC would find no chain, or a wrong one. The device is what the packet really reaches. So it comes first, and
@@ -34,7 +34,7 @@ Chains = tree.Chains
 
 
 class Side(t.NamedTuple):
-    """Where packets with a device are told apart, and which chain leads there."""
+    """Dispatch by tap device in one direction: its root chain, and the chains that it leads to."""
 
     root: str
     called_by: str  # by what is at its beginning; a built-in chain by its first rule

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a packet finds the chain of its instance: by address, linearly for few, through a prefix tree for many. Pure.
+"""Dispatch of a packet to its instance's chain: by address, linearly for few, through a prefix tree for many. Pure.
 
 Up to LINEAR addresses it is Nova's way, one rule each in the root chain. Each rule costs every packet 5 to 6 ns, so
 for more of them the root leads by prefix to chains of at most LEAF addresses each::

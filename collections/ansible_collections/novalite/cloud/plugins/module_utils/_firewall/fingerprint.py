@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether anybody has written to a host's packet filter since we did, without reading it.
+"""Fingerprint of a host's packet filter: shows whether anybody has written to it since we did, without reading it.
 
 nftables counts its transactions: as long as the count stands still, nothing has changed, whoever it were. The legacy
 tables have no such count; the kernel says in no time how many rules a table has, how many bytes they take and where

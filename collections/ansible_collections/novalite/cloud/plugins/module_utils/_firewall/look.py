@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is on a host: read from its tables, or what the last run kept, where nobody has written to these since;
-and which addresses its DHCP servers answer from."""
+"""Look at a host: its tables, or what the last run kept, where nobody has written to these since; and the addresses
+that its DHCP servers answer from."""
 
 from __future__ import annotations
 

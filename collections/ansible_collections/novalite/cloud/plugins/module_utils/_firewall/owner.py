@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose the security groups of a host are: one ledger's at a time.
+"""Owner of the security groups of a host: one ledger at a time.
 
 The chains are named after the numbers that a ledger gives its instances and groups, and another ledger counts from 1
 as well. So the first ledger that brings chains has the host until the last of them is gone; a second one is refused

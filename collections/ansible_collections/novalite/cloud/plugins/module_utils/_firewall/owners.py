@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose an address is: its owner's, or of those who may share it. Pure.
+"""Owners of addresses: one for each, or several that may share it. Pure.
 
 An owner is one number, sharers are several with `+` between, and a single one is named twice (`3+3`). By his number
 alone he would be taken for the owner, whom nobody's pair displaces, whether he is among those who are given or not.
@@ -24,7 +24,7 @@ _MAX_NAME = 28  # characters of a chain's name
 
 @dataclasses.dataclass
 class Leads:
-    """Where the addresses of one family lead after a request, by scope, and what is new in that."""
+    """Targets of the addresses of one family after a request, by scope, and what is new in that."""
 
     inbound: dict[str, Entries] = dataclasses.field(default_factory=dict)
     keys: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # that lead elsewhere than before

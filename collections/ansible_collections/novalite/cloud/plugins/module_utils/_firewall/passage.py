@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What guests send past the host that they are on, and what they may ask of it. Pure.
+"""Passage of guests' packets past the host that they are on, and to the host itself. Pure.
 
 A host that drops what nobody accepts (Docker makes FORWARD so, administrators INPUT) still has to let both through.
 Nova accepts both for its bridges on every host. Here it is said only where it makes a difference, and as late as that

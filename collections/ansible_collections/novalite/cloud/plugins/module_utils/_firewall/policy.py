@@ -153,7 +153,7 @@ class Instance:
         return bool(self.devices) or bool(self.of(family))
 
     def scopes(self, family: str) -> set[str]:
-        """Where it has addresses of one family."""
+        """Scopes in which it has addresses of one family."""
         return {scope for scope, _cidr in (*self.of(family), *self.shared_of(family))}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a guest may put on the wire, as ebtables chains of our own: for hosts that use no libvirt network filters.
+"""Filter for the frames of a guest, as ebtables chains of our own: for hosts that use no libvirt network filters.
 
 The same list as `nova-base` and `nova-ipv6` (see _network/nwfilter.py): what it may send, and the rest is dropped. One
 transaction for all guests of a request, where libvirt runs a command for each rule of each guest::
@@ -153,7 +153,7 @@ def delta(present: Present, chains: Chains) -> list[str]:
 
 
 def difference(present: Present, chains: Chains) -> tuple[Chains, Chains]:
-    """Before and after of each chain that delta() changes."""
+    """Chains that delta() changes, before and after."""
     names = [name for name in {**present.chains, **chains} if present.chains.get(name) != chains.get(name)]
     before = {name: present.chains[name] for name in names if name in present.chains}
     after = {name: chains[name] for name in names if name in chains}

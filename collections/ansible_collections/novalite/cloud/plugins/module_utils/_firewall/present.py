@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one family of a host has of novalite's, read from its rules, and what there is to do about it. Pure.
+"""Novalite's part of one family's rules on a host, and what there is to do about it. Pure.
 
 Built from `iptables-save`, or from what an earlier run kept (cache.py); then `ruleset` is None and no leftover, no
 damage and no misplaced hook is there, because that run left none and nothing has changed since.

@@ -64,7 +64,7 @@ def parse_rule(group: int, value: JsonMapping) -> Rule:
 
 
 def inexpressible(rule: Rule) -> str | None:
-    """Why iptables cannot say this rule. Such a rule stays closed: rendered, it would open far more than asked."""
+    """Return why iptables cannot express the rule, or None. Such a rule stays closed: rendered, it opens far more."""
     # To iptables `-p 0` is "all" and `--icmp-type 255` is "any".
     if rule.protocol == 0:
         return "iptables cannot match protocol 0 (it means any)"

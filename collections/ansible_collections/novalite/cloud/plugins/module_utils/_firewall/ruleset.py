@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `iptables-save` says as data, and chains that shall be otherwise as one `iptables-restore` text. Pure.
+"""Rules of `iptables-save` as data, and chains to be changed as one `iptables-restore` text. Pure.
 
 Chains are compared and named exactly: Nova searched for `-j nova-compute-inst-1` as a substring, so that removing
 instance 1 also took the jumps of 10, 11, ... and left those instances open.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a packet finds one of many keys, addresses or devices, in few rules: a prefix tree of chains. Pure.
+"""Prefix tree of chains: a packet finds one of many keys, addresses or devices, in few rules. Pure.
 
 What a chain of the tree holds follows from the keys under its prefix alone: whichever way a host came to its keys, it
 has the same chains, and a change concerns those on the way to the changed keys only. No two rules of a chain match the

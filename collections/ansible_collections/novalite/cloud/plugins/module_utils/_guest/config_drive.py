@@ -33,7 +33,7 @@ def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
 
 
 def _config_2(instance: Instance, guest: GuestRecord) -> Files:
-    """What Nova writes (nova/api/metadata/base.py), in the directory `latest` alone, which every reader knows."""
+    """Files as Nova writes them (nova/api/metadata/base.py), in `latest` alone, a directory that every reader knows."""
     injected = guest.get("files") or []
     vendor = _vendor_data(instance, guest)
     files = {

@@ -84,7 +84,7 @@ class GuestRoot:
             return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
     def is_link(self, path: str) -> bool:
-        """Whether `path` itself is a symbolic link, wherever that leads."""
+        """Tell whether `path` itself is a symbolic link, wherever that leads."""
         with self._opened(path, os.O_PATH | os.O_NOFOLLOW, (FileNotFoundError, NotADirectoryError)) as fd:
             return fd is not None and stat.S_ISLNK(os.fstat(fd).st_mode)
 

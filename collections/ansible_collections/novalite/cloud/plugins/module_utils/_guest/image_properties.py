@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an image's properties say about telling its guests things. Pure.
+"""Properties of an image about injection, config drives, the guest agent and shutdown. Pure.
 
 | property | values |
 |---|---|
@@ -54,8 +54,8 @@ def check_new(name: str, properties: JsonMapping, known: JsonMapping) -> None:
 
 
 def partition(image: Image) -> int | str | None:
-    """Where to inject: a number, 0 for the whole disk, "inspect", or None for nowhere. -1 and -2 are Nova's names for
-    the last two (inject_partition)."""
+    """Partition to inject into: a number, 0 for the whole disk, "inspect", or None for nowhere. -1 and -2 are Nova's
+    names for the last two (inject_partition). Raises NovaliteError."""
     said = str(_properties(image).get("os_partition", "inspect")).lower()
     if said in ("inspect", "-1"):
         return "inspect"
@@ -67,9 +67,9 @@ def partition(image: Image) -> int | str | None:
 
 
 def host_mount(image: Image) -> bool:
-    """Whether the kernel of a host, to whose developers a crafted file system is no boundary, may read the image's, so
-    that keys can be injected into its disks. The operator says it of images of their own choice (checked_host_mount());
-    nobody can of an image that was made of a guest's disk."""
+    """Tell whether a host's kernel may read the image's file system, so that keys can be injected into its disks.
+    Kernel developers do not defend against crafted file systems: the operator allows it for images of their own choice
+    (checked_host_mount()), and nobody can for an image that was made of a guest's disk."""
     return _one_of(image, HOST_MOUNT, "no", [*_YES, *_NO]) in _YES
 
 
@@ -89,7 +89,7 @@ def without_host_mount(properties: JsonMapping) -> JsonObject:
 
 
 def admin_user(image: Image) -> str:
-    """Who gets the key and the password, as it was said: a guest may have no such account, and fails alone then."""
+    """Account that gets the key and the password, unchecked: a guest may have no such account, and fails alone then."""
     return str(_properties(image).get("os_admin_user", "root"))
 
 
@@ -102,7 +102,7 @@ def login_user(image: Image) -> str:
 
 
 def config_drive_is_mandatory(image: Image) -> bool:
-    """Whether the image finds what it is told on a config drive only."""
+    """Tell whether the image finds its metadata on a config drive only."""
     name = "os_config_drive" if "os_config_drive" in _properties(image) else "img_config_drive"
     return _one_of(image, name, "optional", ["mandatory", "optional"]) == "mandatory"
 
@@ -117,7 +117,7 @@ def cdrom_bus(image: Image, usual: str) -> str:
 
 
 def guest_agent(image: Image) -> bool:
-    """Whether guests get a channel for QEMU's guest agent; the words for it are those that Nova takes for a boolean."""
+    """Tell whether guests get a channel for QEMU's guest agent; the values are those that Nova takes for a boolean."""
     return _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO]) in _YES
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is written into a guest: decided from what is there, so that a second time there is nothing to do.
+"""Injection into a guest: decided from what is there, so that a second time there is nothing to do.
 
 The bytes are Nova's (nova/virt/disk/api.py): the comment above a key, 0700 and 0600, restorecon for SELinux guests.
 """
@@ -47,7 +47,7 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What one instance must find in its root file system. `partition` as in find_partition."""
+    """Content that one instance must find in its root file system. `partition` as in find_partition."""
 
     uuid: str
     keys: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Step:
 
 
 def plan(guest: GuestRoot, request: Request) -> list[Step]:
-    """What is missing in `guest`, in the order to write it. Reads only. Raises NovaliteError."""
+    """Steps that are missing in `guest`, in the order to write them. Reads only. Raises NovaliteError."""
     if (request.keys or request.hostname or request.nics or request.password_hash) and guest.directory("/etc") is None:
         raise NovaliteError(
             "the guest has no /etc: this is not a root file system; correct the image's property os_partition"
@@ -122,7 +122,7 @@ def describe(entry: Entry | None, secret: bool) -> JsonObject | None:
 
 
 def expected_paths(request: Request) -> list[str]:
-    """What would be written into a guest whose disk does not exist yet (check mode)."""
+    """Paths that would be written into a guest whose disk does not exist yet (check mode)."""
     home = "/root" if request.user == "root" else f"~{request.user}"
     return [
         *([f"{home}/.ssh", f"{home}/.ssh/authorized_keys"] if request.keys else []),

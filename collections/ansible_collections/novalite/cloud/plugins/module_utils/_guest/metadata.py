@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a guest is told about itself, out of an Instance dict: the documents that cloud images read.
+"""Metadata of a guest, out of an Instance dict: the documents that cloud images read.
 
 The metadata service and the config drive render the same ones. Their shapes are OpenStack's (docs: "Metadata service",
 "Config drives") and EC2's version 2009-04-04, as far as Nova answers them. Pure: no clock, no randomness.
@@ -99,7 +99,7 @@ def ec2_meta_data(instance: Instance) -> Tree:
 
 
 def ec2_listing(node: Tree | list[str] | str) -> str:
-    """What a GET of `node` answers: a leaf's text, a list's lines, a directory's entries ("/" after directories)."""
+    """Answer to a GET of `node`: a leaf's text, a list's lines, a directory's entries ("/" after directories)."""
     if not isinstance(node, dict):
         return node if isinstance(node, str) else "\n".join(node)
     lines = []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a guest is to set up its interfaces, out of an Instance dict: `network_data.json`, and plain data. Pure."""
+"""Configuration of a guest's interfaces, out of an Instance dict: `network_data.json`, and plain data. Pure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ BACKENDS = ("auto", "nbd", "fuse")
 
 
 class AttachedDisk(t.Protocol):
-    """What both back ends give: the disk as one file or device, and block devices of its parts."""
+    """Disk as both back ends give it: one file or device, and block devices of its parts."""
 
     @property
     def device(self) -> str: ...
@@ -52,7 +52,7 @@ Attach = t.Callable[[str, str, bool, str], t.ContextManager[AttachedDisk]]
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was written, or would be, into one instance; `checks` is whether periodic fsck was switched off."""
+    """Result for one instance: `steps` written, or that would be; `checks`: periodic fsck was switched off."""
 
     uuid: str
     steps: tuple[Step, ...]
@@ -235,6 +235,6 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
 
 
 def _flush(device: str) -> None:
-    """What `blockdev --flushbufs` does: nothing of this disk stays in the cache of a device that is used again."""
+    """Flush `device` as `blockdev --flushbufs` does: nothing of this disk stays in the cache for the next one."""
     with opened(device) as fd:
         fcntl.ioctl(fd, BLKFLSBUF, 0)

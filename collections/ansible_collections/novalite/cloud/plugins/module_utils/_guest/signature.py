@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a compute host proves to the metadata service which guest asks. Pure.
+"""Signature by which a compute host proves to the metadata service which guest asks. Pure.
 
 The proxy on the host knows the guest by the network that the request came in on and by its source address, and signs
 both, with a key of this host only: who has taken over one host can speak for that host's guests, and for no others.
@@ -41,7 +41,7 @@ def sign(key: bytes, host: str, network: str, address: str) -> str:
 
 
 def is_signed(secret: bytes, host: str, network: str, address: str, signature: str) -> bool:
-    """Whether `host` signed this. Takes as long for a wrong signature as for a right one."""
+    """Tell whether `host` signed this. Takes as long for a wrong signature as for a right one."""
     if not _HOST.fullmatch(host) or SEPARATOR in network or SEPARATOR in address:
         return False
     expected = sign(host_key(secret, host), host, network, address)

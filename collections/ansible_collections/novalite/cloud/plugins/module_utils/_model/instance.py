@@ -14,7 +14,7 @@ from .._json import JsonObject
 
 
 class Flavor(t.TypedDict):
-    """What an instance keeps of its flavor record. GiB and MiB; `root_gb` 0 means as large as the image."""
+    """Flavor as an instance keeps it. GiB and MiB; `root_gb` 0 means as large as the image."""
 
     name: str
     flavorid: str  # what clients know it by
@@ -35,7 +35,7 @@ class BootFile(t.TypedDict):
 
 
 class Image(t.TypedDict):
-    """What an instance keeps of its image record: all that its launch needs. `size` and `virtual_size` in bytes."""
+    """Image as an instance keeps it: all that its launch needs. `size` and `virtual_size` in bytes."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ class FloatingAddress(t.TypedDict):
 
 
 class AddressPair(t.TypedDict):
-    """What an interface may send from besides its own address."""
+    """Address pair that an interface may send from besides its own address."""
 
     ip_address: str  # an address or a range
     mac_address: str | None
@@ -181,7 +181,7 @@ class KeptAddress(t.TypedDict):
 
 
 class Adopted(t.TypedDict):
-    """What is kept of a guest that somebody else made: `reserved` were the operator's addresses before."""
+    """Record of a guest that somebody else made: `reserved` were the operator's addresses before."""
 
     domain: str
     at: int
@@ -201,7 +201,7 @@ class File(t.TypedDict):
 
 
 class GuestRecord(t.TypedDict, total=False):
-    """What only the guest may know; never in a result."""
+    """Data for the guest alone; never in a result."""
 
     user_data: str | None  # base64
     files: list[File] | None
@@ -270,7 +270,7 @@ class Move(_Move, total=False):
 
 
 class Error(t.TypedDict):
-    """What became of one of several instances, for whoever asked for it."""
+    """Error of one of several instances, for whoever asked for it."""
 
     uuid: str
     name: str

@@ -63,7 +63,7 @@ class Look(t.TypedDict):
 
 
 class Kept(t.TypedDict):
-    """What the host `name` was `found` to have, and keeps of the ledger: slices by UUID, and its own."""
+    """Host `name` as its scan `found` it, with its copies of the ledger: records by UUID, and its own."""
 
     name: str
     found: Look

@@ -11,7 +11,7 @@ from .instance import Adopted, Fault, File, Flavor, Image
 
 
 class StateRow(t.Protocol):
-    """What an instance is just now."""
+    """State of an instance just now."""
 
     uuid: str
     name: str
@@ -66,7 +66,7 @@ class MoveRow(t.Protocol):
 
 
 class NetworkRow(t.Protocol):
-    """What it takes to find a network's addresses, and to speak of it; `owner` is "" of a public one."""
+    """Columns that find a network's addresses and name it; `owner` is "" of a public one."""
 
     id: int
     owner: str

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What novalite has changed of things on a host that others made, so that it can give back all of that and no more.
+"""Changes of novalite to things of others on a host, noted so that it can give back all of that and no more.
 
 It is kept in /run, which goes with the next boot as do the addresses, ports and settings themselves. A line is written
 before its change is made: a run that was killed between the two leaves a line for nothing, and never the reverse.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a bridge needs on a host: what `ip -j` reports as data in, the commands that are missing out. Pure.
+"""Bridges on a host: what `ip -j` reports as data in, the commands that are missing out. Pure.
 
 The bridge is in the host's own namespace, where libvirt plugs guests into it. Its addresses are there too, or, for an
 isolated network, in a namespace of its own that a pair of veth devices joins to the bridge; two such networks may use
@@ -249,7 +249,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
 
 
 def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) -> list[Step]:
-    """Where a link-local address is given it is the only one: guests know their router by it."""
+    """Steps that leave a given link-local address as the only one: guests know their router by it."""
     ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).is_link_local and ":" in text]
     if not ours or (link is not None and all(text in ours for text in link.link_local) and link.link_local):
         return []

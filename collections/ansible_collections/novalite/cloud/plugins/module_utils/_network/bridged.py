@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the kernel shows bridged packets to iptables at all: without that every chain here is bypassed.
+"""Bridged packets in iptables: unless the kernel shows them there, every chain here is bypassed.
 
 The kernel asks two switches, one of the host (`net.bridge.bridge-nf-call-iptables`) and one of each bridge
 (`nf_call_iptables`), and is content with either. The host's is its operator's: it decides about other people's bridges,

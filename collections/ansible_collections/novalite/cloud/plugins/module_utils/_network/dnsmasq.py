@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a network's dnsmasq reads, as text from plain data. Pure; nothing from outside reaches a line unchecked."""
+"""Configuration of a network's dnsmasq, from plain data. Pure; nothing from outside reaches a line unchecked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a network's metadata proxy reads, as text from plain data. Pure; nothing from outside reaches a line unchecked.
+"""Configuration of a network's metadata proxy, from plain data. Pure; nothing from outside reaches a line unchecked.
 
 The proxy answers guests at 169.254.169.254 and passes their questions on to the metadata service, with the network
 that they came in on and the address that they came from, both signed with this host's key. What a guest says about
@@ -42,7 +42,7 @@ _HOSTNAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 @dataclasses.dataclass(frozen=True)
 class Upstream:
-    """Where the metadata service is."""
+    """Address of the metadata service."""
 
     host: str
     port: int

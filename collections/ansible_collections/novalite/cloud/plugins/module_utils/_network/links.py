@@ -76,7 +76,7 @@ class Step:
     adds: Additions | None = None
 
     def shown(self) -> list[str]:
-        """As the diff shows it."""
+        """Lines for the diff."""
         return [" ".join(self.argv)] if self.stdin is None else [f"ip {line}" for line in self.stdin.splitlines()]
 
 

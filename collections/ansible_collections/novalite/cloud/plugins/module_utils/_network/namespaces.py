@@ -32,7 +32,7 @@ def check_name(name: str) -> str:
 
 
 def namespace_of(network: Network) -> str | None:
-    """Where a host has its own side of the network; None for its own namespace, Nova's way."""
+    """Namespace of a host's own side of the network; None for the host's own namespace, Nova's way."""
     return f"{PREFIX}{network['bridge']}" if network["isolated"] else None
 
 

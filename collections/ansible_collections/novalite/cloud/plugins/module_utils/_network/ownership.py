@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose a thing on a host is. What novalite makes carries a mark that names its ledger; only who made it removes it.
+"""Ownership of things on a host. What novalite makes carries a mark that names its ledger; only who made it removes it.
 
 The mark is `novalite:<identity of the ledger>`. On a network device it is the alias (`ip link show` prints it), in a
 file a comment, in a network filter the UUID. What carries none is somebody else's: it is used as it is. Pure.

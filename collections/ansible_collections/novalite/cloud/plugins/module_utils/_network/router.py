@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a network's guests reach out and are reached under floating IPs: the rules for it, as data. Pure.
+"""Translation of addresses for a network's guests, on the way out and for floating IPs: its rules, as data. Pure.
 
 Nova's way for a network in the host's own namespace: the floating IP is an address of the host, translated to the
 fixed one on the way in and back on the way out; everything else leaves under the host's address.

@@ -88,7 +88,7 @@ def delta(table: str, current: Table, wanted: Table) -> str:
 
 
 def difference(table: str, current: Table, wanted: Table) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Before and after of each of our chains that `delta` changes."""
+    """Chains of ours that `delta` changes, before and after."""
     have = owned(table, current)
     before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
     for name, built_in in CHAINS[table].items():

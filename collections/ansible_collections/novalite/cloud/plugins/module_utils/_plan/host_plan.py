@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each compute host has to be given for a set of instances: the arguments of every host module, as data.
+"""Plan of a set of instances for each compute host: the arguments of every host module, as data.
 
 Computed once, on the controller, so that a playbook only hands a key of the plan to the module of the same name and
 no decision is left to Jinja. The same plan serves building and taking away.
@@ -79,7 +79,7 @@ class HostPlan:
     volumes_gone: list[Plan] = dataclasses.field(default_factory=list)
 
     def rendered(self) -> Plan:
-        """As playbooks have it."""
+        """Render the plan for playbooks."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 

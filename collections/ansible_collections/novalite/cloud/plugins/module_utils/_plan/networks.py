@@ -37,7 +37,7 @@ def ra_server(nic: Nic) -> str | None:
 
 
 def dhcp_servers(nic: Nic) -> list[str]:
-    """Where answers of the DHCP server of an interface come from, IPv6 ones from its link-local address."""
+    """Addresses that the DHCP server of an interface answers from, IPv6 ones from its link-local address."""
     address = nic["dhcp_server"]
     if not nic["network"]["dhcp"] or not address:
         return []
@@ -143,7 +143,7 @@ def routed(network: Network, floating: t.Collection[Plan]) -> bool:
 
 
 def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
-    """Where guests ask for their metadata. The network's UUID tells apart those that may use the same addresses."""
+    """Networks whose guests ask for metadata. The network's UUID tells apart those that may use the same addresses."""
     found = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
     return [
         {"bridge": name, "namespace": namespace_of(found[name]), "network": found[name]["uuid"]}
@@ -152,8 +152,8 @@ def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
 
 
 def guests(instances: t.Iterable[Instance]) -> list[Plan]:
-    """Where each instance is waited for: at its first address, from inside its network's namespace, or through its
-    domain. `hindrance` says that none of its security groups lets its compute host reach its ssh server."""
+    """Guests to wait for: each at its first address, from inside its network's namespace, or through its domain.
+    `hindrance` says that none of its security groups lets its compute host reach its ssh server."""
     return [
         {
             "name": instance["name"],
@@ -169,8 +169,8 @@ def guests(instances: t.Iterable[Instance]) -> list[Plan]:
 
 
 def _no_way_to_ssh(instance: Instance, nic: Nic) -> str | None:
-    """What keeps the compute host, at its address in the network, from TCP port 22 of the instance; None when a rule
-    lets it in, and where the host has no address of its own there, so that nobody knows which one it would take."""
+    """Return what keeps the compute host, at its address in the network, from TCP port 22 of the instance; None when a
+    rule lets it in, and where the host has no address of its own there, so that its source address is unknown."""
     if not (nic["ip"] and nic["dhcp_server"]):
         return None
     host = reach.Address(nic["dhcp_server"], nic["network"]["id"])

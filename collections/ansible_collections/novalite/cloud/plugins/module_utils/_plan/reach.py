@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""May A talk to B, and by which rule: what security groups allow, worked out without a host. Pure.
+"""Reachability: whether A may talk to B, and by which rule of security groups, worked out without a host. Pure.
 
 The same questions in the same order as a packet meets them: what the sender may send, what may reach the receiver.
 """
@@ -84,8 +84,8 @@ def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list
 
 
 def ingress_refusal(name: str, groups: Groups, source: Address, talk: Talk) -> str | None:
-    """Why the instance `name` with these security groups lets nothing in from `source`, which is no member of any
-    group; None when a rule does."""
+    """Return why the instance `name` with these security groups lets nothing in from `source`, which is no member of
+    any group; None when a rule does."""
     judgement = _judge(End(name, (), groups), "ingress", source, talk, {})
     return None if judgement["allowed"] else str(judgement["reason"])
 

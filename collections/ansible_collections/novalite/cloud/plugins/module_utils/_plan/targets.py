@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the plays that carry a plan out need to know, so that no playbook has to work it out: the hosts of each of them
-(name -> inventory names), and what follows from a host's moves."""
+"""Data for the plays that carry a plan out, so that no playbook has to work it out: the hosts of each of them (name ->
+inventory names), and what follows from a host's moves."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only the guest is told: user data, files, its administrator's password, by config drive or not.
+"""Requests that only the guest may see: user data, files, its administrator's password, by config drive or not.
 
 All of it may be secret. It is in no view of an instance, and no error here shows any of it.
 """
@@ -118,8 +118,8 @@ def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
 
 
 def _user_data(name: str, value: Json) -> str | None:
-    """As base64. Text is encoded; what is base64 already stays: nothing that cloud-init reads ("#!", "#cloud-config",
-    "Content-Type:") is made of base64's characters alone."""
+    """Encode user data as base64. What is base64 already stays: nothing that cloud-init reads ("#!", "#cloud-config",
+    "Content-Type:") is made of base64's characters alone. Raises NovaliteError."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a network's record may say: its address ranges, reserved addresses, bridge and DHCP settings. No SQL here.
+"""Settings of a network's record: its address ranges, reserved addresses, bridge and DHCP. No SQL here.
 
 IPv4 addresses are integers, as in the table fixed_ip.
 """

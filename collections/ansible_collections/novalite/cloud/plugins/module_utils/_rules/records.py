@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all operations over named records share: names that are fit to store, and the report of what changed."""
+"""Parts that all operations over named records share: names that are fit to store, and the report of what changed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be said of a server, declared once for all who take it: the arguments of module `server` (and with them the
-variables of playbooks), /v1's JSON Schema of a server, and the one of a site's document for servers and profiles.
+"""Options of a server, declared once for all who take it: the arguments of module `server` (and with them the variables
+of playbooks), /v1's JSON Schema of a server, and the one of a site's document for servers and profiles.
 
 Limits are those of whoever records the server, so that a door refuses early what could not be carried out.
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which status a server shows for its state, and which states a status stands for (nova/api/openstack/common.py)."""
+"""Status that a server shows for its state, and the states that a status stands for (nova/api/openstack/common.py)."""
 
 from __future__ import annotations
 

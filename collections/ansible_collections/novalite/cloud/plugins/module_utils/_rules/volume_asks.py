@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which volumes a server is asked for with. Plain data in, plain data out, no SQL."""
+"""Volumes in the request for a server. Plain data in, plain data out, no SQL."""
 
 from __future__ import annotations
 

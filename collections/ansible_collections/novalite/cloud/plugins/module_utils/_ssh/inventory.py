@@ -25,8 +25,8 @@ Guest = JsonObject
 
 
 def guest(instance: Instance, zone: str | None) -> Guest:
-    """What the inventory tells of an instance, in JSON's types, for a cache may keep it: no user data, no key, no place
-    where an image was fetched from."""
+    """Guest as the inventory shows it, in JSON's types, for a cache may keep it: no user data, no key, no place where
+    an image was fetched from."""
     user, agent = None, False
     with contextlib.suppress(NovaliteError):  # the image was registered before such values were refused
         if "os_admin_user" in (instance["image"].get("properties") or {}):
@@ -107,7 +107,7 @@ def variables(one: Guest) -> JsonObject:
 
 
 class Way(t.NamedTuple):
-    """How guests are reached: `ssh_config` is the file that the module of that name keeps, or None.
+    """Way to reach guests: `ssh_config` is the file that the module of that name keeps, or None.
 
     `agent` says which of those that have a guest agent are reached by that: "never" one, "unaddressed" ones, "always".
     `agent_uri` is libvirt's URI of a compute host, with `{host}` for its name.

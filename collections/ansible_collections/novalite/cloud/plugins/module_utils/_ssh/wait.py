@@ -118,8 +118,8 @@ def _wait(guests: t.Sequence[Guest], ask: Ask, hindrance: Ask, timeout: float) -
 
 
 def _banner_missing(address: str, port: int, banner: str) -> str | None:
-    """Why `banner` does not come from `address`; None when it does. A connection alone proves nothing: a port forwarder
-    accepts before its guest is up."""
+    """Return why `banner` does not come from `address`; None when it does. A connection alone proves nothing: a port
+    forwarder accepts before its guest is up."""
     first_bytes = banner.encode()
     received = b""
     try:

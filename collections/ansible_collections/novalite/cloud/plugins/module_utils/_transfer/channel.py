@@ -50,7 +50,7 @@ QEMU_USERS = ("libvirt-qemu", "qemu")
 
 
 class Move(t.TypedDict):
-    """What both hosts of a move are told of it: its `id`, the instance's `uuid`, and the destination."""
+    """Move as both its hosts know it: its `id`, the instance's `uuid`, and the destination."""
 
     id: str
     uuid: str
@@ -60,7 +60,7 @@ class Move(t.TypedDict):
 
 @dataclasses.dataclass(frozen=True)
 class Door:
-    """How a source reaches a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
+    """Access of a source to a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
 
     address: str
     host_keys: tuple[str, ...]
@@ -81,14 +81,14 @@ def doors(
 
 
 def directory_of(move: str) -> str:
-    """Where a host keeps what belongs to one move."""
+    """Directory of a host for all that belongs to one move. Raises NovaliteError."""
     if not _ID.match(move):
         raise NovaliteError(f"'{move}' is not the id of a move")
     return os.path.join(RUN_DIR, move)
 
 
 def staging_of(state_dir: str, uuid: str) -> str:
-    """Where the files of an instance arrive."""
+    """Directory where the files of an instance arrive."""
     return os.path.join(state_dir, INCOMING, os.path.basename(layout.instance_dir(state_dir, uuid)))
 
 
@@ -246,7 +246,7 @@ def _gate_of(move: Move) -> str:
 
 
 def _to_gate(move: Move) -> str:
-    """What the login's key may do: nothing but to carry what the source and this host's root have to say."""
+    """Options of the login's key in authorized_keys: it carries what the source and this host's root say, no more."""
     relay = f"exec {sys.executable} -IS -c '{TO_PATH}' {gate.path_of(_gate_of(move))}"
     return f'{_restricted()},command="{relay}"'
 

@@ -106,7 +106,7 @@ def close_gate(directory: str) -> bool:
 
 
 def _taken(lock: int) -> bool:
-    """Whether somebody else holds the lock; otherwise this process does now."""
+    """Try to take the lock; tell whether somebody else holds it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
