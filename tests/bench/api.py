@@ -205,7 +205,7 @@ def _seed(cloud: Cloud) -> str:
     table, user = tables.project, tables.tables_identity.user
     ((project,),) = cloud.rows(sa.select(table.c.id).where(table.c.name == "demo"))
     ((demo,),) = cloud.rows(sa.select(user.c.id).where(user.c.name == "demo"))
-    for resource, limit in {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024}.items():
+    for resource, limit in {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024, "jobs": QUOTA}.items():
         cloud.insert(tables.quota, project_id=project, resource=resource, hard_limit=limit)
     with transaction(cloud.engine) as connection:
         return issue_token(connection, demo, project).text

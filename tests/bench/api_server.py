@@ -55,7 +55,7 @@ def bare(home: pathlib.Path) -> Flask:
 class BenchServer(Server):
     def __init__(self, home: pathlib.Path, port: int) -> None:
         self._home = home
-        super().__init__(Settings(home=str(home)), f"127.0.0.1:{port}", ["compute"], workers=1, threads=4)
+        super().__init__(Settings(home=str(home)), f"127.0.0.1:{port}", ["openstack.compute"], workers=1, threads=4)
 
     def load(self) -> t.Any:
         return DispatcherMiddleware(super().load(), {"/bare": bare(self._home)})
