@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import typing as t
 
 from flask import Response
@@ -21,7 +22,7 @@ Row = t.TypeVar("Row")  # a dataclass of the ledger, or a mapping
 
 def field(row: object, name: str) -> Json:
     """Return what `row` has under `name`."""
-    value: Json = row.get(name) if isinstance(row, t.Mapping) else getattr(row, name)
+    value: Json = row.get(name) if isinstance(row, c.Mapping) else getattr(row, name)
     return value
 
 

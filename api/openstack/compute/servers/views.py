@@ -14,11 +14,11 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
 
-from ....web.bodies import Body, Record, same
+from ....web.bodies import Body, Record
 from ....web.context import current
 from ....web.host_names import host_id
 from ....web.times import iso, precise
-from ..blueprint import Version, from_version, microversion
+from ..blueprint import Version, microversion
 
 _WITH_PROGRESS = frozenset(["ACTIVE", "BUILD", "DELETED", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"])
 
@@ -30,6 +30,10 @@ class RenderContext:
     version: Version
     is_admin: bool
     root: str  # the URL of "/", with the slash
+
+    def from_version(self, first: Version, fields: Body) -> Body:
+        """`fields`, which came with microversion `first`; none in an earlier one."""
+        return fields if self.version >= first else {}
 
     def href(self, kind: str, resource_id: str) -> str:
         return f"{self.root}compute/v2.1/{kind}/{resource_id}"
@@ -59,10 +63,10 @@ def detail(record: Record, context: RenderContext) -> Body:
     """An item of GET /servers/detail; also GET /servers/{id}."""
     status = status_of(record["vm_state"], record["task_state"])
     groups = [{"name": name} for name in record["security_groups"]]
-    volumes = [
-        {"id": volume["volume_id"], **from_version((2, 3), same(volume, "delete_on_termination"))}
-        for volume in record["volumes"]
-    ]
+    volumes = []
+    for volume in record["volumes"]:
+        kept = {"delete_on_termination": volume["delete_on_termination"]}
+        volumes.append({"id": volume["volume_id"], **context.from_version((2, 3), kept)})
     return {
         **brief(record, context),
         "status": status,
@@ -90,18 +94,18 @@ def detail(record: Record, context: RenderContext) -> Body:
         "OS-EXT-STS:vm_state": record["vm_state"],
         "OS-EXT-STS:power_state": record["power_state"],
         "os-extended-volumes:volumes_attached": volumes,
-        **(_for_admins(record) if context.is_admin else {}),
-        **from_version((2, 9), same(record, "locked")),
-        **from_version((2, 19), same(record, "description")),
-        **from_version((2, 26), same(record, "tags")),
-        **from_version((2, 63), {"trusted_image_certificates": None}),
-        **from_version((2, 73), same(record, "locked_reason")),
-        **from_version((2, 90), {"OS-EXT-SRV-ATTR:hostname": record["hostname"]}),
-        **from_version((2, 96), {"pinned_availability_zone": record["availability_zone"]}),
+        **(_for_admins(record, context) if context.is_admin else {}),
+        **context.from_version((2, 9), {"locked": record["locked"]}),
+        **context.from_version((2, 19), {"description": record["description"]}),
+        **context.from_version((2, 26), {"tags": record["tags"]}),
+        **context.from_version((2, 63), {"trusted_image_certificates": None}),
+        **context.from_version((2, 73), {"locked_reason": record["locked_reason"]}),
+        **context.from_version((2, 90), {"OS-EXT-SRV-ATTR:hostname": record["hostname"]}),
+        **context.from_version((2, 96), {"pinned_availability_zone": record["availability_zone"]}),
     }
 
 
-def _for_admins(record: Record) -> Body:
+def _for_admins(record: Record, context: RenderContext) -> Body:
     later = {
         **{"reservation_id": record["reservation_id"], "launch_index": 0, "hostname": record["hostname"]},
         **{"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"},
@@ -110,9 +114,9 @@ def _for_admins(record: Record) -> Body:
     attributes: Body = {
         **dict.fromkeys(("host", "hypervisor_hostname"), record["host"]),
         "instance_name": domain_name(record["id"], record["adopted"]),
-        **from_version((2, 3), later),
+        **context.from_version((2, 3), later),
     }
-    status = from_version((2, 16), {"host_status": _host_status(record)})
+    status = context.from_version((2, 16), {"host_status": _host_status(record)})
     return {**{f"OS-EXT-SRV-ATTR:{name}": value for name, value in attributes.items()}, **status}
 
 
