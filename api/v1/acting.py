@@ -22,9 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vie
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Instance
 
 from ..jobs import kinds, queue
-from ..openstack.compute.tasks import asker, who
+from ..openstack.compute.tasks import asker
 from ..web import policy
-from ..web.context import current, request_id
+from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
 
 
@@ -54,7 +54,7 @@ def trigger(connection: Connection, asked: JsonMapping, key: str | None = None) 
         check_mode=bool(asked.get("check_mode", False)),
         idempotency_key=key,
         timeout_seconds=timeout,
-        **who(),
+        **signature(),
     )
     if known is None and instances:
         found = own(connection, instances)
@@ -73,7 +73,7 @@ def delete(connection: Connection, uuid: str) -> job_rows.Job:
     if is_locked(connection, uuid) and not current().is_admin:
         raise ConflictError(f"Instance {uuid} is locked")
     api_created.mark(connection, [instance], request_id())
-    return queue.enqueue(connection, "terminate", instances=[uuid], project_id=instance["project"]["id"], **who())
+    return queue.enqueue(connection, "terminate", instances=[uuid], project_id=instance["project"]["id"], **signature())
 
 
 def cancel(connection: Connection, job_id: str) -> job_rows.Job:
@@ -86,7 +86,7 @@ def retry(connection: Connection, job_id: str) -> job_rows.Job:
     """Ask once more for what a job did not do. Raises as queue.retry(), and ForbiddenError."""
     _refuse_others(connection, job_id)
     caller = current()
-    return queue.retry(connection, job_id, project_id=caller.reach, keep_timeout=caller.is_admin, **who())
+    return queue.retry(connection, job_id, project_id=caller.reach, keep_timeout=caller.is_admin, **signature())
 
 
 def _refuse_others(connection: Connection, job_id: str) -> None:

@@ -24,10 +24,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, SNAPSHOT, VolumeRequest
 
-from ...openstack.compute.tasks import tell, who
+from ...openstack.compute.tasks import tell
 from ...web import policy
 from ...web.bodies import the_one
-from ...web.context import Caller
+from ...web.context import Caller, signature
 from .. import ids, images, views_instances, volumes
 from ..blueprint import once, writes
 from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
@@ -150,7 +150,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     tags = tags_for(asked, "instance", "volume", "network-interface")
     wanted = _wanted(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(connection, caller.project, wanted, private=caller.is_admin, **who())
+        made = new_servers.create(connection, caller.project, wanted, private=caller.is_admin, **signature())
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,

@@ -12,33 +12,25 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ...jobs import queue
 from ...web.bodies import Record
-from ...web.context import current, request_id
+from ...web.context import Signature, current, signature
 
 
-class Who(t.TypedDict):
-    request_id: str
-    user_id: str
-
-
-class Asker(Who):
+class Asker(Signature):
     ignore_lock: bool
 
 
-def who() -> Who:
-    """Return the ids of the request and its user, as the ledger keeps them with what was asked for."""
-    return {"request_id": request_id(), "user_id": current().user_id}
-
-
 def asker() -> Asker:
-    """As who(), for what a locked server refuses to all but administrators."""
-    return {**who(), "ignore_lock": current().is_admin}
+    """Return signature() and more, for what a locked server refuses to all but administrators."""
+    return {**signature(), "ignore_lock": current().is_admin}
 
 
 def tell(
     connection: Connection, kind: str, instances: t.Sequence[str], project_id: str, variables: Record | None = None
 ) -> str:
     """Have a job of `kind` do what was begun with these instances, or with what `variables` name. Returns its id."""
-    job = queue.enqueue(connection, kind, instances=instances, variables=variables, project_id=project_id, **who())
+    job = queue.enqueue(
+        connection, kind, instances=instances, variables=variables, project_id=project_id, **signature()
+    )
     return job["id"]
 
 

@@ -10,19 +10,16 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
-    DEFAULT_GROUP,
-    ensure_default_group,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
 
 from ...web.bodies import Answer, Record, the_one
 from ...web.context import current
 from ...web.errors import BadRequestError, in_words
-from ...web.ledger import reading_ledger, writing_ledger
+from ...web.ledger import reading_ledger
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
-from .changes import check_owner, tell_group_hosts
+from .changes import check_owner, groups_seen, tell_group_hosts
 
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
 ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
@@ -39,12 +36,7 @@ records.put_into(network, "security_group_rules", "network:security_groups:read"
 @network.get("/security-groups", "network:security_groups:read")
 def list_groups() -> Answer:
     """As in Neutron, a project has the default one from the first time that somebody looks."""
-    project = current().project
-    with reading_ledger() as connection:
-        made = any(row["name"] == DEFAULT_GROUP for row in group_rules.groups_of(connection, project))
-    if not made:
-        with writing_ledger() as connection:
-            ensure_default_group(connection, project)
+    groups_seen()
     with reading_ledger() as connection:
         return records.list_kind(connection, "security_groups"), 200
 

@@ -23,12 +23,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current
+from ....web.context import Caller, current, signature
 from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
 from ..blueprint import Version, compute, microversion
-from ..tasks import asker, enqueue, who
+from ..tasks import asker, enqueue
 from .routes_servers import delete
 
 NOTHING: Schema = {}  # Nova does not look at it
@@ -88,11 +88,11 @@ def _lock(connection: Connection, row: InstanceRow, value: Record, caller: Calle
     reason = value.get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
-    server_actions.set_lock(connection, row.uuid, True, reason, **who())
+    server_actions.set_lock(connection, row.uuid, True, reason, **signature())
 
 
 def _unlock(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
-    server_actions.set_lock(connection, row.uuid, False, **who())
+    server_actions.set_lock(connection, row.uuid, False, **signature())
 
 
 def _change_group(connection: Connection, row: InstanceRow, value: Record, caller: Caller, *, joins: bool) -> None:

@@ -23,12 +23,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, the_one
-from ....web.context import current
+from ....web.context import current, signature
 from ....web.errors import BadRequestError, ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ..blueprint import NOVA, compute, from_version, microversion
-from ..tasks import asker, enqueue, who
+from ..tasks import asker, enqueue
 from .routes_parts import interface, unlocked
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 
@@ -72,7 +72,7 @@ def add_interface(server_id: str) -> Answer:
         else:
             wanted = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-            number = interfaces.begin_attach(connection, row, wanted, **who())
+            number = interfaces.begin_attach(connection, row, wanted, **signature())
         enqueue(connection, "interface_attach", row)
         return {"interfaceAttachment": _interface(connection, server_id, number)}, 200
 
@@ -82,7 +82,7 @@ def remove_interface(server_id: str, port_id: str) -> Answer:
     with writing_ledger() as connection:
         _interface(connection, server_id, port_id)
         row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
-        interfaces.begin_detach(connection, row, port_id, **who())
+        interfaces.begin_detach(connection, row, port_id, **signature())
         enqueue(connection, "interface_detach", row)
     return "", 202
 

@@ -23,13 +23,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import 
 
 from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
-from ....web.context import Caller, current, request_id
+from ....web.context import Caller, current, request_id, signature
 from ....web.errors import STATUS, BadRequestError, in_words
 from ....web.host_names import veil_faults
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.listing import body
 from ..blueprint import compute, microversion
-from ..tasks import enqueue, tell, who
+from ..tasks import enqueue, tell
 from . import queries as query_servers
 from . import requests as server_requests
 from . import schemas as schemas_servers
@@ -59,7 +59,7 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
         policy.check("compute:servers:create:forced_host")
     with writing_ledger() as connection:
         with refusals_as_bad_requests():
-            made = new_servers.create(connection, caller.project, asked.wanted, private=caller.is_admin, **who())
+            made = new_servers.create(connection, caller.project, asked.wanted, private=caller.is_admin, **signature())
         tell(connection, "launch", made.uuids, caller.project)
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
