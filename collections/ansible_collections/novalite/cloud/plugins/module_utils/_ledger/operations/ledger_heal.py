@@ -21,13 +21,13 @@ from ..._addressing import pools
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
 from ..._rules.records import with_diff
+from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
 from ..compute.create import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
-from ..placement.migration_claims import SUMS
 from ..queries.instance_rows import instance_rows, whereabouts
 from ..volumes import volume_heal
 from .server_state import server_state
@@ -133,7 +133,11 @@ def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> lis
 
 def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
     """Delete claims of instances that are gone, failed, or on another host. The sums are put right after that."""
-    columns = (allocation.c.instance_uuid, allocation.c.compute_host_id, *(allocation.c[resource] for resource in SUMS))
+    columns = (
+        allocation.c.instance_uuid,
+        allocation.c.compute_host_id,
+        *(allocation.c[resource] for resource in AMOUNTS),
+    )
     lives_there = (
         sa.select(sa.literal(1))
         .select_from(instance.join(compute_host, compute_host.c.name == instance.c.host))
@@ -172,7 +176,7 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
             "allocation",
             f"of {row.instance_uuid} on {hosts[row.compute_host_id]}",
             whereabouts(owner, f"'{owner.name}'") if owner else "there is no such instance",
-            {resource: getattr(row, resource) for resource in SUMS},
+            {resource: getattr(row, resource) for resource in AMOUNTS},
             None,
         )
         for row in sorted(gone, key=lambda row: (row.compute_host_id, row.instance_uuid))
@@ -184,22 +188,22 @@ def wrong_sums(connection: sa.Connection) -> list[Correction]:
     """Set what hosts say is used to the sum of their claims."""
     claimed = (
         sa.select(
-            allocation.c.compute_host_id, *(sa.func.sum(allocation.c[resource]).label(resource) for resource in SUMS)
+            allocation.c.compute_host_id, *(sa.func.sum(allocation.c[resource]).label(resource) for resource in AMOUNTS)
         )
         .group_by(allocation.c.compute_host_id)
         .subquery()
     )
-    used = {resource: compute_host.c[f"{resource}_used"] for resource in SUMS}
-    sums = {resource: sa.func.coalesce(claimed.c[resource], 0) for resource in SUMS}
+    used = {resource: compute_host.c[f"{resource}_used"] for resource in AMOUNTS}
+    sums = {resource: sa.func.coalesce(claimed.c[resource], 0) for resource in AMOUNTS}
     wrong = connection.execute(
         sa.select(
             compute_host.c.id,
             compute_host.c.name,
             *used.values(),
-            *(sums[resource].label(f"{resource}_sum") for resource in SUMS),
+            *(sums[resource].label(f"{resource}_sum") for resource in AMOUNTS),
         )
         .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
-        .where(sa.or_(*(used[resource] != sums[resource] for resource in SUMS)))
+        .where(sa.or_(*(used[resource] != sums[resource] for resource in AMOUNTS)))
         .order_by(compute_host.c.id)
     ).all()
     if wrong:
@@ -207,11 +211,11 @@ def wrong_sums(connection: sa.Connection) -> list[Correction]:
             sa.update(compute_host)
             .where(compute_host.c.id == sa.bindparam("host_id"))
             .values(
-                **{f"{resource}_used": sa.bindparam(f"{resource}_sum") for resource in SUMS},
+                **{f"{resource}_used": sa.bindparam(f"{resource}_sum") for resource in AMOUNTS},
                 generation=compute_host.c.generation + 1,  # a choice made on the old sums must be made again
             ),
             [
-                {"host_id": row.id} | {f"{resource}_sum": int(getattr(row, f"{resource}_sum")) for resource in SUMS}
+                {"host_id": row.id} | {f"{resource}_sum": int(getattr(row, f"{resource}_sum")) for resource in AMOUNTS}
                 for row in wrong
             ],
         )
@@ -220,8 +224,8 @@ def wrong_sums(connection: sa.Connection) -> list[Correction]:
             "compute_host",
             row.name,
             "what it says is used is not the sum of its claims",
-            {f"{resource}_used": getattr(row, f"{resource}_used") for resource in SUMS},
-            {f"{resource}_used": int(getattr(row, f"{resource}_sum")) for resource in SUMS},
+            {f"{resource}_used": getattr(row, f"{resource}_used") for resource in AMOUNTS},
+            {f"{resource}_used": int(getattr(row, f"{resource}_sum")) for resource in AMOUNTS},
         )
         for row in wrong
     ]

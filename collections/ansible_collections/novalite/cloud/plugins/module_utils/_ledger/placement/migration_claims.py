@@ -28,8 +28,6 @@ from . import claims
 from .compute_hosts import SERVICE_DOWN_TIME, host_states
 from .placements import StaleChoiceError
 
-SUMS = AMOUNTS
-
 
 @dataclasses.dataclass(frozen=True)
 class Place:
@@ -109,7 +107,7 @@ def _claim(
     request = decision.request
     claims.take_room(connection, [decision], versions)
     host_id = versions[decision.host or ""][0]
-    amounts = {name: getattr(request, name) for name in SUMS}
+    amounts = {name: getattr(request, name) for name in AMOUNTS}
     if decision.host == source:
         columns = {name: allocation.c[name] + amount for name, amount in amounts.items()}
         connection.execute(sa.update(allocation).where(*_own(request.uuid, host_id)).values(**columns))
@@ -140,7 +138,7 @@ def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: Flavor
     # a flavor without a size of its own takes the image's, and no resize leads from or to one: that part stays
     disk_gb = wanted.disk_gb if flavor["root_gb"] else row.disk_gb
     new = {"vcpus": wanted.vcpus, "memory_mb": wanted.memory_mb, "disk_gb": disk_gb}
-    freed = {name: max(0, getattr(row, name) - new[name]) for name in SUMS}
+    freed = {name: max(0, getattr(row, name) - new[name]) for name in AMOUNTS}
     if not any(freed.values()):
         return
     host_id = row.compute_host_id
