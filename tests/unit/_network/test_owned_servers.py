@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp, dnsmasq, haproxy, metadata_proxy
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
@@ -42,6 +42,20 @@ def test_another_ledgers_dhcp_server(tmp_path: pathlib.Path) -> None:
     assert not dhcp.ensure([network], "absent", state_dir=str(tmp_path), mark=MINE)["changed"]
     assert files(tmp_path / "networks") == before
     assert dhcp.ensure([network], "absent", state_dir=str(tmp_path), mark=THEIRS)["changed"]
+    assert not directory.exists()
+
+
+def test_a_server_whose_address_is_not_known_can_be_taken_away_and_nothing_else(tmp_path: pathlib.Path) -> None:
+    (network,), (lost,) = dnsmasq.parse([NETWORK]), dnsmasq.parse([{**NETWORK, "listen": ""}])
+    directory = tmp_path / "networks" / "br1"
+    directory.mkdir(parents=True)
+    (directory / "conf").write_text(dnsmasq.config(network, str(directory), MINE))
+    (directory / "hosts").write_text(dnsmasq.hosts_text(network.hosts, network.domain))
+    before = files(tmp_path / "networks")
+    with pytest.raises(NovaliteError, match="'n': this host has no address"):
+        dhcp.ensure([lost], "present", state_dir=str(tmp_path), mark=MINE)
+    assert files(tmp_path / "networks") == before
+    assert dhcp.ensure([lost], "absent", state_dir=str(tmp_path), mark=MINE)["changed"]
     assert not directory.exists()
 
 

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_addresses import OF_HOST
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
@@ -100,6 +101,20 @@ def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> No
     check_sums(cloud)
     assert ask(cloud, "confirmResize", "web")["changed"] is False
     assert ask(cloud, "resize", "web", flavor="m1.tiny")["changed"] is False
+
+
+def test_a_host_keeps_its_address_in_the_network_of_a_guest_that_is_on_its_way(cloud: t.Any) -> None:
+    server(cloud)
+    before_it = server(cloud, "db", host="hv2")
+    moves = ask(cloud, "resize", "web", flavor="m1.tiny")
+    (plan,) = moves["hosts"]["hv2"]["build"]["dhcp_networks"]
+    assert plan["listen"]
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == before_it).values(task_state="deleting"))
+    cloud.state({"uuids": [before_it], "state": "deleted", "host": "hv2"})
+    owner = sa.select(tables.fixed_ip.c.ip).where(tables.fixed_ip.c.owner == OF_HOST + "hv2")
+    assert len(cloud.rows(owner)) == 1
+    ask(cloud, "resize", state="commit", moves=moves["moves"], outcomes=[{"host": "hv1", "error": "no disks"}])
+    assert cloud.rows(owner) == []  # nobody comes any more
 
 
 def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:

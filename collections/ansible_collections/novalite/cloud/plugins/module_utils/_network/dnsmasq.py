@@ -43,7 +43,8 @@ class Name:
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """`listen` and `listen_v6` are this host's own addresses on the bridge, in `namespace` if there is one;
+    """`listen` and `listen_v6` are this host's own addresses on the bridge, in `namespace` if there is one; `listen` is
+    empty where it is not known, and then the server can only be taken away;
     `lease_seconds` in seconds, `mtu` in bytes. `router_v6`: whether guests may take this host for their IPv6 router."""
 
     name: str
@@ -76,7 +77,10 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Network]:
 
 
 def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
-    """dnsmasq's configuration file; `directory` holds the files that it names."""
+    """dnsmasq's configuration file; `directory` holds the files that it names. Raises NovaliteError for a network
+    whose `listen` is not known."""
+    if not network.listen:
+        raise NovaliteError(f"network {network.name!r}: this host has no address of its own there (listen is empty)")
     subnet = ipaddress.IPv4Network(network.cidr)
     lines = [
         "# Written by novalite; it is replaced whenever the network changes.",
@@ -230,8 +234,9 @@ def _network(value: JsonMapping) -> Network:
         if len(set(known)) != len(known):
             twice = next(item for item in known if known.count(item) > 1)
             raise NovaliteError(f"network {name!r}: {twice} is given for two hosts")
-    listen = _address(name, "listen", value["listen"])
-    if ipaddress.IPv4Address(listen) not in subnet:
+    # none where a ledger has lost it: what is to be taken away needs no address
+    listen = _address(name, "listen", value["listen"]) if value["listen"] else ""
+    if listen and ipaddress.IPv4Address(listen) not in subnet:
         raise NovaliteError(f"network {name!r}: the listen address {listen} is not in {subnet}")
     return Network(
         name=name,

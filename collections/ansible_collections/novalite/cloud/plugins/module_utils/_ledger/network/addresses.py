@@ -23,6 +23,7 @@ from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
 from ..db.tables_addresses import OF_HOST
+from ..db.tables_migrations import UNDER_WAY, migration
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
@@ -196,23 +197,30 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
 def release_host_address(connection: sa.Connection, network_id: int, host: str, now: int | None = None) -> bool:
     """Give back the address of `host` itself in a network (DHCP server, gateway) when no instance there needs it.
 
-    True when it was given back; false when the host had none, or an instance on it still has an address of the
-    network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
+    True when it was given back; false when the host had none, or an instance on it, or one that is on its way to it,
+    still has an address of the network. The guard is in the write, so an instance that arrives at the same time keeps
+    its gateway.
     """
     own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == OF_HOST + host)
     # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
     # that the next one sees what they did
     connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()
     holds = pool_table.alias("holds")
-    needed = (
+    guests = (
         sa.select(sa.literal(1))
         .select_from(
             vif.join(instance, instance.c.uuid == vif.c.instance_uuid).join(
                 holds, sa.and_(holds.c.network_id == vif.c.network_id, holds.c.owner == "vif:" + vif.c.id)
             )
         )
-        .where(vif.c.network_id == network_id, instance.c.host == host)
-        .exists()
+        .where(vif.c.network_id == network_id)
+    )
+    coming = sa.select(migration.c.instance_uuid).where(
+        migration.c.status.in_(UNDER_WAY), sa.or_(migration.c.source_host == host, migration.c.dest_host == host)
+    )
+    # two questions, each of which has an index
+    needed = sa.or_(
+        guests.where(instance.c.host == host).exists(), guests.where(vif.c.instance_uuid.in_(coming)).exists()
     )
     released = connection.execute(
         sa.update(pool_table)
