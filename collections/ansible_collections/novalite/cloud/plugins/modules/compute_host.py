@@ -67,6 +67,54 @@ options:
     type: str
     choices: [nwfilter, chains]
     default: nwfilter
+  max_age:
+    description:
+      - Seconds. The host is not asked where it was up no longer ago than that, by the ledger, and these options and its
+        variables say of it what they said then, unless it failed to build the last time.
+      - Facts come from the ledger then, without RV(compute_host.domains).
+      - V(0) always asks.
+    type: int
+    default: 0
+  room:
+    description:
+      - What the ledger counts on, as M(novalite.cloud.launch_plan) gives it. The task fails where the host's libvirt
+        daemon does not answer, and where guests of others have taken the room meanwhile.
+    type: dict
+    suboptions:
+      count_foreign:
+        description: Which guests of others count.
+        type: str
+        choices: [running, all, none]
+        required: true
+      instances:
+        description: UUIDs of the guests that are not others'.
+        type: list
+        elements: str
+        required: true
+      vcpus:
+        description: The host's CPUs. Left out, they are not checked.
+        type: dict
+        suboptions: &share
+          used:
+            description: How much of it the ledger's instances have, those that are to be built among them.
+            type: int
+            required: true
+          reserved:
+            description: How much of it is kept for the host itself.
+            type: int
+            required: true
+          ratio:
+            description: How often each of it may be handed out.
+            type: float
+            required: true
+      memory_mb:
+        description: The host's memory in MiB. Left out, it is not checked.
+        type: dict
+        suboptions: *share
+      disk_gb:
+        description: The host's disk in GiB. Left out, it is not checked.
+        type: dict
+        suboptions: *share
   zone:
     description:
       - Availability zone. Left as it is by default, V(nova) for a new host.
@@ -233,6 +281,10 @@ compute_host:
         C(vcpus), C(memory_mb) and C(disk_gb), what its disks may come to take of the file system of O(state_dir).
       type: list
       elements: dict
+asked:
+  description: Whether the host was asked.
+  type: bool
+  returned: success and O(state=present)
 policy:
   description: The options of policy that were given, to be recorded with the facts.
   type: dict
@@ -241,17 +293,36 @@ policy:
 
 import platform
 
+from ..module_utils._domain.usage import Room, shortage
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_facts import gather
 from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI
 
+_SHARE = {
+    "type": "dict",
+    "options": {
+        "used": {"type": "int", "required": True},
+        "reserved": {"type": "int", "required": True},
+        "ratio": {"type": "float", "required": True},
+    },
+}
 # What is asked of the host itself, and what its operator decides. The action plug-in sends the former only.
 FACT_ARGUMENTS = {
     "name": {"type": "str"},
     "state_dir": {"type": "path", "default": STATE_DIR},
     "uri": {"type": "str", "default": DEFAULT_URI},
     "domain_type": {"type": "str", "choices": ["auto", "kvm", "qemu"], "default": "auto"},
+    "room": {
+        "type": "dict",
+        "options": {
+            "count_foreign": {"type": "str", "choices": ["running", "all", "none"], "required": True},
+            "instances": {"type": "list", "elements": "str", "required": True},
+            "vcpus": _SHARE,
+            "memory_mb": _SHARE,
+            "disk_gb": _SHARE,
+        },
+    },
 }
 POLICY_ARGUMENTS = {
     "zone": {"type": "str"},
@@ -270,6 +341,7 @@ ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "max_age": {"type": "int", "default": 0},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
@@ -284,7 +356,12 @@ def run(call: HostCall) -> Result:
         raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     name = params["name"] or platform.node()
     facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
-    return {"changed": False, "compute_host": {**facts, "antispoof": params["antispoof"]}}
+    facts = {**facts, "antispoof": params["antispoof"]}
+    if params["room"]:
+        lacking = shortage(facts, Room.of(params["room"])) if facts["up"] else facts["down_reason"]
+        if lacking:
+            raise HostModuleError(f"{name} cannot take what was planned for it: {lacking}", compute_host=facts)
+    return {"changed": False, "compute_host": facts}
 
 
 def main() -> None:

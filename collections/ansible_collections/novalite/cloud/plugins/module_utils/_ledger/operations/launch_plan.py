@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError, UndoneError
 from ..._json import JsonMapping, JsonObject
+from ..placement.fresh_facts import rooms
 from .fixed_ip import fixed_ip
 from .scheduler import scheduler
 from .server_plan import server_plan
@@ -29,6 +30,7 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             placed = scheduler(connection, params)
             addressed = fixed_ip(connection, {"instances": placed["instances"]})
             planned = _plan(connection, params, addressed["instances"])
+            _count_on_room(connection, params, planned["hosts"])
     except UndoneError:
         raise
     except NovaliteError as error:
@@ -65,3 +67,12 @@ def changes(*results: JsonMapping) -> JsonObject:
 
 def _plan(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[JsonObject]) -> JsonObject:
     return server_plan(connection, {**params, "instances": instances, "leaving": ()})
+
+
+def _count_on_room(connection: sa.Connection, params: JsonMapping, hosts: JsonMapping) -> None:
+    """Put into the plan of each host that builds, and that this run has not asked what it offers, the room that the
+    ledger counts on: the host checks it before it builds."""
+    asked = {facts["name"] for facts in params.get("compute_hosts") or ()}
+    builds = {host: parts["build"] for host, parts in hosts.items() if "build" in parts and host not in asked}
+    for host, room in rooms(connection, {host: build["uuids"] for host, build in builds.items()}).items():
+        builds[host]["room"] = room

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import time
+
 import sqlalchemy as sa
 
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
+from ..placement.fresh_facts import record_reported
 from .launch_plan import changes, launch_plan
 from .server_state import server_state
 
 
 def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """See the module's documentation for `params` and what is returned."""
+    record_reported(connection, params.get("reported") or (), int(time.time()))
     recorded, so_far = server_state(connection, params), params["launch"]
     launch = {
         "built": [*so_far["built"], *(server for server in recorded["instances"] if server["vm_state"] == "active")],

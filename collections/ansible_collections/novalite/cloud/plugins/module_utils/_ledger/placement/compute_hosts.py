@@ -9,6 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._domain.usage import COUNTS, Usage, usage
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
 from ..._json import JsonMapping, JsonObject
@@ -16,7 +17,7 @@ from ..._rules.records import Changes, check_text
 from ..._scheduling.rows import Aggregate, HostState
 from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
-from ..queries.foreign import COUNTS, Usage, known_uuids, usage
+from ..queries.foreign import known_uuids
 from ..queries.lookups import check_compute_hosts
 from .aggregates import check_zones, memberships, zone_of
 from .host_removal import check_empty
@@ -25,9 +26,9 @@ SERVICE_DOWN_TIME = 60  # seconds; Nova's default
 EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is not down
 
 # What the host itself reports and has a column for; everything else it reports goes into `facts`.
-_TOTALS = ("vcpus", "memory_mb", "disk_gb")
+TOTALS = ("vcpus", "memory_mb", "disk_gb")
 # What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
-_POLICY: JsonObject = {
+POLICY: JsonObject = {
     "enabled": True,
     "disabled_reason": None,
     "zone": "nova",
@@ -40,10 +41,10 @@ _POLICY: JsonObject = {
     "disk_ratio": 1.0,
     "count_foreign": "running",
 }
-_NOT_FACTS = {"name", "state_dir", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
+_NOT_FACTS = {"name", "state_dir", "up", "down_reason", "traits", "domains", *TOTALS, *POLICY}
 STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
-    *_TOTALS,
+    *TOTALS,
     *("vcpus_used", "memory_mb_used", "disk_gb_used"),
     *Usage._fields,
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
@@ -216,7 +217,7 @@ def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
     # why a task failed may be a long story; the column is not
     values: JsonObject = {"up": up, "down_reason": None if up else (entry.get("down_reason") or "is down")[:255]}
     if up or old is None:
-        values.update({key: entry.get(key) or 0 for key in _TOTALS})
+        values.update({key: entry.get(key) or 0 for key in TOTALS})
         values["traits"] = sorted(entry.get("traits") or [])
         values["state_dir"] = entry.get("state_dir") or (STATE_DIR if old is None else old.state_dir)
         values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
@@ -227,15 +228,15 @@ def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str
     """Return the use by others' guests; as it was where the host did not say which guests it has."""
     if not entry.get("up", True) or entry.get("domains") is None:
         return {}
-    count = entry.get("count_foreign") or (_POLICY["count_foreign"] if old is None else old.count_foreign)
+    count = entry.get("count_foreign") or (POLICY["count_foreign"] if old is None else old.count_foreign)
     return usage(entry["domains"], ours, count)._asdict()
 
 
 def _decided(entry: JsonMapping, old: t.Any) -> JsonObject:
-    given = {key: entry[key] for key in _POLICY if entry.get(key) is not None}
+    given = {key: entry[key] for key in POLICY if entry.get(key) is not None}
     if given.get("enabled"):
         given["disabled_reason"] = None
-    return given if old is not None else {**_POLICY, **given}
+    return given if old is not None else {**POLICY, **given}
 
 
 def _check(entry: JsonMapping) -> None:
@@ -243,7 +244,7 @@ def _check(entry: JsonMapping) -> None:
     if not name:
         raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")
     if entry.get("up", True):
-        for key in _TOTALS:
+        for key in TOTALS:
             if not isinstance(entry.get(key), int) or entry[key] < 0:
                 raise NovaliteError(f"compute host '{name}' reports {key}={entry.get(key)!r}: give a whole number")
     for key in ("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"):
