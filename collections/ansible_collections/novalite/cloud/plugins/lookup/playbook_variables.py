@@ -46,6 +46,7 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._json import JsonMapping, JsonObject
 from ..plugin_utils import _playbook_variables as rules
 from ..plugin_utils._playbooks import PLAYBOOKS
+from ..plugin_utils._startup import quicken
 
 CONTROLLER = "localhost"
 COLLECTION = "novalite.cloud."
@@ -64,6 +65,7 @@ class LookupModule(LookupBase):
 
     def run(self, terms: list[str], variables: JsonObject | None = None, **_options: object) -> list[str]:
         (name,) = terms
+        quicken()  # the first of ours that a playbook runs
         variables = variables or {}
         if any(context.CLIARGS.get(mode) for mode in ("syntax", "listhosts", "listtasks", "listtags")):
             return [CONTROLLER]  # nothing is run
