@@ -11,6 +11,7 @@ GROUPS = {
     "api": "tests.bench.api",
     "api.burst20": "tests.bench.api_jobs",
     "api.one_added_s": "tests.bench.api_jobs",
+    "api.to_active": "tests.bench.api_jobs",
     "firewall": "tests.bench.firewall",
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",
@@ -19,6 +20,7 @@ GROUPS = {
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
     "stack": "tests.bench.stack",
+    "terminate": "tests.bench.launch",
 }
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""api.one_added_s, api.burst20: over HTTP, from POST /servers until GET /servers/{id} says ACTIVE, beside launch.yml.
+"""api.one_added_s, api.to_active, api.burst20: over HTTP, from POST /servers until GET /servers/{id} says ACTIVE.
 
 The API runs as `make api` has it, with its worker. The reference is launch.yml by hand, with as many servers of the
 same flavor and image, until the playbook ends; neither waits for guests to boot. `ours` of api.one_added_s is the
@@ -25,7 +25,7 @@ import requests
 from tests.bench.cloud import IMAGES, REPOSITORY, Cloud
 
 GOAL_ADDED_S = 1.0
-SIZES = {"api.one_added_s": (1, 5), "api.burst20": (20, 3)}  # requests, rounds
+SIZES = {"api.one_added_s": (1, 5), "api.to_active": (1, 5), "api.burst20": (20, 3)}  # requests, rounds
 PATIENCE = 600  # seconds
 LOOK = 0.05  # seconds between two looks at one server
 COMPUTE = "/compute/v2.1"

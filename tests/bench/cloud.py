@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ class Cloud:
         self._temporary = tempfile.TemporaryDirectory(prefix="novalite-bench-")
         self.home = pathlib.Path(self._temporary.name)
         self.inventory = self.home / "inventory"
+        self.cpu_seconds = 0.0  # of the last command: here, with what it started, and without what runs on the host
         self._instances = instances
         binaries = pathlib.Path(sys.executable).parent
         self._env = {
@@ -84,12 +86,19 @@ class Cloud:
         return [str(HYPERVISORS), verb, "--state", str(self.home / "lab/hypervisors")]
 
     def _run(self, command: list[str], stdin: pathlib.Path | None = None) -> float:
-        started = time.perf_counter()
+        started, cpu_before = time.perf_counter(), _cpu_of_children()
         with open(stdin or os.devnull, "rb") as source:
             done = subprocess.run(
                 command, cwd=REPOSITORY, env=self._env, stdin=source, capture_output=True, text=True, check=False
             )
         seconds = time.perf_counter() - started
+        self.cpu_seconds = _cpu_of_children() - cpu_before
         if done.returncode:
             raise SystemExit(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr}")
         return seconds
+
+
+def _cpu_of_children() -> float:
+    """Return the CPU seconds of all children of this process that have ended, and of theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

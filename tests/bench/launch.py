@@ -1,4 +1,9 @@
-"""launch.*: launch.yml on one host beside a bare shell script that does the same steps one instance after another."""
+"""launch.*, terminate.ten: launch.yml and terminate.yml on one host beside a bare shell script that does the same
+steps one instance after another.
+
+launch.one_cpu_s is the controller's CPU seconds of one launch, its reference the goal. launch.to_ssh ends when the
+guest's ssh server says its first word, after a boot on an emulated processor, which is most of both times.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +16,55 @@ from tests.bench.cloud import IMAGES, REPOSITORY, Cloud
 
 REFERENCE = REPOSITORY / "tests/bench/launch_reference.sh"
 SIZES = {"launch.one": (1, 5), "launch.ten": (10, 3), "launch.fifty": (50, 1)}  # instances, rounds
+GOAL_CPU_S = 1.5  # of the controller, for one launch
 
 
 def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
     sizes = {name: size for name, size in SIZES.items() if name.startswith(wanted)}
-    unchanged = "launch.unchanged10_s".startswith(wanted)
+    others = {"launch.unchanged10_s": _unchanged, "launch.one_cpu_s": _cpu, "launch.to_ssh": _to_ssh}
+    others["terminate.ten"] = _terminate
     with Cloud(instances=max([count for count, _rounds in sizes.values()] + [10])) as cloud:
         _warm_up(cloud)
         for name, (count, rounds) in sizes.items():
             ours, reference = [], []
             for _round in range(rounds):
                 ours.append(_launch(cloud, count))
-                cloud.playbook("playbooks/terminate.yml", name="bench", count=count)
+                _terminate_ours(cloud, count)
                 reference.append(_reference(cloud, "up", count))
                 _reference(cloud, "down", count)
             yield _figure(name, statistics.median(ours), statistics.median(reference), "s")
-        if unchanged:
-            yield _unchanged(cloud)
+        for name, measure in others.items():
+            if name.startswith(wanted):
+                yield measure(cloud)
+
+
+def _cpu(cloud: Cloud) -> dict[str, t.Any]:
+    spent = []
+    for _round in range(5):
+        _launch(cloud, 1)
+        spent.append(cloud.cpu_seconds)
+        _terminate_ours(cloud, 1)
+    return _figure("launch.one_cpu_s", statistics.median(spent), GOAL_CPU_S, "s")
+
+
+def _to_ssh(cloud: Cloud) -> dict[str, t.Any]:
+    ours, reference = [], []
+    for _round in range(3):
+        ours.append(_launch(cloud, 1, wait_for="ssh"))
+        _terminate_ours(cloud, 1)
+        reference.append(_reference(cloud, "up", 1) + _reference(cloud, "answer", 1))
+        _reference(cloud, "down", 1)
+    return _figure("launch.to_ssh", statistics.median(ours), statistics.median(reference), "s")
+
+
+def _terminate(cloud: Cloud) -> dict[str, t.Any]:
+    ours, reference = [], []
+    for _round in range(3):
+        _launch(cloud, 10)
+        ours.append(_terminate_ours(cloud, 10))
+        _reference(cloud, "up", 10)
+        reference.append(_reference(cloud, "down", 10))
+    return _figure("terminate.ten", statistics.median(ours), statistics.median(reference), "s")
 
 
 def _unchanged(cloud: Cloud) -> dict[str, t.Any]:
@@ -35,6 +72,7 @@ def _unchanged(cloud: Cloud) -> dict[str, t.Any]:
     _launch(cloud, 10)
     again = statistics.median(_launch(cloud, 10) for _round in range(5))
     empty = statistics.median(cloud.playbook("tests/bench/empty.yml") for _round in range(5))
+    _terminate_ours(cloud, 10)
     return _figure("launch.unchanged10_s", again - empty, empty, "s")
 
 
@@ -48,7 +86,7 @@ def _figure(name: str, ours: float, reference: float, unit: str) -> dict[str, t.
     }
 
 
-def _launch(cloud: Cloud, count: int) -> float:
+def _launch(cloud: Cloud, count: int, wait_for: str = "running") -> float:
     return cloud.playbook(
         "playbooks/launch.yml",
         name="bench",
@@ -56,14 +94,18 @@ def _launch(cloud: Cloud, count: int) -> float:
         flavor="m1.nano",
         image="ami-tiny",
         key="test",
-        wait_for="running",  # the reference ends with the domain's start, too
+        wait_for=wait_for,  # "running": the reference ends with the domain's start, too
     )
+
+
+def _terminate_ours(cloud: Cloud, count: int) -> float:
+    return cloud.playbook("playbooks/terminate.yml", name="bench", count=count)
 
 
 def _warm_up(cloud: Cloud) -> None:
     """Fill the image cache and hand the reference what it needs."""
     _launch(cloud, 1)
-    cloud.playbook("playbooks/terminate.yml", name="bench")
+    _terminate_ours(cloud, 1)
     cloud.on_host("tee", "/root/launch_reference.sh", stdin=REFERENCE)
     cloud.on_host("tee", "/root/key.pub", stdin=cloud.home / "lab/test_key.pub")
 

@@ -1,8 +1,8 @@
 #!/bin/bash
-# launch_reference.sh up|down COUNT KEY.PUB BASE KERNEL RAMDISK: what launch.yml does on one host, as a bare shell script
+# launch_reference.sh up|answer|down COUNT KEY.PUB BASE KERNEL RAMDISK: what launch.yml does on one host, as a bare shell script
 # that takes the instances one after another: overlay disk, key injection, DHCP entry, network filter, firewall chains,
 # domain. BASE is the raw base disk in novalite's cache; the filter nova-base is there already. The reference of the
-# benchmarks launch.*.
+# benchmarks launch.*. `answer` waits, two minutes at most, until the ssh server of each guest sends its first word.
 set -euo pipefail
 ACTION=$1 COUNT=$2 KEY=$3 BASE=$4 KERNEL=$5 RAMDISK=$6
 ROOT=/var/lib/reference BRIDGE=brref NET=10.99.0
@@ -124,6 +124,18 @@ up() {
         domain "$name" "$mac" "$NET.$((number + 1))" "$ROOT/$name"
     done
     iptables -w -C FORWARD -j ref-local 2>/dev/null || iptables -w -I FORWARD -j ref-local
+}
+
+answer() {
+    local number deadline=$((SECONDS + 120)) word
+    for number in $(seq 1 "$COUNT"); do
+        # shellcheck disable=SC2016  # the inner shell expands it
+        until word=$(timeout 1 bash -c 'exec 3<>"/dev/tcp/$1/22" && read -rN 4 word <&3 && echo "$word"' - "$NET.$((number + 1))" 2>/dev/null) &&
+            [[ $word == SSH- ]]; do
+            ((SECONDS < deadline)) || exit 1
+            sleep 0.1
+        done
+    done
 }
 
 down() {

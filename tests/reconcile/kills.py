@@ -1,7 +1,9 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kill -9 of ansible-playbook, and of the modules on hypervisors, at random moments of launches, deletions and moves.
+"""Kill -9 of ansible-playbook, of the modules on hypervisors and of ssh between them, at random moments.
+
+What is killed are launches, deletions and moves.
 
     python -m tests.reconcile.kills --count 30 --home <NOVALITE_HOME> --inventory inventories/lab
     python -m tests.reconcile.kills --count 12 --of migrate,live_migrate,resize ...
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import pathlib
 import random
 import re
 import signal
@@ -71,7 +74,7 @@ class Killing:
         """Begin a run and kill it, or its modules, at some moment of the time that it takes; returns how that was."""
         lab = self.lab
         moment = self.random.uniform(0.05, 0.95) * SECONDS[what] * self.pace
-        victim = self.random.choice(["ansible-playbook", "ansible-playbook", "modules", "both"])
+        victim = self.random.choice(["ansible-playbook", "ansible-playbook", "modules", "both", "ssh"])
         with open(os.devnull, "w") as nowhere:
             playbook = subprocess.Popen(
                 command,
@@ -86,10 +89,12 @@ class Killing:
             playbook.wait(moment)
         except subprocess.TimeoutExpired:
             self.killed_in_time += 1
-        if victim != "ansible-playbook":
+        if victim == "ssh":
+            self.kill_ssh()
+        elif victim != "ansible-playbook":
             for host in HOSTS:
                 lab.on(host, f"{MODULES} | xargs -r kill -9", check=False)
-        if victim == "modules":
+        if victim in ("modules", "ssh"):
             playbook.wait(600)  # it notices, and does what it can
         else:
             self.kill_all_of(playbook)
@@ -109,6 +114,15 @@ class Killing:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         playbook.wait()
+
+    def kill_ssh(self) -> None:
+        """All of ssh that speaks to this lab, the masters of shared connections among them."""
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                name = pathlib.Path(f"/proc/{entry}/comm").read_text().strip()
+                command = pathlib.Path(f"/proc/{entry}/cmdline").read_text()
+                if name == "ssh" and str(self.lab.home) in command:
+                    os.kill(int(entry), signal.SIGKILL)
 
     def modules_end(self) -> None:
         """Wait for the modules on hosts: they go on for a moment after ansible-playbook's end."""

@@ -9,6 +9,7 @@ The host is this machine, and its end of a trip a process of its own, as over ss
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import pathlib
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import typing as t
 import zlib
+from unittest import mock
 
 import pytest
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
 
@@ -118,9 +121,18 @@ def test_a_link_is_not_believed(visited: Host) -> None:
     assert visited.answers(visited.tail()) == "none"
 
 
+def test_damaged_ones_go(visited: Host) -> None:
+    (kept,) = visited.kept()
+    kept.rename(kept.with_name(f"{0:064}.cpython-311.{0:064}.zip"))
+    visited.answers(visited.tail(), code=CODE)
+    (sound,) = visited.kept()
+    assert sound.name.startswith(DIGEST)
+
+
 def test_few_old_ones_are_kept(visited: Host) -> None:
+    nothing = hashlib.sha256(b"").hexdigest()
     for number in range(5):
-        old = visited.directory / f"{number:064}.cpython-311.{number:064}.zip"
+        old = visited.directory / f"{number:064}.cpython-311.{nothing}.zip"
         old.touch()
         os.utime(old, (number, number))
     (visited.directory / "notes").touch()
@@ -191,3 +203,25 @@ def test_files_are_where_the_inventory_says_unless_the_task_says_it() -> None:
     assert _trip._checked(said, "/srv/nv")["given"] == said["args"]
     bare = {"name": "Look", "module": "domain_info", "args": {"domains": []}}
     assert "state_dir" not in _trip._checked(bare, "/srv/nv")["args"]
+
+
+@pytest.mark.parametrize(
+    ("rc", "error"), [(137, AnsibleActionFail), (255, AnsibleConnectionFailure), (-13, AnsibleConnectionFailure)]
+)
+def test_what_may_have_begun_is_not_done_again(rc: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ended_with(rc)
+
+
+def test_a_host_without_python_is_left_to_ansible() -> None:
+    assert ended_with(127) is None
+
+
+def ended_with(rc: int) -> str | None:
+    """What a trip's end makes of a command on the host that said nothing and ended with `rc`."""
+    action = mock.MagicMock()  # of Ansible's side: a connection, which nothing here has
+    action._low_level_execute_command.return_value = {"stdout_lines": [], "stderr": "", "rc": rc}
+    action._compute_environment_string.return_value = ""
+    action._templar.template.side_effect = lambda value: value
+    action.state_dir.return_value = "/var/lib/novalite"
+    return _trip.TripAction._send(action, b"", b"{}", {})

@@ -24,6 +24,7 @@ KEPT = 3  # versions of the code: two controllers may be at different ones
 
 def keep(directory: str, digest: str, code: bytes) -> None:
     """Keep the archive `code`, whose SHA-256 is `digest`, compiled for this Python in `directory`, and few older ones.
+    Damaged ones go.
 
     The file's name holds its own SHA-256, which every trip compares before it uses it. Raises OSError.
     """
@@ -33,9 +34,18 @@ def keep(directory: str, digest: str, code: bytes) -> None:
     name = f"{digest}.{sys.implementation.cache_tag}.{hashlib.sha256(compiled).hexdigest()}.zip"
     write_atomically(os.path.join(directory, name), compiled, 0o600)
     ours = [os.path.join(directory, entry) for entry in os.listdir(directory) if entry.endswith(".zip")]
-    for old in sorted(ours, key=os.path.getmtime)[:-KEPT]:
+    damaged = [path for path in ours if not _is_sound(path)]
+    sound = [path for path in ours if path not in damaged]
+    for path in damaged + sorted(sound, key=os.path.getmtime)[:-KEPT]:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(old)
+            os.unlink(path)
+
+
+def _is_sound(path: str) -> bool:
+    """Tell whether the file is what its name says: no trip would use it otherwise."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as handle:
+        return hashlib.sha256(handle.read()).hexdigest() == path.split(".")[-2]
+    return True  # another trip has just removed it
 
 
 def _compiled(code: bytes) -> bytes:
@@ -54,5 +64,6 @@ def _compiled(code: bytes) -> bytes:
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(path, target, name, doraise=True, optimize=2, invalidation_mode=mode)
             with open(target, "rb") as handle:
-                archive.writestr(f"{name}c", handle.read())
+                # whose time is always the same: what is kept once more replaces the file, and needs no other name
+                archive.writestr(zipfile.ZipInfo(f"{name}c"), handle.read(), zipfile.ZIP_DEFLATED)
     return made.getvalue()

@@ -41,6 +41,7 @@ PLUGINS = pathlib.Path(__file__).parents[1]
 NAME = __package__.rpartition(".")[0]  # of the plugins' package
 COLLECTION = "novalite.cloud"
 LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
+SIGNALLED = 128  # a shell adds the signal's number to it
 PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
 # Rooms of module_utils that no module of a host imports (tests/unit/plugin_utils/test_trip.py)
 CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
@@ -190,7 +191,10 @@ class TripAction(ActionBase):
         return None if said is None else t.cast("list[Result]", json.loads(said))
 
     def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
-        """Send a request; return the host's answer, or None if there is no Python, or it could not use the code."""
+        """Send a request; return the host's answer, or None if there is no Python, or it could not use the code.
+
+        Raises AnsibleConnectionFailure for a host that was lost, AnsibleActionFail for a process that was killed there.
+        """
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         argv = [
             PYTHON if not named or named.startswith("auto") else named,
@@ -209,6 +213,8 @@ class TripAction(ActionBase):
                 return t.cast(str, said)
         if done["rc"] < 0 or done["rc"] == 255:
             raise AnsibleConnectionFailure(f"the host was lost during the task: {done['stderr'].strip()}")
+        if done["rc"] > SIGNALLED:  # it may have begun: to have Ansible's own way do all of it again is not for us
+            raise AnsibleActionFail(f"the process on the host was ended by signal {done['rc'] - SIGNALLED}: run again")
         self._display.vvv(f"no trip to the host, which said: {done['stderr']}")
         return None
 
