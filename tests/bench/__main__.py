@@ -17,6 +17,7 @@ GROUPS = {
     "inject.overlay100": "tests.bench.disks",
     "ipam": "tests.bench.ipam",
     "launch": "tests.bench.launch",
+    "launch.thousand": "tests.bench.thousand",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
     "stack": "tests.bench.stack",

@@ -20,14 +20,19 @@ IMAGES = REPOSITORY / ".cache/images"
 
 
 class Cloud:
-    """`with Cloud() as cloud:` one hypervisor `hv1`, seeded as the lab is, with quotas wide enough for `instances`."""
+    """`with Cloud() as cloud:` hypervisors `hv1` ..., seeded as the lab is, with quotas wide enough for `instances`.
 
-    def __init__(self, instances: int) -> None:
+    `up` are further options of tests/molecule/shared/hypervisors, `seed` further variables of seed.yml.
+    """
+
+    def __init__(
+        self, instances: int, hosts: int = 1, up: t.Sequence[str] = (), seed: dict[str, t.Any] | None = None
+    ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="novalite-bench-")
         self.home = pathlib.Path(self._temporary.name)
         self.inventory = self.home / "inventory"
         self.cpu_seconds = 0.0  # of the last command: here, with what it started, and without what runs on the host
-        self._instances = instances
+        self._instances, self._hosts, self._up, self._seed = instances, hosts, up, seed or {}
         binaries = pathlib.Path(sys.executable).parent
         self._env = {
             **os.environ,
@@ -52,7 +57,8 @@ class Cloud:
         (self.home / "lab").mkdir()
         self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.home / "lab/test_key")])
         self._run([str(TINY_IMAGE), str(IMAGES)])
-        self._run([*self._hypervisors("up"), "--count", "1", "--inventory", str(self.inventory / "hosts.yml")])
+        inventory = ["--inventory", str(self.inventory / "hosts.yml")]
+        self._run([*self._hypervisors("up"), "--count", str(self._hosts), *inventory, *self._up])
         self.playbook("playbooks/compute_nodes.yml")
         self.playbook("playbooks/seed.yml")
         quotas = {"instances": self._instances, "cores": self._instances, "ram": self._instances * 1024}
@@ -65,6 +71,7 @@ class Cloud:
                 "networks": [],
                 "keypairs": [],
                 "security_groups": [],
+                **self._seed,
             },
         )
 

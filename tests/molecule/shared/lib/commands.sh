@@ -7,7 +7,7 @@ usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
                     [--login ${PREFIX}1,${PREFIX}2]
-                    [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME]
+                    [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME] [--libvirt FILE]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
@@ -22,6 +22,7 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         --modular makes NAME run libvirt's modular daemons, which lie in DIR (modular-libvirt builds them).
         --root takes NAME's system directories out of DIR, a tree of another system, instead of this machine's.
         --systemd has NAME run systemd and sshd, and nothing of libvirt's.
+        --libvirt has all that it makes run sshd alone; their Python imports FILE in place of libvirt's binding.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
@@ -30,10 +31,10 @@ USAGE
 }
 
 parse_options() {
-  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' SYSTEMD='' REST=()
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' SYSTEMD='' LIBVIRT='' REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root | --systemd)
+      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root | --systemd | --libvirt)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -46,6 +47,7 @@ parse_options() {
           --modular) MODULAR=$2 ;;
           --root) TREE=$2 ;;
           --systemd) SYSTEMD=$2 ;;
+          --libvirt) LIBVIRT=$2 ;;
         esac
         shift 2
         ;;
@@ -54,12 +56,13 @@ parse_options() {
     esac
   done
   [[ -n $STATE ]] || die "--state DIR is missing"
-  [[ $COUNT =~ ^[1-9][0-9]?$ ]] || die "--count $COUNT: want a number from 1 to 99"
+  [[ $COUNT =~ ^([1-9][0-9]?|1[0-9][0-9]|200)$ ]] || die "--count $COUNT: want a number from 1 to 200"
   [[ $DISK_GIB =~ ^[1-9][0-9]{0,4}$ ]] || die "--disk $DISK_GIB: want a number of GiB"
   [[ $MEMORY_MIB =~ ^[1-9][0-9]{2,5}$ ]] || die "--memory $MEMORY_MIB: want a number of MiB, at least 100"
   [[ -z $MODULAR || $MODULAR =~ ^[a-z][a-z0-9-]*=/ ]] || die "--modular $MODULAR: want NAME=/DIRECTORY"
   [[ -z $MODULAR || -x ${MODULAR#*=}/virtqemud ]] || die "${MODULAR#*=} has no virtqemud (modular-libvirt builds it)"
   [[ -z $TREE || $TREE =~ ^[a-z][a-z0-9-]*=/ ]] || die "--root $TREE: want NAME=/DIRECTORY"
+  [[ -z $LIBVIRT || -f $LIBVIRT ]] || die "--libvirt $LIBVIRT: no such file"
   [[ -z $TREE || -d ${TREE#*=}/usr ]] || die "${TREE#*=} holds no system: it has no /usr"
   STATE=$(realpath -m -- "$STATE")
   [[ -z $INVENTORY ]] || INVENTORY=$(realpath -m -- "$INVENTORY")
@@ -94,6 +97,7 @@ command_up() {
     fresh+=("$name")
   done
   for name in "${fresh[@]}"; do
+    [[ -z $LIBVIRT ]] || cp "$LIBVIRT" "$STATE/$name.libvirt"
     host_start "$name"
   done
   for name in "${fresh[@]}"; do

@@ -19,7 +19,7 @@ host_register() {
   [[ ,$LOGINS, != *",$name,"* ]] || login=$LOGIN_USER
   if [[ -z $(host_index "$name") ]]; then
     index=$(($(wc -l <"$STATE/hosts") + 1))
-    ((index < 100)) || die "a lab has at most 99 hypervisors"
+    ((index <= 200)) || die "a lab has at most 200 hypervisors"
     echo "$name $index $login" >>"$STATE/hosts"
   fi
   [[ $(host_login "$name") == root || -s $STATE/$name.password ]] ||
@@ -43,7 +43,7 @@ namespace_init() {
   done
 }
 
-# host_healthy NAME: its sshd greets and its libvirtd answers, or its systemd.
+# host_healthy NAME: its sshd greets and its libvirtd answers, or its systemd. One with a stand-in has neither.
 host_healthy() {
   local address banner=''
   address=$(host_address "$1")
@@ -51,6 +51,7 @@ host_healthy() {
   # a connection alone proves little; the subshell keeps the socket and the error to itself
   banner=$( (exec 3<>"/dev/tcp/$address/22" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
   [[ $banner == SSH-* ]] || return 1
+  [[ ! -e $STATE/$1.libvirt ]] || return 0
   if [[ -e $STATE/$1.systemd ]]; then
     host_exec "$1" timeout 20 systemctl show --property=Version </dev/null >/dev/null 2>&1
     return

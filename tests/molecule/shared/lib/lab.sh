@@ -22,7 +22,7 @@ require_tools() {
 }
 
 # Everything visible outside the lab's own namespaces carries the run id, so that `make lab` and a test run
-# can be up together. A link's name has at most 15 characters: nvl + 6 hex digits + m or w + 2 digits is 12.
+# can be up together. A link's name has at most 15 characters: nvl + 6 hex digits + m or w + 3 digits is 13.
 lab_names() {
   RUN=$(printf '%s' "$STATE" | sha256sum)
   RUN=${RUN:0:6}
@@ -143,7 +143,7 @@ lab_remove() {
   done
   [[ ! -s $STATE/inventory ]] || while read -r inventory; do rm -f -- "$inventory"; done <"$STATE/inventory"
   for name in $(lab_hosts); do
-    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,modular,root,systemd}
+    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log,modular,root,systemd,libvirt}
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
   rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}

@@ -20,11 +20,19 @@ root_make() {
   identity
   ssh_access
   modular_libvirt
+  libvirt_stand_in
 }
 
 # libvirt's modular daemons in place of libvirtd, where `up --modular` asked for them
 modular_libvirt() {
   [[ ! -s $STATE/$NAME.modular ]] || install -m 755 "$(<"$STATE/$NAME.modular")"/virt*d "$ROOT/usr/sbin/"
+}
+
+# a module in place of libvirt's binding, where `up --libvirt` asked for it: Debian's Python looks there first
+libvirt_stand_in() {
+  [[ -e $STATE/$NAME.libvirt ]] || return 0
+  install -D -m 644 "$STATE/$NAME.libvirt" "$ROOT/usr/local/lib/python3.11/dist-packages/libvirt.py"
+  : >"$ROOT/run/hypervisor/no-libvirt"
 }
 
 # Only the system's own directories are taken from this machine; what else lies in / (/root, /home, /srv, a
