@@ -3,10 +3,11 @@
 
 """launch.thousand_s, launch.thousand_cpu_s: one launch.yml of 1,000 guests over 100 throwaway hosts.
 
-This machine cannot run so many guests. libvirt's binding on the hosts is a stand-in that records what it is asked for
+One machine cannot run so many guests. libvirt's binding on the hosts is a stand-in that records what it is asked for
 (recording/libvirt.py); ssh, modules, disks, bridges, dnsmasq, ipsets and iptables are real, and so are the ledger and
-the scheduler. Guests get their keys by config drive: hosts may not mount the file system of this image. The references are
-the goals. Both figures hold what the hosts do on the same two processors as the controller; the second counts the
+the scheduler. Guests get their keys by config drive: hosts may not mount the file system of this image.
+
+The references are the goals. In the first figure, hosts and controller share the processors; the second counts the
 controller's own processes alone, with its ssh clients.
 """
 
