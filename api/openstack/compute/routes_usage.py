@@ -17,8 +17,9 @@ from ...web.bodies import Answer, Body, Record, same
 from ...web.context import check_project
 from ...web.errors import BadRequestError
 from ...web.ledger import reading_ledger
+from ...web.listing import MAX_LIMIT, href
 from ...web.times import parse, with_microseconds
-from .blueprint import compute
+from .blueprint import NOVA, compute, microversion
 
 HOUR = 3600.0
 
@@ -29,14 +30,14 @@ def list_usages() -> Answer:
     now = time.time()
     start, stop = _period(now)
     with reading_ledger() as connection:
-        rows = accounting.ran_between(connection, None, start, stop)
+        rows, links = _page("tenant_usages", accounting.ran_between(connection, None, start, stop))
     of_projects: dict[str, list[Record]] = {}
     for row in rows:
         of_projects.setdefault(row["project_id"], []).append(row)
-    usages = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
+    usages = [_usage(project, some, start, stop, now) for project, some in of_projects.items()]
     if request.args.get("detailed", "0").lower() not in ("1", "true"):
         usages = [{key: value for key, value in usage.items() if key != "server_usages"} for usage in usages]
-    return {"tenant_usages": usages}, 200
+    return {"tenant_usages": usages, **links}, 200
 
 
 @compute.get("/os-simple-tenant-usage/<project>", "compute:usage:read")
@@ -45,8 +46,22 @@ def show_usage(project: str) -> Answer:
     start, stop = _period(now)
     with reading_ledger() as connection:
         check_project(connection, project)
-        rows = accounting.ran_between(connection, project, start, stop)
-    return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
+        rows, links = _page("tenant_usage", accounting.ran_between(connection, project, start, stop))
+    return {"tenant_usage": _usage(project, rows, start, stop, now), **links}, 200
+
+
+def _page(name: str, rows: list[Record]) -> tuple[list[Record], Body]:
+    """Return the instances of one page, and the link to the next one: all of them before microversion 2.40.
+
+    As in Nova, a page is one of instances and not of projects, and a full one has a next one, be that empty.
+    """
+    if microversion() < (2, 40):
+        return rows, {}
+    start, limit = NOVA.start(rows, "uuid", "instance"), NOVA.limit() or MAX_LIMIT
+    shown = rows[start : start + limit]
+    if len(shown) < limit:
+        return shown, {}
+    return shown, {f"{name}_links": [{"rel": "next", "href": href(shown[-1]["uuid"])}]}
 
 
 @compute.get("/os-instance_usage_audit_log", "compute:usage:read_all")

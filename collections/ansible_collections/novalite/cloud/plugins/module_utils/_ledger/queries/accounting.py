@@ -14,7 +14,8 @@ Record = JsonObject
 
 
 def ran_between(connection: sa.Connection, project_id: str | None, start: float, stop: float) -> list[Record]:
-    """The instances of a project (None: of all) that ran at some time from `start` to `stop`, in epoch seconds.
+    """The instances of a project (None: of all) that ran at some time from `start` to `stop`, in epoch seconds, project
+    by project.
 
     Each with `seconds`, how long of that it ran, and `until`, when it ended (None: it is still there).
     """
@@ -27,7 +28,7 @@ def ran_between(connection: sa.Connection, project_id: str | None, start: float,
             c.launched_at <= stop,
             sa.or_(c.terminated_at.is_(None), c.terminated_at >= start),
         )
-        .order_by(c.id)
+        .order_by(c.project_id, c.uuid)  # as Nova pages them
     )
     if project_id is not None:
         query = query.where(c.project_id == project_id)
