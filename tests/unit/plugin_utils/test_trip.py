@@ -22,6 +22,7 @@ from unittest import mock
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _trip as host_trip
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
 
 CODE, DIGEST = _trip.archive()
@@ -40,7 +41,9 @@ class Host:
 
     def answers(self, *steps: dict[str, t.Any], code: bytes = b"", keep: str = "1", **request: t.Any) -> t.Any:
         """Return what a trip with `steps` prints after the mark: "none", or the list of how it went."""
-        asked = json.dumps({"steps": steps, "check_mode": False, "diff": False, **request}).encode()
+        asked = json.dumps(
+            {"steps": steps, "check_mode": False, "diff": False, "token": "", "again": False, **request}
+        ).encode()
         argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""
         done = subprocess.run(
@@ -211,6 +214,69 @@ def test_files_are_where_the_inventory_says_unless_the_task_says_it() -> None:
 def test_what_may_have_begun_is_not_done_again(rc: int, error: type[Exception]) -> None:
     with pytest.raises(error):
         ended_with(rc)
+
+
+def test_a_trip_begins_once(tmp_path: pathlib.Path) -> None:
+    """Whichever of two comes first: the controller sends one again that it has lost sight of."""
+    directory = str(tmp_path / "trips")
+    assert host_trip.may_begin("first", False, directory)
+    assert not host_trip.may_begin("first", True, directory)
+    assert host_trip.may_begin("second", True, directory)
+    assert not host_trip.may_begin("second", False, directory)
+
+
+def test_a_trip_is_not_begun_again_where_nobody_can_say(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = str(tmp_path / "file/trips")
+    assert host_trip.may_begin("first", False, nowhere)
+    assert not host_trip.may_begin("first", True, nowhere)
+
+
+def test_old_tokens_go(tmp_path: pathlib.Path) -> None:
+    assert host_trip.may_begin("first", False, str(tmp_path))
+    os.utime(tmp_path / "first", (1, 1))
+    assert host_trip.may_begin("second", False, str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "steps"),
+    [
+        pytest.param([-13, "[]"], [], id="had not begun"),
+        pytest.param([-13, "none", "[]"], [], id="had no code"),
+        pytest.param([-9, "begun"], None, id="had begun"),
+        pytest.param([-13, -13], None, id="lost again"),
+        pytest.param([255, "[]"], None, id="unreachable"),
+    ],
+)
+def test_a_trip_that_ssh_lost_is_sent_again(answers: list[int | str], steps: list[t.Any] | None) -> None:
+    """Once, with the same token, and never to a host that cannot be reached."""
+    action = mock.MagicMock(spec=_trip.TripAction)  # of Ansible's side: a connection, which nothing here has
+    action._task = mock.MagicMock(check_mode=False, diff=False)
+    action._ask.side_effect = lambda *given: _trip.TripAction._ask(action, *given)
+    action._send.side_effect = lambda *given: _trip.TripAction._send(action, *given)
+    action._compute_environment_string.return_value = ""
+    action._templar = mock.MagicMock()
+    action._templar.template.side_effect = lambda value: value
+    action.state_dir.return_value = "/var/lib/novalite"
+    action._low_level_execute_command.side_effect = [
+        {"stdout_lines": [f"{_trip.MARK}{said}"], "stderr": "", "rc": 0}
+        if isinstance(said, str)
+        else {"stdout_lines": [], "stderr": "", "rc": said}
+        for said in answers
+    ]
+    if steps is None:
+        with pytest.raises(AnsibleConnectionFailure):
+            _trip.TripAction._trip(action, [], {})
+    else:
+        assert _trip.TripAction._trip(action, [], {}) == steps
+        assert action._low_level_execute_command.call_count == len(answers)
+    requests = [
+        json.loads(call.kwargs["in_data"][call.kwargs["in_data"].rindex(b'{"steps"') :])
+        for call in action._low_level_execute_command.call_args_list
+    ]
+    assert len({request["token"] for request in requests}) == 1
+    assert [request["again"] for request in requests][:2] == [False, True][: len(requests)]
 
 
 def test_a_host_without_python_is_left_to_ansible() -> None:

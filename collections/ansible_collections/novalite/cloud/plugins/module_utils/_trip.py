@@ -17,11 +17,15 @@ import sys
 import time
 import typing as t
 
+from ._host import LOCK_DIR
 from ._host_module import HostCall, Result, call_module
 from ._json import JsonMapping, JsonObject
 
 MODULES = f"{__package__.rpartition('.')[0]}.modules"
 MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
+BEGUN = "begun"  # the answer to a trip that is sent again, and has begun before
+TOKENS = f"{LOCK_DIR}/trips"
+TOKENS_KEPT = 3600  # seconds; a trip is sent again at once, or never
 
 
 class Step(t.TypedDict):
@@ -35,9 +39,13 @@ class Step(t.TypedDict):
 
 
 class Request(t.TypedDict):
+    """A trip. `token` names it, when it is sent `again`, too; empty where it changes nothing (check mode)."""
+
     steps: list[Step]
     check_mode: bool
     diff: bool
+    token: str
+    again: bool
 
 
 class Done(t.TypedDict):
@@ -84,9 +92,34 @@ def _on_this_host(args: JsonMapping, paths: t.Sequence[str]) -> JsonObject:
     }
 
 
+def may_begin(token: str, again: bool, directory: str = TOKENS) -> bool:
+    """Tell whether this process is the one that takes the trip `token`, the first that asks.
+
+    ssh can be lost before the host has read a request, or after it (ansible/ansible#81777: pipelining while a shared
+    connection expires). The controller cannot tell, and sends the trip again: only one of the two may change the host.
+    """
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        os.close(os.open(os.path.join(directory, token), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # not root: nobody can say whether the first one has begun
+        return not again
+    old = time.time() - TOKENS_KEPT
+    for entry in os.scandir(directory):
+        with contextlib.suppress(FileNotFoundError):
+            if entry.stat(follow_symlinks=False).st_mtime < old:
+                os.unlink(entry)
+    return True
+
+
 def answer(text: str) -> None:
     """Take the trip that `text`, JSON, asks for, and print its answer; what modules print goes to stderr."""
-    with contextlib.redirect_stdout(sys.stderr):
-        result = take(json.loads(text))
-    sys.stdout.write(MARK + json.dumps(result) + "\n")
+    request: Request = json.loads(text)
+    if request["token"] and not may_begin(request["token"], request["again"]):
+        said = BEGUN
+    else:
+        with contextlib.redirect_stdout(sys.stderr):
+            said = json.dumps(take(request))
+    sys.stdout.write(f"{MARK}{said}\n")
     sys.stdout.flush()

@@ -21,6 +21,7 @@ import io
 import json
 import os
 import pathlib
+import secrets
 import shlex
 import time
 import typing as t
@@ -34,7 +35,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._host import STATE_DIR
 from ..module_utils._json import JsonMapping, JsonObject
-from ..module_utils._trip import MARK
+from ..module_utils._trip import BEGUN, MARK
 
 Result = JsonObject
 PLUGINS = pathlib.Path(__file__).parents[1]
@@ -131,6 +132,10 @@ def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
             yield f"{LIBVIRT.replace('.', '/')}.py", pathlib.Path(spec.origin)
 
 
+class SshLost(AnsibleConnectionFailure):
+    """ssh was ended by a signal before the host said anything."""
+
+
 class TripAction(ActionBase):
     """The base of action plug-ins that have modules run on a host.
 
@@ -178,22 +183,32 @@ class TripAction(ActionBase):
     def _trip(self, steps: list[JsonObject], task_vars: JsonObject) -> list[Result] | None:
         """One process on the host; None if it cannot be had."""
         asked = ("name", "module", "args", "paths", "may_fail")
-        request = json.dumps(
-            {
-                "steps": [{key: step[key] for key in asked} for step in steps],
-                "check_mode": self._task.check_mode,
-                "diff": self._task.diff,
-            }
-        ).encode()
-        said = self._send(b"", request, task_vars)
-        if said == "none":
-            said = self._send(zlib.compress(archive()[0]), request, task_vars)
+        request = {
+            "steps": [{key: step[key] for key in asked} for step in steps],
+            "check_mode": self._task.check_mode,
+            "diff": self._task.diff,
+            "token": "" if self._task.check_mode else secrets.token_hex(16),
+            "again": False,
+        }
+        try:
+            said = self._ask(request, task_vars)
+        except SshLost:
+            said = self._ask({**request, "again": True}, task_vars)
+            if said == BEGUN:
+                raise
         return None if said is None else t.cast("list[Result]", json.loads(said))
+
+    def _ask(self, request: JsonObject, task_vars: JsonObject) -> str | None:
+        """Send a request, and the code where the host has it not; return the host's answer as _send()."""
+        text = json.dumps(request).encode()
+        said = self._send(b"", text, task_vars)
+        return self._send(zlib.compress(archive()[0]), text, task_vars) if said == "none" else said
 
     def _send(self, code: bytes, request: bytes, task_vars: JsonMapping) -> str | None:
         """Send a request; return the host's answer, or None if there is no Python, or it could not use the code.
 
-        Raises AnsibleConnectionFailure for a host that was lost, AnsibleActionFail for a process that was killed there.
+        Raises SshLost and AnsibleConnectionFailure for a host that was lost, AnsibleActionFail for a process that was
+        killed there.
         """
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         argv = [
@@ -212,7 +227,8 @@ class TripAction(ActionBase):
             if mark:
                 return t.cast(str, said)
         if done["rc"] < 0 or done["rc"] == 255:
-            raise AnsibleConnectionFailure(f"the host was lost during the task: {done['stderr'].strip()}")
+            kind = SshLost if done["rc"] < 0 else AnsibleConnectionFailure
+            raise kind(f"the host was lost during the task: {done['stderr'].strip()}")
         if done["rc"] > SIGNALLED:  # it may have begun: to have Ansible's own way do all of it again is not for us
             raise AnsibleActionFail(f"the process on the host was ended by signal {done['rc'] - SIGNALLED}: run again")
         self._display.vvv(f"no trip to the host, which said: {done['stderr']}")
