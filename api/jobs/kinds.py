@@ -42,7 +42,7 @@ RULE = an_object(
     {
         "direction": {"enum": ["ingress", "egress"]},
         "ethertype": {"enum": ["IPv4", "IPv6"]},
-        "protocol": {"type": "string", "maxLength": 8},
+        "protocol": {"type": "string", "maxLength": 16},
         "port_min": PORT,
         "port_max": PORT,
         "cidr": {"type": "string", "maxLength": 43},

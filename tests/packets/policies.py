@@ -89,6 +89,7 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
                 ],
                 2: [
                     {"protocol": "17", "port_min": 1, "port_max": 1},
+                    {"protocol": "6", "port_min": 1, "port_max": 65535, "cidr": "198.18.0.0/31"},
                     {"protocol": "253", "remote_group_id": 1},
                     v6(protocol="47", cidr="2001:db8::/127"),
                 ],

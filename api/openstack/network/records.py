@@ -48,7 +48,7 @@ FLOATING = (
 GROUP = (*OWNED, "stateful", "shared", "security_group_rules")
 RULE = (
     *(*NAMELESS, "security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max"),
-    *("remote_ip_prefix", "remote_group_id", "remote_address_group_id"),
+    *("remote_ip_prefix", "normalized_cidr", "remote_group_id", "remote_address_group_id"),
 )
 AGENT = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
 

@@ -20,10 +20,8 @@ from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import NeutronError, network, not_found, word
 from .changes import check_owner, groups_seen, tell_group_hosts
+from .rule_bodies import as_rule
 
-ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
-ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
-invalid_icmp = word(400, "SecurityGroupInvalidIcmpValue")
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
 
 records.put_into(network, "security_groups", "network:security_groups:read", lists=False)
@@ -42,13 +40,14 @@ def list_groups() -> Answer:
 
 
 @network.post("/security-groups", "network:security_groups:write", takes(schemas.CREATE_GROUP), writes_checked)
-def create_group(connection: Connection, wanted: Record) -> Answer:
-    check_owner(wanted)
-    _check_name(wanted["name"])
-    project = current().project
-    with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
-        number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
-    return {"security_group": views.security_group(_group(connection, number))}, 201
+def create_groups(connection: Connection, body: Record) -> Answer:
+    def create(item: Record) -> str:
+        check_owner(item)
+        _check_name(item["name"])
+        with in_words({ConflictError: word(409, "SecurityGroupNameExists")}):
+            return group_rules.create_group(connection, current().project, item["name"], item.get("description", ""))
+
+    return records.create_some(connection, "security_groups", body, create), 201
 
 
 @network.put(
@@ -84,18 +83,34 @@ def delete_group_and_tell(connection: Connection, number: str) -> None:
 
 
 @network.post("/security-group-rules", "network:security_groups:write", takes(schemas.CREATE_RULE), writes_checked)
-def create_rule(connection: Connection, wanted: Record) -> Answer:
-    check_owner(wanted)
-    project = current().project
-    number = wanted["security_group_id"].lower()
-    _group(connection, number)
-    if wanted.get("remote_group_id"):
-        _group(connection, wanted["remote_group_id"].lower())
-    with in_words({ConflictError: word(409, "SecurityGroupRuleExists")}):
-        rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
-    shown = records.find(connection, "security_group_rules", rule_id)
-    tell_group_hosts(connection, group, _group(connection, number)["name"])
-    return {"security_group_rule": shown}, 201
+def create_rules(connection: Connection, body: Record) -> Answer:
+    """As in Neutron, several at once are of one group, and each of them is another."""
+    items = body.get("security_group_rules") or [body["security_group_rule"]]
+    if len({item["security_group_id"].lower() for item in items}) > 1:
+        raise NeutronError(
+            400, "SecurityGroupNotSingleGroupRules", "Only allowed to update rules for one security profile at a time"
+        )
+    made: set[str] = set()
+
+    def create(item: Record) -> str:
+        check_owner(item)
+        if item.get("remote_group_id"):
+            _group(connection, item["remote_group_id"].lower())
+        with in_words({ConflictError: lambda message: _is_there(message, made)}):
+            rule_id, _number = group_rules.add_rule(connection, current().project, group["uuid"], as_rule(item))
+        made.add(rule_id)
+        return rule_id
+
+    group = _group(connection, items[0]["security_group_id"].lower())
+    answer = records.create_some(connection, "security_group_rules", body, create)
+    tell_group_hosts(connection, group["id"], group["name"])
+    return answer, 201
+
+
+def _is_there(message: str, made: t.Collection[str]) -> NeutronError:
+    if any(rule_id in message for rule_id in made):
+        return NeutronError(409, "DuplicateSecurityGroupRuleInPost", "Duplicate Security Group Rule in POST.")
+    return NeutronError(409, "SecurityGroupRuleExists", message)
 
 
 @network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
@@ -111,68 +126,6 @@ def delete_rule(connection: Connection, rule_id: str) -> Answer:
 def _group(connection: Connection, number: str) -> Record:
     rows = group_rules.groups_of(connection, current().project, number)
     return the_one(rows, "uuid", number, not_found("Security Group", number))
-
-
-def _as_rule(wanted: Record) -> Record:
-    """Neutron's attributes as ours. Raises BadRequestError for what Neutron refuses, too."""
-    version = (wanted.get("ethertype") or "IPv4")[-1]
-    protocol = wanted.get("protocol")
-    name = "any" if protocol in (None, "", 0, "0") else str(protocol).lower()
-    if version == "6" and name in ("icmp", "1"):  # Neutron's legacy spelling
-        name = "icmpv6"
-    if name in ("icmpv6", "ipv6-icmp", "58") and version == "4" and wanted.get("ethertype"):
-        raise BadRequestError(f"Invalid ethertype IPv4 for protocol {name}.")
-    if wanted.get("remote_ip_prefix") and wanted.get("remote_group_id"):
-        raise NeutronError(
-            400,
-            "SecurityGroupRemoteGroupAndRemoteIpPrefix",
-            "Only remote_ip_prefix or remote_group_id may be provided.",
-        )
-    low, high = _range(wanted, ICMP_FIELDS if name in ICMP else None)
-    given = wanted.get("remote_ip_prefix") or ""
-    if given and (":" in given) != (version == "6"):
-        raise NeutronError(
-            400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype IPv{version} for CIDR {given}"
-        )
-    rule: Record = {
-        "direction": wanted["direction"],
-        "ethertype": f"IPv{version}",
-        "protocol": name,
-        "description": wanted.get("description") or "",
-        "cidr": wanted.get("remote_ip_prefix") or None,
-        "remote_group_uuid": wanted["remote_group_id"].lower() if wanted.get("remote_group_id") else None,
-    }
-    if name in ICMP:
-        if low is None and high is not None:
-            raise NeutronError(
-                400,
-                "SecurityGroupMissingIcmpType",
-                f"ICMP code (port-range-max) {high} is provided but ICMP type (port-range-min) is missing.",
-            )
-        return {**rule, "icmp_type": low, "icmp_code": high}
-    if (low, high) in ((-1, -1), (0, 0)):
-        low = high = None
-    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
-        raise NeutronError(
-            400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= port_range_max"
-        )
-    return {**rule, "port_min": low, "port_max": high}
-
-
-def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
-    """Two numbers of a rule: of ports, or of ICMP (`icmp`: type, code). Raises NeutronError for one that is none."""
-    found: list[int | None] = []
-    for key in ICMP_FIELDS:
-        value = None if wanted.get(key) is None else int(wanted[key])
-        if icmp is not None and value is not None and not -1 <= value <= 255:
-            raise invalid_icmp(f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.")
-        if icmp is None and value is not None and not -1 <= value <= 65535:
-            raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
-        found.append(value)
-    low, high = found
-    if icmp is not None and low == -1 and high not in (None, -1):
-        raise invalid_icmp(f"Invalid value for ICMP type {low} with code {high}")
-    return low, high
 
 
 def _check_name(name: str) -> None:

@@ -30,6 +30,7 @@ from .blueprint import NeutronError, network, network_versions, not_found, word
 # Those of Neutron's whose behaviour is found here
 EXTENSIONS = {
     "security-group": "security-group",
+    "security-groups-normalized-cidr": "Normalized CIDR field for security group rules",
     "router": "Neutron L3 Router",
     "external-net": "Neutron external network",
     "allowed-address-pairs": "Allowed Address Pairs",

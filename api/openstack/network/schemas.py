@@ -21,11 +21,20 @@ def text(most: int) -> Schema:
 
 NAMED: Schema = {"name": TEXT, "description": TEXT}
 OWNER: Schema = {"project_id": OPTIONAL, "tenant_id": OPTIONAL}
-CREATE_GROUP = wrapped(
+MANY = 100
+
+
+def one_or_many(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
+    """{"<name>": {...}}, or {"<name>s": [...]} for several at once."""
+    inner = an_object(properties, required)
+    return an_object({name: inner, f"{name}s": a_list(inner, MANY, 1)}, minProperties=1, maxProperties=1)
+
+
+CREATE_GROUP = one_or_many(
     "security_group", {"name": NAME, "description": TEXT, "stateful": {"const": True}, **OWNER}, ["name"]
 )
 UPDATE_GROUP = wrapped("security_group", {"name": NAME, "description": TEXT, "stateful": {"const": True}})
-CREATE_RULE = wrapped(
+CREATE_RULE = one_or_many(
     "security_group_rule",
     {
         "security_group_id": UUID,
@@ -70,13 +79,6 @@ UPDATE_QUOTA = wrapped(
 )
 
 
-def one_or_many(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
-    """{"<name>": {...}}, or {"<name>s": [...]} for several at once."""
-    inner = an_object(properties, required)
-    return an_object({name: inner, f"{name}s": a_list(inner, MANY, 1)}, minProperties=1, maxProperties=1)
-
-
-MANY = 100
 TRUE: Schema = {"const": True}
 FALSE: Schema = {"const": False}
 ADDRESS: Schema = text(45)

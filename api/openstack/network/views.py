@@ -230,10 +230,11 @@ def rule(row: Record, project_id: str) -> Body:
         **_owned(row["id"], project_id, row.get("description")),
         "security_group_id": row["group_uuid"],
         **same(row, "direction", "ethertype"),
-        "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
+        "protocol": row["protocol_said"] or PROTOCOLS.get(row["protocol"], row["protocol"]),
         "port_range_min": row["port_min"],
         "port_range_max": row["port_max"],
-        "remote_ip_prefix": None if anywhere else row["said_cidr"],
+        "remote_ip_prefix": None if anywhere else row["cidr_said"] or row["said_cidr"],
+        "normalized_cidr": None if anywhere else row["said_cidr"],
         "remote_group_id": row["remote_group_uuid"],
         "remote_address_group_id": None,
     }

@@ -175,6 +175,12 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     assert names == {"web", "default"}
     doors.member.delete(f"/os-security-groups/{made['id']}", 400)
     doors.stranger.get(f"/os-security-groups/{made['id']}", 404)
+    whole = {**rule, "ip_protocol": "udp", "from_port": 1, "to_port": 65535}
+    whole_rule = doors.member.post("/os-security-group-rules", {"security_group_rule": whole}, 200)[
+        "security_group_rule"
+    ]
+    assert (whole_rule["from_port"], whole_rule["to_port"]) == (1, 65535)
+    doors.member.delete(f"/os-security-group-rules/{whole_rule['id']}", 202)
     wrong = {**rule, "from_port": 90, "to_port": 80}
     doors.member.post("/os-security-group-rules", {"security_group_rule": wrong}, 400)
 

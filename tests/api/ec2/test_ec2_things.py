@@ -112,12 +112,12 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     )["SecurityGroupRules"]
     assert len(made) == 7 and {group["GroupId"] for group in made} == {number}
     shown = {(rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")): rule for rule in rules(demo, "web")}
-    assert set(shown) == {("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 0, 65535), ("-1", None, None), ("47", None, None)}
+    assert set(shown) == {("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 1, 65535), ("-1", None, None), ("47", None, None)}
     of_ssh = shown["tcp", 22, 22]
     assert {ip_range["CidrIp"] for ip_range in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
     assert of_ssh["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32"}]
     assert shown["-1", None, None]["IpRanges"] == [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]
-    assert shown["tcp", 0, 65535]["UserIdGroupPairs"][0]["GroupId"] == number
+    assert shown["tcp", 1, 65535]["UserIdGroupPairs"][0]["GroupId"] == number
     with refused("InvalidPermission.Duplicate"):
         demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     # what one door shows, the other takes back

@@ -9,6 +9,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall.rules import NUMBERS, parse_rule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
@@ -73,8 +74,17 @@ def test_a_rule_is_added_and_removed(doors: Doors) -> None:
         ({"protocol": "icmp", "port_range_min": 8, "port_range_max": 0}, {"port_range_min": 8, "port_range_max": 0}),
         ({"protocol": "icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp"}),
         ({"protocol": "ipv6-icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp", "remote_ip_prefix": None}),
-        ({"protocol": 6, "port_range_min": "80", "port_range_max": "90"}, {"protocol": "tcp", "port_range_min": 80}),
+        ({"protocol": 6, "port_range_min": "80", "port_range_max": "90"}, {"protocol": "6", "port_range_min": 80}),
+        ({"protocol": "TCP", "port_range_min": 1, "port_range_max": 65535}, {"protocol": "tcp", "port_range_min": 1}),
+        ({"protocol": "udp", "port_range_min": 1, "port_range_max": 65535}, {"port_range_max": 65535}),
         ({"protocol": "112"}, {"protocol": "112"}),
+        ({"protocol": "vrrp"}, {"protocol": "vrrp"}),
+        ({"protocol": "any"}, {"protocol": None}),
+        ({"protocol": "0"}, {"protocol": "0"}),
+        ({"protocol": "1", "ethertype": "IPv6"}, {"protocol": "58"}),
+        ({"protocol": "ipv6-encap", "ethertype": "IPv6"}, {"protocol": "ipv6-encap"}),
+        ({"remote_ip_prefix": "10.1.2.3"}, {"remote_ip_prefix": "10.1.2.3/32", "normalized_cidr": "10.1.2.3/32"}),
+        ({"remote_ip_prefix": "10.1.2.3/8"}, {"remote_ip_prefix": "10.1.2.3/8", "normalized_cidr": "10.0.0.0/8"}),
         ({"ethertype": "IPv6", "remote_ip_prefix": "fd00::/8"}, {"remote_ip_prefix": "fd00::/8"}),
     ],
 )
@@ -82,6 +92,56 @@ def test_rules_as_neutron_writes_them(doors: Doors, more: dict[str, t.Any], show
     group = make_group(doors)["id"]
     rule = doors.member.post("/security-group-rules", rule_body(group, **more), 201)["security_group_rule"]
     assert {key: rule[key] for key in shown} == shown
+
+
+NEUTRONS_PROTOCOLS = (
+    *("ah", "dccp", "egp", "esp", "gre", "icmp", "igmp", "ipip", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp"),
+    *("udplite", "vrrp", "ipv6-encap", "ipv6-frag", "ipv6-icmp", "ipv6-nonxt", "ipv6-opts", "ipv6-route"),
+)
+
+
+def test_all_of_neutrons_protocols_by_name_and_by_number(cloud: Cloud, doors: Doors) -> None:
+    cloud.insert(tables.quota, project_id=doors.project, resource="security_groups", hard_limit=-1)
+    for name in NEUTRONS_PROTOCOLS:
+        group = make_group(doors, name)["id"]
+        family = "IPv6" if name.startswith("ipv6-") else "IPv4"
+        body = rule_body(group, protocol=name, ethertype=family)
+        rule = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
+        assert rule["protocol"] == name
+        (row,) = [row for row in doors.rows(tables.security_group_rule) if row["id"] == rule["id"]]
+        parse_rule(1, row)  # hosts can tell it
+        number = NUMBERS.get(row["protocol"], row["protocol"])
+        again = rule_body(group, protocol=number, ethertype=family)
+        assert error_of(doors.member.post("/security-group-rules", again, 409)) == "SecurityGroupRuleExists"
+
+
+def test_several_rules_at_once_or_none(cloud: Cloud, doors: Doors) -> None:
+    number, group = doors.group("web")
+    cloud.instance(doors.project, "a", cloud.host("hv1"), groups=[number])
+    rules = [rule_body(group, protocol=name)["security_group_rule"] for name in ("tcp", "udp")]
+    made = doors.member.post("/security-group-rules", {"security_group_rules": rules}, 201)["security_group_rules"]
+    assert [rule["protocol"] for rule in made] == ["tcp", "udp"] and len(doors.jobs()) == 1
+
+    def refused(status: int, *rules: dict[str, t.Any]) -> str:
+        return error_of(doors.member.post("/security-group-rules", {"security_group_rules": list(rules)}, status))
+
+    new = rule_body(group, protocol="icmp")["security_group_rule"]
+    assert refused(409, new, rules[0]) == "SecurityGroupRuleExists"
+    assert refused(409, new, new) == "DuplicateSecurityGroupRuleInPost"
+    other = rule_body(make_group(doors, "db")["id"])["security_group_rule"]
+    assert refused(400, new, other) == "SecurityGroupNotSingleGroupRules"
+    refused(400, new, {**new, "protocol": "nosuch"})
+    listed = doors.member.get(f"/security-group-rules?security_group_id={group}&direction=ingress")
+    assert len(listed["security_group_rules"]) == 2
+
+
+def test_several_groups_at_once_or_none(doors: Doors) -> None:
+    body = {"security_groups": [{"name": "a"}, {"name": "b", "description": "two"}]}
+    made = doors.member.post("/security-groups", body, 201)["security_groups"]
+    assert [(group["name"], group["description"]) for group in made] == [("a", ""), ("b", "two")]
+    body = {"security_groups": [{"name": "c"}, {"name": "a"}]}
+    assert error_of(doors.member.post("/security-groups", body, 409)) == "SecurityGroupNameExists"
+    assert not doors.member.get("/security-groups?name=c")["security_groups"]
 
 
 def test_no_range_of_addresses_means_everyone_and_is_not_said_again(doors: Doors) -> None:
@@ -97,6 +157,13 @@ def test_no_range_of_addresses_means_everyone_and_is_not_said_again(doors: Doors
     [
         ({"protocol": "tcp", "port_range_min": -16, "port_range_max": 80}, "Invalid value for port -16"),
         ({"protocol": "tcp", "port_range_min": 80, "port_range_max": 65536}, "Invalid value for port 65536"),
+        ({"port_range_min": 80, "port_range_max": 80}, "Must also specify protocol"),
+        ({"protocol": "gre", "port_range_min": 80, "port_range_max": 80}, "Ports cannot be specified for protocol gre"),
+        ({"protocol": "256"}, "integer representations [0 to 255]"),
+        ({"protocol": "icmpv6"}, "Invalid ethertype IPv4 for protocol icmpv6"),
+        ({"protocol": "44"}, "Invalid ethertype IPv4 for protocol 44"),
+        ({"remote_ip_prefix": "10.0.0.0/33"}, "Invalid CIDR 10.0.0.0/33 given as IP prefix"),
+        ({"protocol": "icmp", "port_range_min": 1, "port_range_max": 65535}, "Invalid value for ICMP code"),
         ({"protocol": "tcp", "port_range_max": 6}, "port_range_min must be <= port_range_max"),
         ({"protocol": "icmp", "port_range_min": 1, "port_range_max": 256}, "Invalid value for ICMP code"),
         ({"protocol": "icmp", "port_range_min": 300}, "Invalid value for ICMP type"),

@@ -28,6 +28,7 @@ def group_rules(
         ({"protocol": "tcp", "port_min": 22, "cidr": "0.0.0.0/0"}, "-p tcp -m tcp --dport 22 -j ACCEPT"),
         ({"protocol": "TCP", "port_min": 22, "port_max": 22}, "-p tcp -m tcp --dport 22 -j ACCEPT"),
         ({"protocol": "6", "port_min": 1, "port_max": 2}, "-p tcp -m tcp --dport 1:2 -j ACCEPT"),
+        ({"protocol": "udp", "port_min": 1, "port_max": 65535}, "-p udp -m udp --dport 1:65535 -j ACCEPT"),
         ({"protocol": "udp", "port_min": 0, "port_max": 65535}, "-p udp -j ACCEPT"),
         ({"protocol": "udp", "port_min": 0, "port_max": 0}, "-p udp -m udp --dport 0 -j ACCEPT"),
         ({"protocol": "udp", "port_min": 53}, "-p udp -m udp --dport 53 -j ACCEPT"),

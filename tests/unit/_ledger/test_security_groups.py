@@ -41,7 +41,7 @@ def shape(**rule: t.Any) -> tuple[t.Any, ...]:
     [
         ({"protocol": "TCP", "port_min": 22}, ("IPv4", "tcp", 22, 22, "0.0.0.0/0", None)),
         ({"protocol": "6", "port_max": 22}, ("IPv4", "tcp", 22, 22, "0.0.0.0/0", None)),
-        ({"protocol": 17, "port_min": 1, "port_max": 65535}, ("IPv4", "udp", None, None, "0.0.0.0/0", None)),
+        ({"protocol": 17, "port_min": 1, "port_max": 65535}, ("IPv4", "udp", 1, 65535, "0.0.0.0/0", None)),
         ({"protocol": "any", "cidr": "10.1.2.3"}, ("IPv4", "any", None, None, "10.1.2.3/32", None)),
         ({"protocol": "-1", "cidr": "2001:DB8:0::/32"}, ("IPv6", "any", None, None, "2001:db8::/32", None)),
         ({"protocol": "any", "ethertype": "IPv6"}, ("IPv6", "any", None, None, "::/0", None)),
@@ -51,6 +51,7 @@ def shape(**rule: t.Any) -> tuple[t.Any, ...]:
         ({"protocol": "047"}, ("IPv4", "gre", None, None, "0.0.0.0/0", None)),
         ({"protocol": "ESP"}, ("IPv4", "esp", None, None, "0.0.0.0/0", None)),
         ({"protocol": "089"}, ("IPv4", "89", None, None, "0.0.0.0/0", None)),
+        ({"protocol": "vrrp"}, ("IPv4", "112", None, None, "0.0.0.0/0", None)),
         ({"protocol": "132", "port_min": 5}, ("IPv4", "sctp", 5, 5, "0.0.0.0/0", None)),
         ({"protocol": "tcp", "remote_group": "web"}, ("IPv4", "tcp", None, None, None, "web")),
         ({"protocol": "icmpv6", "remote_group": "web"}, ("IPv6", "icmpv6", None, None, None, "web")),

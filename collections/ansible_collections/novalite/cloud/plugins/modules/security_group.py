@@ -51,8 +51,8 @@ options:
             default: ingress
           protocol:
             description:
-              - V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any), or the number of a protocol,
-                V(1) to V(255).
+              - V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any), another name that Neutron
+                has for a protocol, such as V(vrrp), or the number of a protocol, V(1) to V(255).
             type: str
             required: true
           port_min:

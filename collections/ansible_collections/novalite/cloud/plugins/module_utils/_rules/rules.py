@@ -26,9 +26,16 @@ class Rule(t.TypedDict):
     remote_group: str | None  # the name of a group
 
 
+# Neutron's names for protocols that are stored as numbers (neutron_lib.constants.IP_PROTOCOL_MAP)
+NUMBERED = {
+    **{"igmp": "2", "ipip": "4", "egp": "8", "dccp": "33", "ipv6-encap": "41", "ipv6-route": "43", "ipv6-frag": "44"},
+    **{"rsvp": "46", "ipv6-nonxt": "59", "ipv6-opts": "60", "ospf": "89", "vrrp": "112", "pgm": "113"},
+    "udplite": "136",
+}
 # How people write protocols, and their numbers, to the name that the firewall renders
 PROTOCOLS = {
     **dict.fromkeys(("any", "-1", "all"), "any"),
+    **NUMBERED,
     **{word: NAMES[number] for name, number in NUMBERS.items() for word in (name, str(number))},
 }
 EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
@@ -86,7 +93,7 @@ def _protocol(text: str) -> str:
         number = str(int(folded))
         return PROTOCOLS.get(number, number)
     raise NovaliteError(
-        f"rule: unknown protocol {text[:40]!r}: write tcp, udp, sctp, icmp, icmpv6, gre, esp, ah, any, or 1 to 255"
+        f"rule: unknown protocol {text[:40]!r}: write one of {', '.join((*NUMBERS, *NUMBERED))}, any, or 1 to 255"
     )
 
 
@@ -124,7 +131,7 @@ def _ports(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:
         check_range("rule: port", port, 1, 65535)
     if low > high:
         raise NovaliteError(f"rule: port_min {low} is larger than port_max {high}: swap them")
-    return (None, None) if (low, high) == (1, 65535) else (low, high)
+    return low, high
 
 
 def _icmp(rule: JsonMapping, protocol: str) -> tuple[int | None, int | None]:

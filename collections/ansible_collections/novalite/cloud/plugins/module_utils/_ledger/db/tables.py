@@ -154,6 +154,9 @@ security_group_rule = table(
     sa.Column("port_min", sa.Integer),  # for ICMP: the type
     sa.Column("port_max", sa.Integer),  # for ICMP: the code
     sa.Column("cidr", sa.String(43)),
+    # as the maker wrote them, where that is not how the Network API shows what is stored
+    sa.Column("protocol_said", sa.String(16)),
+    sa.Column("cidr_said", sa.String(43)),
     # without a cascade: a group that a rule names as its source cannot be deleted
     sa.Column("remote_group_id", sa.ForeignKey("security_group.id")),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),

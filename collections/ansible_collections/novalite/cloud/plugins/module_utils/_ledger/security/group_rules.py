@@ -30,6 +30,7 @@ Record = JsonObject
 
 NOBODY = "0.0.0.0/32"  # no packet is addressed to it
 FAMILIES = ("IPv4", "IPv6")
+SAID = ("protocol_said", "cidr_said")  # as the maker wrote them; null: as they are stored
 
 
 def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
@@ -73,6 +74,7 @@ def open_egress(group: JsonMapping) -> list[Record]:
             "cidr": EVERYONE[family],
             "description": "",
             **dict.fromkeys(("port_min", "port_max", "said_cidr", "remote_group_id", "remote_group_uuid")),
+            **dict.fromkeys(SAID),
         }
         for family in FAMILIES
     ]
@@ -130,6 +132,8 @@ def delete_group(
 def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: JsonMapping) -> tuple[str, int]:
     """Add one rule, as rules.normalised() takes it but with `remote_group_uuid`; returns its id and the group's number.
 
+    `protocol_said` and `cidr_said` are kept to be shown, and decide nothing.
+
     Raises NovaliteError for a rule that makes no sense, NotFoundError for a group that the project does not have,
     ConflictError for a rule that is there already, QuotaError.
     """
@@ -138,8 +142,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     remote = None
     if rule.get("remote_group_uuid") is not None:
         remote = _group(connection, project_id, rule["remote_group_uuid"])
-    said = {key: value for key, value in rule.items() if key != "description"}
-    wanted = normalised({**said, "remote_group": None if remote is None else remote.name})
+    wanted = normalised({**rule, "remote_group": None if remote is None else remote.name})
     if wanted["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)
@@ -164,6 +167,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
             **{column: value for column, value in wanted.items() if column not in ("remote_group", "cidr")},
+            **{column: rule.get(column) for column in SAID},
             # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
             cidr=None if rule.get("cidr") is None else wanted["cidr"],
         )
