@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
+from tests.unit._domain.fake_libvirt import FakeError
 
 WANTED = nwfilter.parse(
     [
@@ -25,18 +26,6 @@ WANTED = nwfilter.parse(
         {"name": "nova-instance-b", "references": ["nova-base", "nova-ipv6"]},
     ]
 )
-
-
-class LibvirtError(Exception):
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-    def get_error_code(self) -> int:
-        return self.code
-
-    def get_error_message(self) -> str:
-        return str(self)
 
 
 class FakeFilter:
@@ -56,14 +45,14 @@ class FakeFilter:
     def undefine(self) -> None:
         if self.host.busy.get(self._name, 0) > 0:
             self.host.busy[self._name] -= 1
-            raise LibvirtError(self.host.VIR_ERR_OPERATION_INVALID, "nwfilter is in use")
+            raise FakeError(self.host.VIR_ERR_OPERATION_INVALID, "nwfilter is in use")
         del self.host.filters[self._name]
 
 
 class FakeLibvirt:
     """The module and its one connection."""
 
-    libvirtError = LibvirtError
+    libvirtError = FakeError
     VIR_ERR_OPERATION_INVALID = 55
     VIR_ERR_NO_NWFILTER = 62
 
@@ -87,16 +76,16 @@ class FakeLibvirt:
 
     def nwfilterLookupByName(self, name: str) -> FakeFilter:
         if name not in self.filters:
-            raise LibvirtError(self.VIR_ERR_NO_NWFILTER, f"no nwfilter {name}")
+            raise FakeError(self.VIR_ERR_NO_NWFILTER, f"no nwfilter {name}")
         return FakeFilter(self, name)
 
     def nwfilterDefineXML(self, xml: str) -> FakeFilter:
         root = ElementTree.fromstring(xml)
         name, own = root.attrib["name"], root.findtext("uuid")
         if name in self.refused:
-            raise LibvirtError(1, f"{name} refused")
+            raise FakeError(1, f"{name} refused")
         if name in self.filters and own != self.uuids[name]:
-            raise LibvirtError(9, f"filter '{name}' already exists with uuid {self.uuids[name]}")
+            raise FakeError(9, f"filter '{name}' already exists with uuid {self.uuids[name]}")
         for reference in root.iterfind("filterref"):
             assert reference.attrib["filter"] in self.filters
         self.uuids[name] = own or str(uuid.uuid4())

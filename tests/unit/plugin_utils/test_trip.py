@@ -9,6 +9,7 @@ The host is this machine, and its end of a trip a process of its own, as over ss
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -251,20 +252,9 @@ def test_old_tokens_go(tmp_path: pathlib.Path) -> None:
 )
 def test_a_trip_that_ssh_lost_is_sent_again(answers: list[int | str], steps: list[t.Any] | None) -> None:
     """Once, with the same token, and never to a host that cannot be reached."""
-    action = mock.MagicMock(spec=_trip.TripAction)  # of Ansible's side: a connection, which nothing here has
-    action._task = mock.MagicMock(check_mode=False, diff=False)
-    action._ask.side_effect = lambda *given: _trip.TripAction._ask(action, *given)
-    action._send.side_effect = lambda *given: _trip.TripAction._send(action, *given)
-    action._compute_environment_string.return_value = ""
-    action._templar = mock.MagicMock()
-    action._templar.template.side_effect = lambda value: value
-    action.state_dir.return_value = "/var/lib/novalite"
-    action._low_level_execute_command.side_effect = [
-        {"stdout_lines": [f"{_trip.MARK}{said}"], "stderr": "", "rc": 0}
-        if isinstance(said, str)
-        else {"stdout_lines": [], "stderr": "", "rc": said}
-        for said in answers
-    ]
+    action = action_on_a_host(answers)
+    action._ask.side_effect = functools.partial(_trip.TripAction._ask, action)
+    action._send.side_effect = functools.partial(_trip.TripAction._send, action)
     if steps is None:
         with pytest.raises(AnsibleConnectionFailure):
             _trip.TripAction._trip(action, [], {})
@@ -285,9 +275,20 @@ def test_a_host_without_python_is_left_to_ansible() -> None:
 
 def ended_with(rc: int) -> str | None:
     """What a trip's end makes of a command on the host that said nothing and ended with `rc`."""
-    action = mock.MagicMock()  # of Ansible's side: a connection, which nothing here has
-    action._low_level_execute_command.return_value = {"stdout_lines": [], "stderr": "", "rc": rc}
+    return _trip.TripAction._send(action_on_a_host([rc]), b"", b"{}", {})
+
+
+def action_on_a_host(answers: list[int | str]) -> mock.MagicMock:
+    """Ansible's side of trips whose commands end, in turn, with an rc and no answer, or with an answer."""
+    action = mock.MagicMock()  # a connection, which nothing here has
+    action._task = mock.MagicMock(check_mode=False, diff=False)
+    action._low_level_execute_command.side_effect = [
+        {"stdout_lines": [f"{_trip.MARK}{answer}"], "stderr": "", "rc": 0}
+        if isinstance(answer, str)
+        else {"stdout_lines": [], "stderr": "", "rc": answer}
+        for answer in answers
+    ]
     action._compute_environment_string.return_value = ""
     action._templar.template.side_effect = lambda value: value
     action.state_dir.return_value = "/var/lib/novalite"
-    return _trip.TripAction._send(action, b"", b"{}", {})
+    return action

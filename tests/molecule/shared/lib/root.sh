@@ -31,7 +31,9 @@ modular_libvirt() {
 # a module in place of libvirt's binding, where `up --libvirt` asked for it: Debian's Python looks there first
 libvirt_stand_in() {
   [[ -e $STATE/$NAME.libvirt ]] || return 0
-  install -D -m 644 "$STATE/$NAME.libvirt" "$ROOT/usr/local/lib/python3.11/dist-packages/libvirt.py"
+  local first
+  first=$(/usr/bin/python3 -c 'import site; print(site.getsitepackages()[0])')
+  install -D -m 644 "$STATE/$NAME.libvirt" "$ROOT$first/libvirt.py"
   : >"$ROOT/run/hypervisor/no-libvirt"
 }
 
