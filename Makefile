@@ -11,7 +11,7 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test checks lint unit sanity molecule versions docs bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test checks lint lint-code lint-playbooks unit sanity molecule versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -40,19 +40,23 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-# The last three side by side: sanity and versions leave a processor idle, and molecule's guests leave time
-test: lint unit
+# The checks beside molecule: they leave a processor idle, and molecule's guests leave time
+test: lint-code unit
 	@$(MAKE) checks & checks=$$!; $(MAKE) molecule; molecule=$$?; wait $$checks && exit $$molecule
 
-checks: sanity versions
+checks: lint-playbooks sanity versions
 
-lint: bootstrap
+lint: lint-code lint-playbooks
+
+lint-code: bootstrap
 	ruff check .
 	ruff format --check --quiet .
 	vermin --quiet --no-tips -t=3.9- --violations --exclude-regex '/_(ledger|scheduling)/' $(COLLECTION)/plugins/modules $(COLLECTION)/plugins/module_utils
 	mypy
-	ansible-lint --offline --profile production
 	tools/lint-shell
+
+lint-playbooks: bootstrap
+	ansible-lint --offline --profile production
 
 unit: bootstrap
 	pytest -n auto --dist worksteal --durations=15
