@@ -97,15 +97,25 @@ host_spawn() {
   done
 }
 
+# host_wait NAME: until it is up. One that does not come up is started again, START_TRIES times in all: under load, a
+# machine has hung before its kernel said a word.
 host_wait() {
-  local name=$1 end=$((SECONDS + START_TIMEOUT))
-  until host_healthy "$name"; do
-    if ((SECONDS > end)) || [[ -z $(ip netns pids "$(host_namespace "$name")") ]]; then
-      sed "s/^/$name: /" "$STATE/$name.log" >&2
-      (host_exec "$name" sh -c 'tail -n 20 /var/log/libvirtd.log /var/log/virtqemud.log /var/log/sshd.log') >&2 </dev/null || true
-      host_stop "$name"
-      die "$name did not come up; its last words are above"
-    fi
+  local name=$1 try
+  for ((try = 1; try <= START_TRIES; try++)); do
+    ((try == 1)) || host_start "$name"
+    ! host_comes_up "$name" || return 0
+    sed "s/^/$name: /" "$STATE/$name.log" >&2
+    (host_exec "$name" sh -c 'tail -n 20 /var/log/libvirtd.log /var/log/virtqemud.log /var/log/sshd.log') >&2 </dev/null || true
+    host_stop "$name"
+    echo "$TOOL: $name did not come up within $START_TIMEOUT seconds (try $try of $START_TRIES); its last words are above" >&2
+  done
+  die "$name does not come up"
+}
+
+host_comes_up() {
+  local end=$((SECONDS + START_TIMEOUT))
+  until host_healthy "$1"; do
+    ((SECONDS <= end)) && [[ -n $(ip netns pids "$(host_namespace "$1")") ]] || return 1
     sleep "$START_POLL"
   done
 }

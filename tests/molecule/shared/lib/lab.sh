@@ -38,7 +38,7 @@ lab_names() {
 # directory that exists anyway, so no lock file is left behind, and none can be removed under a waiter.
 lab_lock() {
   exec 9</run/lock
-  flock -w 120 9 || die "another run has been working on a lab for 120 seconds"
+  flock -w 400 9 || die "another run has been working on a lab for 400 seconds"
 }
 
 lab_hosts() {
