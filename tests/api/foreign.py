@@ -58,6 +58,15 @@ OWNED: dict[tuple[str, str], str] = {
     ("volume", "volumes"): "volume",
     ("volume", "snapshots"): "volume_snapshot",
     ("volume", "attachments"): "volume_attachment",
+    **{
+        ("volume", kind): "nothing"  # there is none of anybody
+        for kind in (
+            *("backups", "cgsnapshots", "clusters", "consistencygroups", "default-types", "group_snapshots"),
+            *("group_types", "groups", "messages", "qos-specs"),
+        )
+    },
+    ("volume", "os-volume-transfer"): "volume_transfer",
+    ("volume", "volume-transfers"): "volume_transfer",
     ("v1", "instances"): "server",
     ("v1", "jobs"): "job",
     ("instances", "instances"): "server",
@@ -99,6 +108,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("volume", "metadata"): "key",
     ("volume", "extra_specs"): "key",
     ("volume", "extensions"): "nosuch",
+    ("volume", "os-quota-class-sets"): "default",
     ("volume", "os-hosts"): "hv1@file",
     ("volume", "capabilities"): "hv1@file",
     ("v1", "hosts"): "hv1",
@@ -179,6 +189,10 @@ def make(api: Api) -> Objects:
     api.insert(tables_volumes.volume_snapshot, id=taken, volume_id=kept, status="available", **data)
     there = {"instance_uuid": server, "device": "vdb", "created_at": now, "attached_at": now}
     api.insert(tables_volumes.volume_attachment, id=hung, volume_id=kept, **there)
+    given, offered = (str(uuid.uuid4()) for _ in range(2))
+    api.insert(tables_volumes.volume, id=given, **{**disk, **data, "name": "given", "status": "awaiting-transfer"})
+    offer = {"project_id": project, "key_hash": "0" * 64, "created_at": now}
+    api.insert(tables_volumes.volume_transfer, id=offered, volume_id=given, **offer)
     api.insert(tables.tables_networking.router, id=router, **owned, **made)
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net.uuid]
@@ -204,6 +218,7 @@ def make(api: Api) -> Objects:
             "nothing": str(uuid.uuid4()),
             "volume": kept,
             "volume_snapshot": taken,
+            "volume_transfer": offered,
             "volume_attachment": hung,
         }
     )

@@ -32,7 +32,7 @@ UPDATED = "2026-01-01T00:00:00Z"
 
 @volume.blueprint.before_request
 def _begin() -> None:
-    g.volume_version = negotiated(asked_for("volume", "block-storage"), MIN_VERSION, MAX_VERSION)
+    g.volume_version = negotiated(asked_for("volume", "volumev3", "block-storage"), MIN_VERSION, MAX_VERSION)
     project = (request.view_args or {}).pop("project", None)
     if project is not None and project != current().project:
         raise NotFound()

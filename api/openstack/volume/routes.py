@@ -44,6 +44,7 @@ EXTENSIONS = {
     "os-volume-actions": "VolumeActions",
     "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes",
     "os-used-limits": "UsedLimits",
+    "os-volume-transfer": "VolumeTransfer",
 }
 
 
@@ -124,10 +125,10 @@ def reset_quotas(connection: Connection, target: str) -> Answer:
     return "", 200
 
 
-# The only class that there is: what holds for projects without limits of their own
-@volume.get("/<project>/os-quota-class-sets/default", "volume:admin", reads)
-def show_quota_class(connection: Connection) -> Answer:
-    return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
+# The only class that there is: what holds for projects without limits of their own. Of any other, Cinder shows the same
+@volume.get("/<project>/os-quota-class-sets/<name>", "volume:admin", reads)
+def show_quota_class(connection: Connection, name: str) -> Answer:
+    return {"quota_class_set": {"id": name, **_shown(quotas.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-class-sets/default", "volume:admin", takes(schemas.QUOTA_CLASS), writes)

@@ -87,6 +87,13 @@ Map(
 ).put_into(volume)
 
 
+@volume.get("/<project>/types/<type_id>/encryption", "volume:admin", reads)
+def show_encryption(connection: Connection, type_id: str) -> Answer:
+    """No type encrypts its volumes: as in Cinder, an empty body says so."""
+    _seen(connection, type_id)
+    return {}, 200
+
+
 # --- Access ---------------------------------------------------------------------------------------------------------
 
 PROJECT: Schema = {"type": "string", "pattern": "^[0-9a-fA-F-]{1,36}$"}

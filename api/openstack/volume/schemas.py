@@ -73,6 +73,9 @@ ATTACHMENT = wrapped(
     ["volume_uuid", "instance_uuid"],
     more=True,
 )
+TRANSFER = wrapped("transfer", {"volume_id": UUID, "name": OPTIONAL}, ["volume_id"])
+TRANSFER_355 = wrapped("transfer", {"volume_id": UUID, "name": OPTIONAL, "no_snapshots": BOOLEAN}, ["volume_id"])
+ACCEPT = wrapped("accept", {"auth_key": {"type": ["string", "integer"]}}, ["auth_key"])
 QUOTAS = wrapped("quota_set", {}, minProperties=1, more=LIMIT)
 QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, more=LIMIT)
 SNAPSHOT_STATES = ("creating", "available", "deleting", "error", "error_deleting")

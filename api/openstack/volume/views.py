@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     Stored,
     Volume,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import Image
 
 from ...web.bodies import Body, Record, same
@@ -171,3 +172,17 @@ def new_volume_type(row: VolumeType) -> Body:
 def changed_volume_type(row: VolumeType) -> Body:
     """As a type is shown to who changes it."""
     return {**same(row, "id", "name", "description", "is_public", "extra_specs")}
+
+
+def brief_transfer(row: Transfer) -> Body:
+    shown = links("os-volume-transfer", row.id, current().project)
+    return {"id": row.id, "volume_id": row.volume_id, "name": row.name, "links": shown}
+
+
+def transfer(row: Transfer) -> Body:
+    body: Body = {**brief_transfer(row), "created_at": precise(row.created_at)}
+    if speaks(55):
+        body["no_snapshots"] = row.no_snapshots
+    if speaks(57):  # what was accepted is gone, here and in Cinder's lists
+        body.update(source_project_id=row.project_id, destination_project_id=None, accepted=False)
+    return body

@@ -90,3 +90,14 @@ volume_snapshot = table(
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("project_id", "name"),
 )
+
+volume_transfer = table(
+    "volume_transfer",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("volume_id", sa.ForeignKey("volume.id", ondelete="CASCADE"), nullable=False, unique=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),  # that gives it away
+    sa.Column("name", sa.String(255)),
+    sa.Column("key_hash", sa.String(64), nullable=False),  # SHA-256 of what whoever accepts it has to know
+    sa.Column("no_snapshots", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)

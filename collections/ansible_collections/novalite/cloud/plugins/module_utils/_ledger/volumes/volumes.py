@@ -316,22 +316,27 @@ def new_record(connection: sa.Connection, kind: str, project_id: str, params: Js
     if name is not None:
         check_text(f"{kind} name", name)
     handle = params.get("handle") or name or f"{kind}-{own_id[:8]}"
-    columns = TABLES[kind].c
-    if is_any(connection, columns.project_id == project_id, columns.name == handle):
-        if params.get("handle"):
-            raise ConflictError(f"the project has a {kind} {handle!r} already: give it another name")
-        handle = f"{handle[:200]}-{own_id}"
+    free = free_handle(connection, kind, project_id, handle, own_id)
+    if params.get("handle") and free != handle:
+        raise ConflictError(f"the project has a {kind} {handle!r} already: give it another name")
     return {
         "id": own_id,
         "project_id": project_id,
         "user_id": params.get("user_id"),
-        "name": handle,
+        "name": free,
         "display_name": name,
         "description": params.get("description"),
         "metadata": checked_metadata(params.get("metadata") or {}),
         "created_at": now,
         "updated_at": now,
     }
+
+
+def free_handle(connection: sa.Connection, kind: str, project_id: str, handle: str, own_id: str) -> str:
+    """Return `handle` if no volume (or snapshot: `kind`) of the project is called so, else one made of it."""
+    columns = TABLES[kind].c
+    taken = is_any(connection, columns.project_id == project_id, columns.name == handle)
+    return f"{handle[:200]}-{own_id}" if taken else handle
 
 
 def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapshot: bool = False) -> None:

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Transfers of volumes from project to project: os-volume-transfer, and volume-transfers from 3.55 on."""
+
+from __future__ import annotations
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_transfers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_transfers import Transfer
+
+from ...web import validation
+from ...web.bodies import Answer, Body
+from ...web.context import current
+from ...web.ledger import writing_ledger
+from ...web.services import reads
+from . import listing, schemas, views
+from .blueprint import cinder_writes, in_cinders_words, since, speaks, volume, whose
+
+BRIEF: dict[str, object] = {"shown": views.brief_transfer}
+FULL: dict[str, object] = {"shown": views.transfer}
+
+
+def list_transfers(connection: Connection, shown: listing.View[Transfer]) -> Answer:
+    rows = volume_transfers.transfers_of(connection, listing.project_asked_for())
+    return listing.page("transfers", rows, views.transfer, shown), 200
+
+
+def show_transfer(connection: Connection, transfer_id: str) -> Answer:
+    return {"transfer": views.transfer(volume_transfers.one_transfer(connection, transfer_id, whose()))}, 200
+
+
+def create_transfer() -> Answer:
+    wanted = validation.body(schemas.TRANSFER_355 if speaks(55) else schemas.TRANSFER)["transfer"]
+    name = (wanted.get("name") or "").strip() or None
+    no_snapshots = schemas.truth(wanted.get("no_snapshots"))
+    with writing_ledger() as connection, in_cinders_words():
+        row, key = volume_transfers.offer(
+            connection, wanted["volume_id"], name=name, no_snapshots=no_snapshots, project_id=whose()
+        )
+    body: Body = {**views.transfer(row), "auth_key": key}
+    return {"transfer": body}, 202
+
+
+def accept_transfer(transfer_id: str) -> Answer:
+    key = str(validation.body(schemas.ACCEPT)["accept"]["auth_key"])
+    caller = current()
+    with writing_ledger() as connection, in_cinders_words():
+        row = volume_transfers.accept(connection, transfer_id, key, caller.project, caller.user_id)
+    return {"transfer": views.brief_transfer(row)}, 202
+
+
+def delete_transfer(connection: Connection, transfer_id: str) -> Answer:
+    volume_transfers.withdraw(connection, transfer_id, whose())
+    return "", 202
+
+
+for _path, _layers in (("os-volume-transfer", ()), ("volume-transfers", (since(55),))):
+    _all, _one = f"/<project>/{_path}", f"/<project>/{_path}/<transfer_id>"
+    _end = _path.replace("-", "_")
+    volume.get(_all, "volume:read", *_layers, reads, endpoint=f"list_{_end}", defaults=BRIEF)(list_transfers)
+    volume.get(f"{_all}/detail", "volume:read", *_layers, reads, endpoint=f"detail_{_end}", defaults=FULL)(
+        list_transfers
+    )
+    volume.get(_one, "volume:read", *_layers, reads, endpoint=f"show_{_end}")(show_transfer)
+    volume.post(_all, "volume:write", *_layers, endpoint=f"create_{_end}")(create_transfer)
+    volume.post(f"{_one}/accept", "volume:write", *_layers, endpoint=f"accept_{_end}")(accept_transfer)
+    volume.delete(_one, "volume:write", *_layers, cinder_writes, endpoint=f"delete_{_end}")(delete_transfer)

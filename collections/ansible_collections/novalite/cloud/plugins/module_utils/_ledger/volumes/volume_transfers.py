@@ -1,0 +1,136 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Transfers: a project offers a volume, and another one that knows the offer's key takes it, as in Cinder.
+
+The volume is awaiting-transfer meanwhile. Of the key, only a hash is stored: it is shown once, to whoever offers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hmac
+import secrets
+import time
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._rules.records import NAME_LENGTH, check_text
+from ..db.tables_volumes import volume_transfer
+from ..identity.tokens import token_hash
+from ..queries import lookups
+from ..queries.counts import equal
+from ..queries.volume_views import snapshots_by
+from . import volumes
+
+WAITING = "awaiting-transfer"
+KEY_BYTES = 8  # random ones; Cinder's keys have as many digits
+
+
+@dataclasses.dataclass(frozen=True)
+class Transfer:
+    """An offer of a volume. `created_at` is in seconds since the epoch."""
+
+    id: str
+    volume_id: str
+    project_id: str  # that offers it
+    name: str | None
+    no_snapshots: bool  # whether the snapshots stay with the project that offers
+    created_at: int
+
+
+_COLUMNS = [volume_transfer.c[field.name] for field in dataclasses.fields(Transfer)]
+
+
+def transfers_of(connection: sa.Connection, project_id: str | None) -> list[Transfer]:
+    """Return the offers of a project (None: of all), the newest first."""
+    return _select(connection, project_id=project_id)
+
+
+def one_transfer(connection: sa.Connection, transfer_id: str, project_id: str | None = None) -> Transfer:
+    """Return the offer of this id, if the project (None: any) made it. Raises NotFoundError."""
+    rows = _select(connection, project_id=project_id, id=transfer_id)
+    if not rows:
+        raise NotFoundError(f"Transfer {transfer_id[:60]} could not be found.")
+    return rows[0]
+
+
+def offer(
+    connection: sa.Connection,
+    volume_id: str,
+    *,
+    name: str | None = None,
+    no_snapshots: bool = False,
+    project_id: str | None = None,
+) -> tuple[Transfer, str]:
+    """Record an offer of a volume of the project (None: of any); return it, and its key.
+
+    Raises NotFoundError; ConflictError unless the volume, and each snapshot that goes with it, is available.
+    """
+    row = volumes.one_volume(connection, volume_id, project_id)
+    if name is not None:
+        check_text("transfer name", name, NAME_LENGTH)
+    volumes.begin(connection, row, "transfer", ("available",), WAITING)
+    if not no_snapshots:
+        _check_snapshots(connection, volume_id)
+    connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.volume_id == volume_id))  # a reset left it
+    transfer = Transfer(str(uuid.uuid4()), volume_id, row.project_id, name, no_snapshots, int(time.time()))
+    key = secrets.token_hex(KEY_BYTES)
+    record = {**dataclasses.asdict(transfer), "key_hash": token_hash(key)}
+    connection.execute(sa.insert(volume_transfer).values(**record))
+    return transfer, key
+
+
+def withdraw(connection: sa.Connection, transfer_id: str, project_id: str | None = None) -> None:
+    """Take an offer back. Raises NotFoundError."""
+    transfer = one_transfer(connection, transfer_id, project_id)
+    connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.id == transfer_id))
+    volumes.swap(connection, transfer.volume_id, (WAITING,), "available")
+
+
+def accept(connection: sa.Connection, transfer_id: str, key: str, project_id: str, user_id: str | None) -> Transfer:
+    """Give the offered volume, and the snapshots that go with it, to a project that knows the key; return the offer.
+
+    Raises NotFoundError, NovaliteError for another key, QuotaError for more than the project may have, and
+    ConflictError for what is no longer at rest.
+    """
+    transfer = one_transfer(connection, transfer_id)
+    known = sa.select(volume_transfer.c.key_hash).where(volume_transfer.c.id == transfer_id)
+    if not hmac.compare_digest(connection.execute(known).scalar_one(), token_hash(key)):
+        raise NovaliteError(f"Invalid auth key: Attempt to transfer {transfer_id} with invalid auth key.")
+    for project in sorted({project_id, transfer.project_id}):
+        lookups.lock_project(connection, project)
+    row = volumes.one_volume(connection, transfer.volume_id)
+    if not volumes.swap(connection, row.id, (WAITING,), "available"):
+        raise ConflictError(
+            f"Invalid volume: Transfer {transfer_id}: Volume id {row.id} expected in awaiting-transfer state."
+        )
+    _give(connection, "volume", row.id, row.name, project_id, user_id)
+    if not transfer.no_snapshots:
+        _check_snapshots(connection, row.id)
+        for snapshot in snapshots_by(connection, volumes=[row.id]):
+            _give(connection, "snapshot", snapshot.id, snapshot.name, project_id, user_id)
+            volumes.check_quota(connection, project_id, snapshot.size_gb, snapshot=True)
+    volumes.check_quota(connection, project_id, row.size_gb)
+    connection.execute(sa.delete(volume_transfer).where(volume_transfer.c.id == transfer_id))
+    return transfer
+
+
+def _select(connection: sa.Connection, **values: str | None) -> list[Transfer]:
+    conditions = equal({volume_transfer.c[name]: value for name, value in values.items()})
+    newest = (volume_transfer.c.created_at.desc(), volume_transfer.c.id.desc())
+    rows = connection.execute(sa.select(*_COLUMNS).where(*conditions).order_by(*newest)).mappings()
+    return [Transfer(**row) for row in rows]
+
+
+def _check_snapshots(connection: sa.Connection, volume_id: str) -> None:
+    for snapshot in snapshots_by(connection, volumes=[volume_id]):
+        if snapshot.status != "available":
+            raise ConflictError(f"Invalid snapshot: snapshot: {snapshot.id} status must be available")
+
+
+def _give(connection: sa.Connection, kind: str, own_id: str, handle: str, project_id: str, user_id: str | None) -> None:
+    free = volumes.free_handle(connection, kind, project_id, handle, own_id)
+    volumes.write(connection, kind, own_id, {"project_id": project_id, "user_id": user_id, "name": free})
