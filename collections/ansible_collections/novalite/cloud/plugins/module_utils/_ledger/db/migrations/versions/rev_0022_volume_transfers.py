@@ -17,16 +17,19 @@ depends_on = None
 def upgrade() -> None:
     op.create_table(
         "volume_transfer",
-        sa.Column("id", sa.String(36), primary_key=True),
-        sa.Column(
-            "volume_id", sa.String(36), sa.ForeignKey("volume.id", ondelete="CASCADE"), nullable=False, unique=True
-        ),
-        sa.Column("project_id", sa.String(32), sa.ForeignKey("project.id"), nullable=False, index=True),
+        sa.Column("id", sa.String(36), nullable=False),
+        sa.Column("volume_id", sa.String(36), nullable=False),
+        sa.Column("project_id", sa.String(32), nullable=False),
         sa.Column("name", sa.String(255)),
         sa.Column("key_hash", sa.String(64), nullable=False),
         sa.Column("no_snapshots", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_volume_transfer"),
+        sa.UniqueConstraint("volume_id", name="uq_volume_transfer_volume_id"),
+        sa.ForeignKeyConstraint(["volume_id"], ["volume.id"], name="fk_volume_transfer_volume_id", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["project_id"], ["project.id"], name="fk_volume_transfer_project_id"),
     )
+    op.create_index("ix_volume_transfer_project_id", "volume_transfer", ["project_id"])
 
 
 def downgrade() -> None:
