@@ -72,6 +72,7 @@ def postgresql_ledger(postgresql_server: postgresql.Server) -> t.Iterator[t.Call
     def emptied() -> str:
         engine.dispose()
         postgresql_server.throw_out(name)
+        open_ledger(url=url).dispose()  # a test may have left an older revision, which lacks tables
         with engine.begin() as connection:
             connection.exec_driver_sql("; ".join([*deletions, restarts]))
         return url
