@@ -144,6 +144,33 @@ def test_dead_links_are_found(tmp_path: pathlib.Path) -> None:
     assert dead_links(page) == ["other.md", "#another"]
 
 
+PLACE = re.compile(r"`((?:module_utils|plugin_utils|api|roles|playbooks)/[\w./-]+)(?:::(\w+))?`")
+
+
+def lost_places(text: str) -> list[str]:
+    """Files that `text` names, with a function or a class behind `::`, and that are not there, or have none such."""
+    lost = []
+    for name, definition in PLACE.findall(text):
+        path = next((root / name for root in (ROOT, COLLECTION / "plugins") if (root / name).exists()), None)
+        if path is None:
+            lost.append(name)
+        elif definition and not re.search(rf"(?m)^(?:def|class) {definition}\b", path.read_text()):
+            lost.append(f"{name}::{definition}")
+    return lost
+
+
+def test_the_places_of_novas_parts_are_there() -> None:
+    text = (ROOT / "docs/from-nova.md").read_text()
+    assert len(PLACE.findall(text)) > 30
+    assert not lost_places(text)
+    assert lost_places("`api/nosuch.py`, `module_utils/_disk/cache.py::nosuch`") == [
+        "api/nosuch.py",
+        "module_utils/_disk/cache.py::nosuch",
+    ]
+    steps = set(re.findall(r"module `(\w+)`", text)) | set(re.findall(r"modules `(\w+)` and `(\w+)`", text)[0])
+    assert steps <= {path.stem for path in MODULES.glob("*.py")}
+
+
 def test_the_readme_is_short_and_lists_every_chapter() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 130
