@@ -8,6 +8,8 @@ CONFORMANCE ?=
 export NOVALITE_HOME := $(abspath $(NOVALITE_HOME))
 export NOVALITE_IMAGES := $(CURDIR)/.cache/images
 export MOLECULE_GLOB := tests/molecule/*/molecule.yml
+# Tests wait for databases and processes: two for each processor keep it busy
+export PYTEST_XDIST_AUTO_NUM_WORKERS := $(shell echo $$((2 * $$(nproc))))
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
