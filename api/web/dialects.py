@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import html
 import http
 import typing as t
 
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from .bodies import Body
 
-Render = t.Callable[[int, str, Exception | None], Body]
+Render = t.Callable[[int, str, Exception | None], Body | str]  # a text is HTML
 
 # Nova's names (nova.api.openstack.wsgi.Fault)
 FAULTS = {
@@ -21,7 +23,6 @@ FAULTS = {
     403: "forbidden",
     404: "itemNotFound",
     405: "badMethod",
-    406: "notAcceptable",
     409: "conflictingRequest",
     413: "overLimit",
     415: "badMediaType",
@@ -41,7 +42,7 @@ def title(status: int) -> str:
 
 def fault(status: int, message: str, error: Exception | None = None) -> Body:
     """Nova's and Cinder's: {"itemNotFound": {"code": 404, "message": ...}}."""
-    key = FAULTS.get(status, "computeFault" if status >= 500 else "badRequest")
+    key = FAULTS.get(status, "computeFault")
     if isinstance(error, NotFound):  # a path, and not what the ledger does not know
         message = "The resource could not be found."
     return {key: {"code": status, "message": message}}
@@ -58,9 +59,15 @@ def neutron(status: int, message: str, error: Exception | None = None) -> Body:
     return {"NeutronError": {"type": kind, "message": message, "detail": ""}}
 
 
-def glance(status: int, message: str, error: Exception | None = None) -> Body:
-    """Glance answers HTML or plain text; clients read a "message", too."""
-    return {"code": status, "title": title(status), "message": message}
+def glance(status: int, message: str, error: Exception | None = None) -> Body | str:
+    """Glance's, which are webob's: JSON for whoever asks for it, else HTML, which glanceclient reads."""
+    if request.accept_mimetypes.best_match(("text/html", "application/json")) == "application/json":
+        return {"code": status, "title": title(status), "message": message}
+    heading = f"{status} {title(status)}"
+    return (
+        f"<html>\n<head><title>{heading}</title></head>\n<body>\n<h1>{heading}</h1>\n"
+        f"{html.escape(message)}<br /><br />\n</body>\n</html>\n"
+    )
 
 
 def native(status: int, message: str, error: Exception | None = None) -> Body:

@@ -106,7 +106,8 @@ def answer(error: Exception) -> Response:
     status = status_of(error)
     if isinstance(error, HTTPException) and (error.response is not None or status < 400):
         return t.cast(Response, error.get_response())  # a redirection, or somebody's own answer
-    response = jsonify(dialect(request.path)(status, message_of(error, status), error))
+    body = dialect(request.path)(status, message_of(error, status), error)
+    response = Response(body, mimetype="text/html") if isinstance(body, str) else jsonify(body)
     response.status_code = status
     return with_headers(response, error)
 

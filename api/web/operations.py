@@ -59,7 +59,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "identity:users:create": "admin",
     "identity:users:update": "admin",
     "identity:users:delete": "admin",
-    "identity:users:password": "any",
+    "identity:users:password": "public",  # with the old password, as in Keystone
     # servers
     "compute:servers:index": "reader",
     "compute:servers:detail": "reader",

@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._guest import signa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
+from api.openstack.compute.servers import waiting
 from api.settings import Settings
 from tests.api import scenes, seeds
 from tests.api.doors import Doors
@@ -99,6 +100,20 @@ def _url_builders_are_compiled_once() -> t.Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Rule, "_compile_builder", once)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _answers_wait_for_no_job() -> t.Iterator[None]:
+    """Most tests have no worker that would end one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, "WAIT", 0.0)
+        yield
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that end a job themselves."""
+    monkeypatch.setattr(waiting, "WAIT", 20.0)
 
 
 @pytest.fixture

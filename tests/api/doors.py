@@ -31,7 +31,7 @@ class User:
         self.cloud, self.client, self.project, self.base = cloud, client, project, base
         self.id = uuid.uuid4().hex
         self.token = uuid.uuid4().hex
-        self.headers = {"X-Auth-Token": self.token}
+        self.headers = {"X-Auth-Token": self.token, "Accept": "application/json"}
         cloud.insert(tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
         cloud.insert(tables_identity.role_assignment, user_id=self.id, project_id=project, role=role)
         cloud.insert(

@@ -100,6 +100,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",
+    ("image", "namespaces"): "nosuch",
+    ("image", "metadefs"): "namespace",
     ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",

@@ -98,6 +98,7 @@ class Api(Cloud):
         With None as the project the token is unscoped; with None as the name there is none.
         """
         client = self.app.test_client()
+        client.environ_base["HTTP_ACCEPT"] = "application/json"
         if name is not None:
             client.environ_base["HTTP_X_AUTH_TOKEN"] = self.token(name, project)
         return client

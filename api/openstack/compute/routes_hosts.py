@@ -122,8 +122,11 @@ def show_hypervisor(hypervisor_id: str) -> Answer:
 @compute.get("/os-hypervisors/<hypervisor_id>/uptime", "compute:hosts:read", since("2.1", "2.87"))
 def show_uptime(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
-        _host(connection, hypervisor_id)
-    raise BadRequestError("The hypervisors do not report since when they run.")
+        row = _host(connection, hypervisor_id)
+    uptime = _uptime(row)
+    if uptime is None:
+        raise BadRequestError(f"The hypervisor {row.name} is down, or has not reported since when it runs.")
+    return {"hypervisor": {**_brief(row), "uptime": uptime}}, 200
 
 
 @compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"))
@@ -190,7 +193,7 @@ def _detail(row: Host) -> Body:
         "service": {"id": number, "host": row.name, "disabled_reason": state.disabled_reason},
     }
     if version >= (2, 88):
-        return {**body, "uptime": None}
+        return {**body, "uptime": _uptime(row)}
     cpu: Body = {
         "arch": facts.get("arch") or "x86_64",
         "model": facts.get("cpu_model") or "",
@@ -199,6 +202,17 @@ def _detail(row: Host) -> Body:
         "topology": {"sockets": 1, "cores": state.vcpus, "threads": 1},
     }
     return {**body, **_numbers(row), "cpu_info": cpu if version >= (2, 28) else json.dumps(cpu)}
+
+
+def _uptime(row: Host) -> str | None:
+    """As uptime(1) begins, which Nova's drivers ask; None for a host that is down, or has not said it."""
+    booted_at, now = row.state.facts.get("booted_at"), time.time()
+    if not booted_at or not row.state.up:
+        return None
+    minutes = max(0, int(now - booted_at) // 60)
+    days, (hours, rest) = minutes // 1440, divmod(minutes % 1440, 60)
+    counted = "" if not days else f"{days} day{'s' * (days > 1)}, "
+    return f" {time.strftime('%H:%M:%S', time.gmtime(now))} up {counted}{hours:2}:{rest:02}"
 
 
 _NUMBERS = (

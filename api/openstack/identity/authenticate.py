@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import time
@@ -252,9 +251,7 @@ METHODS: dict[str, t.Callable[[Record], Proof]] = {
 
 def _find_user(connection: Connection, asked: Record) -> Record | None:
     if "id" in asked:
-        with contextlib.suppress(users.NotFoundError):
-            return users.find_user(connection, asked["id"])
-        return None
+        return users.user_by_id(connection, asked["id"])
     if "name" not in asked or asked.get("domain", DEFAULT_DOMAIN[0]) not in DEFAULT_DOMAIN:
         return None
     return users.user_by_name(connection, asked["name"])

@@ -132,7 +132,25 @@ def ec2_credential(row: Record) -> Body:
     }
 
 
+COMPARISONS: t.Mapping[str, t.Callable[[str, str], bool]] = {
+    "contains": lambda value, part: part in value,
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+}
+
+
 def listing(kind: str, items: t.Iterable[Body]) -> Body:
-    """The answer to the current request, which is for a list."""
+    """The answer to the current request, which is for a list: of those that its inexact filters let through.
+
+    They are Keystone's: <attribute>__contains, __startswith, __endswith, and with an i before it for either case.
+    """
     url = f"{catalogs.base_url()}{request.path.rstrip('/')}"
-    return {kind: list(items), "links": {"self": url, "previous": None, "next": None}}
+    shown = list(items)
+    for parameter, text in request.args.items():
+        attribute, _blank, word = parameter.rpartition("__")
+        compare, either = COMPARISONS.get(word), COMPARISONS.get(word.removeprefix("i"))
+        if attribute and compare is not None:
+            shown = [item for item in shown if compare(str(item.get(attribute) or ""), text)]
+        elif attribute and either is not None:
+            shown = [item for item in shown if either(str(item.get(attribute) or "").lower(), text.lower())]
+    return {kind: shown, "links": {"self": url, "previous": None, "next": None}}

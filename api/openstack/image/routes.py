@@ -26,12 +26,13 @@ METHODS = ("glance-direct",)  # of import
 
 
 @image_versions.get("/", "version", strict_slashes=False)
+@image_versions.get("/versions", "version", strict_slashes=False)
 @image.get("/", "version", strict_slashes=False)
 def list_versions() -> Answer:
     links = [{"rel": "self", "href": f"{request.url_root}image/v2/"}]
     states = {minor: "CURRENT" if minor == max(VERSIONS) else "SUPPORTED" for minor in VERSIONS}
     versions: list[Body] = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in states.items()]
-    return {"versions": versions}, 300
+    return {"versions": versions}, 200 if request.path.endswith("/versions") else 300
 
 
 # "/images/" is an image without an id, which there is none of

@@ -143,6 +143,7 @@ UPDATE_ROUTER: Schema = {
     **NAMED,
     "admin_state_up": BOOLEAN,
     "external_gateway_info": GATEWAY,
+    "routes": {"type": ["array", "null"], "maxItems": 0},  # guests are led by their hosts
     **dict.fromkeys(("distributed", "ha"), FALSE),
 }
 CREATE_ROUTER: Schema = {**UPDATE_ROUTER, "availability_zone_hints": ZONES, **OWNER}

@@ -71,7 +71,7 @@ def test_a_version_that_is_not_spoken_is_not_acceptable(asker: FlaskClient, vers
     answer = asker.get("/compute/v2.1", headers={"OpenStack-API-Version": f"compute {version}"})
     assert answer.status_code == 406
     assert answer.get_json() == {
-        "notAcceptable": {
+        "computeFault": {
             "code": 406,
             "message": f"Version {version} is not supported by the API. Minimum is 2.1 and maximum is 2.96.",
         }

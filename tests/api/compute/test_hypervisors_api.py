@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import typing as t
 import uuid
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +50,22 @@ def test_hypervisors_by_version(cloud: Cloud, doors: Doors, hosts: list[str]) ->
     doors.admin.get(f"/os-hypervisors/{old['id']}")
     doors.admin.get(f"/os-hypervisors/{old['id']}", 404, version="2.53")
     doors.admin.get("/os-hypervisors/hv1", 404)
+
+
+def test_uptime_is_what_the_host_reported(cloud: Cloud, doors: Doors, hosts: list[str]) -> None:
+    first, second = doors.admin.get("/os-hypervisors")["hypervisors"]
+    doors.admin.get(f"/os-hypervisors/{first['id']}/uptime", 400)  # it has not yet
+    table = tables.compute_host
+    booted_at = int(time.time()) - 2 * 86400 - 3600 - 5 * 60
+    with cloud.engine.begin() as connection:
+        facts = connection.execute(sa.select(table.c.facts).where(table.c.name == "hv1")).scalar_one()
+        connection.execute(sa.update(table).values(facts={**facts, "booted_at": booted_at}))
+    shown = doors.admin.get(f"/os-hypervisors/{first['id']}/uptime")["hypervisor"]
+    assert shown.keys() == {"id", "hypervisor_hostname", "state", "status", "uptime"}
+    assert re.fullmatch(r" \d\d:\d\d:\d\d up 2 days,  1:0[56]", shown["uptime"])
+    (new, _down) = doors.admin.get("/os-hypervisors/detail", version="2.88")["hypervisors"]
+    assert new["uptime"].endswith(shown["uptime"].partition(" up ")[2]) and _down["uptime"] is None
+    doors.admin.get(f"/os-hypervisors/{second['id']}/uptime", 400)  # it is down
 
 
 def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts: list[str]) -> None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import typing as t
 
 import pytest
@@ -145,6 +147,35 @@ def test_an_interface_comes(api: Api) -> None:
     assert shown["port_state"] == "ACTIVE"
     actions = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-instance-actions")["instanceActions"]
     assert actions[0]["action"] == "attach_interface" and actions[0]["message"] is None
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize(("state", "status"), [("succeeded", 200), ("failed", 409)])
+def test_the_answer_waits_until_the_guest_has_the_interface(api: Api, state: str, status: int) -> None:
+    """As Nova's: who asks for the next change after it is not refused."""
+    client = api.client_as("demo")
+    of = network(client)
+    uuid = server(client, "none")
+    set_active(api, uuid)
+    table = tables.tables_jobs.job
+
+    def work() -> None:
+        """Stand in for the worker."""
+        for _look in range(100):
+            with transaction(api.engine) as connection:
+                waiting = sa.and_(table.c.kind == "interface_attach", table.c.state == "queued")
+                values = {"state": state, "message": "hv1 has no such bridge"}
+                if connection.execute(sa.update(table).where(waiting).values(**values)).rowcount:
+                    return
+            time.sleep(0.05)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    path = f"/compute/v2.1/servers/{uuid}/os-interface"
+    answer = ask(client, "POST", path, {"interfaceAttachment": {"net_id": of}}, status)
+    worker.join()
+    assert ("interfaceAttachment" in answer) is (state == "succeeded")
+    assert state == "succeeded" or "hv1 has no such bridge" in answer["conflictingRequest"]["message"]
 
 
 def test_an_interface_that_does_not_come_gives_everything_back(api: Api) -> None:

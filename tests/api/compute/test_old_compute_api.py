@@ -77,6 +77,11 @@ def test_usage_is_paged_over_instances_from_2_40(cloud: Cloud, doors: Doors) -> 
     doors.admin.get(nosuch, version="2.39")  # is not read there
 
 
+@pytest.mark.parametrize("path", ["os-agents", "os-cells", "os-certificates", "os-cloudpipe", "os-fping"])
+def test_what_nova_gave_up_is_gone(doors: Doors, path: str) -> None:
+    assert doors.member.get(f"/{path}", 410)["computeFault"]["code"] == 410
+
+
 def test_extensions(doors: Doors) -> None:
     found = doors.member.get("/extensions")["extensions"]
     assert doors.member.get("/extensions/os-keypairs")["extension"] in found

@@ -182,6 +182,7 @@ def _end_console_jobs(api: seeds.Api, **values: t.Any) -> threading.Thread:
     return thread
 
 
+@pytest.mark.usefixtures("patience")
 def test_the_console_is_read_by_a_job(api: seeds.Api, does: Does, server: str) -> None:
     worker = _end_console_jobs(api, state="succeeded", result={"console": {server: "login:"}})
     assert does({"os-getConsoleOutput": {"length": "5"}}) == (200, {"output": "login:"})
@@ -189,6 +190,7 @@ def test_the_console_is_read_by_a_job(api: seeds.Api, does: Does, server: str) -
     assert [(job.kind, job.variables) for job in jobs(api)] == [("console", {"lines": 5})]
 
 
+@pytest.mark.usefixtures("patience")
 def test_the_console_has_as_many_lines_as_were_asked_for(api: seeds.Api, does: Does, server: str) -> None:
     """As Nova counts: the newline at the end begins one."""
     worker = _end_console_jobs(api, state="succeeded", result={"console": {server: "one\ntwo\nthree\n"}})
@@ -196,6 +198,7 @@ def test_the_console_has_as_many_lines_as_were_asked_for(api: seeds.Api, does: D
     worker.join()
 
 
+@pytest.mark.usefixtures("patience")
 def test_a_console_that_cannot_be_read(api: seeds.Api, does: Does) -> None:
     worker = _end_console_jobs(api, state="failed", message="hv1 is down")
     status, message = does({"os-getConsoleOutput": {}})
@@ -203,10 +206,7 @@ def test_a_console_that_cannot_be_read(api: seeds.Api, does: Does) -> None:
     assert status == 409 and "hv1 is down" in message
 
 
-def test_a_console_that_takes_long_is_asked_for_once(
-    api: seeds.Api, does: Does, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(routes_actions, "WAIT", 0.0)
+def test_a_console_that_takes_long_is_asked_for_once(api: seeds.Api, does: Does) -> None:
     for _time in range(2):
         status, message = does({"os-getConsoleOutput": None})
         assert status == 409 and "ask again" in message

@@ -182,6 +182,19 @@ def test_fields_come_with_their_microversion(
     assert set(listed) == (AT_2_1 | fields) - {"server_groups"}
 
 
+def test_administrators_see_user_data_since_2_3(api: seeds.Api, client_as: ClientAs) -> None:
+    uuid_ = api.instance("demo", "web", user_data=b"#cloud-config\n")
+    key = "OS-EXT-SRV-ATTR:user_data"
+    admin, member = client_as("admin"), client_as("demo")
+    shown = admin.get(f"{SERVERS}/{uuid_}", headers=at("2.3")).get_json()["server"]
+    (listed,) = admin.get(f"{SERVERS}/detail?all_tenants=1", headers=at("2.3")).get_json()["servers"]
+    assert shown[key] == listed[key] == "I2Nsb3VkLWNvbmZpZwo="
+    for path in (f"{SERVERS}/{uuid_}", f"{SERVERS}/detail?all_tenants=1"):
+        assert "I2Nsb3V" not in admin.get(path, headers=at("2.1")).get_data(as_text=True)
+    assert "I2Nsb3V" not in member.get(f"{SERVERS}/{uuid_}", headers=at("2.96")).get_data(as_text=True)
+    assert "I2Nsb3V" not in member.get(f"{SERVERS}/detail", headers=at("2.96")).get_data(as_text=True)
+
+
 def test_the_flavor_is_embedded_since_2_47(api: seeds.Api, client_as: ClientAs) -> None:
     uuid_ = api.instance("demo", "web")
     server = client_as("demo").get(f"{SERVERS}/{uuid_}", headers=at("2.47")).get_json()["server"]

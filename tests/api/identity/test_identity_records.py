@@ -122,12 +122,16 @@ def test_ones_own_password(api: Api) -> None:
     def change(old: str, new: str) -> int:
         return demo.post(path, json={"user": {"original_password": old, "password": new}}).status_code
 
-    others = {"user": {"original_password": password("demo"), "password": "x"}}
-    assert api.client_as("admin").post(path, json=others).status_code == 404
     assert change("wrong", "x") == 401
+    unknown = {"user": {"original_password": "x", "password": "y"}}
+    assert demo.post(f"{V3}/users/{'0' * 32}/password", json=unknown).status_code == 401
     assert change(password("demo"), "") == 400
     assert change(password("demo"), "new one") == 204
-    assert change("new one", "x") == 401  # the token is void
+    assert demo.get(f"{V3}/auth/projects").status_code == 401  # the token is void
+    nobody = api.app.test_client()
+    again = {"user": {"original_password": "new one", "password": "newer"}}
+    assert nobody.post(path, json=again).status_code == 204  # as in Keystone, without one
+    assert change("newer", "new one") == 204
     assert ask(api, by_password("demo")).status_code == 401
     assert ask(api, by_password("demo", "new one")).status_code == 201
 
@@ -250,3 +254,19 @@ def test_what_is_the_same_for_everybody(api: Api) -> None:
     assert [endpoint["url"] for endpoint in public] == ["http://localhost/compute/v2.1"]
     for path in ("roles", "domains", "regions", "services", "endpoints"):
         assert api.client_as(None).get(f"{V3}/{path}").status_code == 401
+
+
+def test_lists_are_filtered_by_parts_of_names(api: Api) -> None:
+    admin = api.client_as("admin")
+
+    def names(kind: str, query: str) -> list[str]:
+        return [record["name"] for record in admin.get(f"{V3}/{kind}?{query}").get_json()[kind]]
+
+    assert names("projects", "name__contains=em") == ["demo"]
+    assert names("projects", "name__contains=EM") == []
+    assert names("projects", "name__icontains=EM&name__startswith=d") == ["demo"]
+    assert names("projects", "name__endswith=t") == ["alt"]
+    assert names("projects", "name__istartswith=A&name__iendswith=T") == ["alt"]
+    assert names("domains", "name__contains=efau") == ["Default"]
+    assert set(names("roles", "name__contains=er")) == {"manager", "member", "reader"}
+    assert names("projects", "nosuch__contains=x") == []

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import typing as t
+
+import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -70,6 +73,15 @@ def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors
     for interface in ({"subnet_id": found["subnets"][0]}, {"port_id": own["id"]}):
         refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", interface, 403)
         assert error_of(refused) == "PolicyNotAuthorized"
+
+
+@pytest.mark.parametrize("routes", [None, []])
+def test_a_router_without_routes(doors: Doors, routes: list[t.Any] | None) -> None:
+    """As gophercloud and Terraform write it."""
+    router = doors.member.post("/routers", {"router": {"name": "r", "routes": routes}}, 201)["router"]
+    assert doors.member.put(f"/routers/{router['id']}", {"router": {"routes": routes}})["router"]["routes"] == []
+    some = [{"destination": "10.9.0.0/24", "nexthop": "10.1.0.1"}]
+    doors.member.put(f"/routers/{router['id']}", {"router": {"routes": some}}, 400)
 
 
 def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> None:

@@ -67,3 +67,8 @@ def test_memory_is_in_whole_mib() -> None:
     assert capabilities.memory_mb_of("MemFree: 1 kB\nMemTotal:       24683999 kB\n") == 24105
     with pytest.raises(NovaliteError, match="no MemTotal"):
         capabilities.memory_mb_of("MemFree: 1 kB\n")
+
+
+@pytest.mark.parametrize(("stat", "seconds"), [("cpu  1 2\nbtime 1700000000\nprocesses 5\n", 1700000000), ("", None)])
+def test_when_the_host_was_started(stat: str, seconds: int | None) -> None:
+    assert capabilities.booted_at_of(stat) == seconds

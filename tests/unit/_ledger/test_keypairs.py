@@ -90,11 +90,18 @@ def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: pathlib.Path, kind: str
     assert f"MD5:{parse_public_key(path.with_suffix('.pub').read_text()).fingerprint}" == shown[1]
 
 
-def test_a_key_pair_is_made_replaced_and_removed(run: Run) -> None:
+def test_a_final_line_break_stays(run: Run) -> None:
+    """Whoever compares what was sent with what is there, as Terraform does, sees no difference."""
     made = run("keypair", keypairs=[{"name": "test", "public_key": ED25519 + "\n"}])
-    again = run("keypair", keypairs=[{"name": "test", "public_key": ED25519}])
+    assert made["keypairs"][0]["public_key"] == ED25519 + "\n"
+    assert not run("keypair", keypairs=[{"name": "test", "public_key": ED25519}])["changed"]
+
+
+def test_a_key_pair_is_made_replaced_and_removed(run: Run) -> None:
+    made = run("keypair", keypairs=[{"name": "test", "public_key": ED25519}])
+    again = run("keypair", keypairs=[{"name": "test", "public_key": ED25519 + "\n"}])
     assert made["changed"] and not again["changed"]
-    assert made["keypairs"][0]["public_key"] == ED25519
+    assert made["keypairs"][0]["public_key"] == again["keypairs"][0]["public_key"] == ED25519
     replaced = run("keypair", keypairs=[{"name": "test", "public_key": GOOD[2]}])
     assert replaced["diff"]["before"]["keypairs"]["test"]["public_key"] == ED25519
     assert replaced["diff"]["after"]["keypairs"]["test"]["public_key"] == GOOD[2]

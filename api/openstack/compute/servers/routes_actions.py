@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 import typing as t
 
 from flask import Response
@@ -25,10 +24,11 @@ from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current, signature
 from ....web.errors import BadRequestError
-from ....web.ledger import reading_ledger, writing_ledger
+from ....web.ledger import writing_ledger
 from ....web.schemas import NAME, Schema, an_object, of, or_null
 from ..blueprint import Version, compute, microversion
 from ..tasks import asker, enqueue
+from . import waiting
 from .routes_servers import delete
 
 NOTHING: Schema = {}  # Nova does not look at it
@@ -41,8 +41,6 @@ LENGTH = or_null(
 )
 ACCEPTED = 202
 CONSOLE = "os-getConsoleOutput"
-WAIT = 45.0  # seconds; less than what clients and proxies wait for an answer (60)
-PAUSE = 0.1  # seconds between two looks
 MAX_LINES = 10**6
 
 Reply = t.Union[Answer, tuple[Body, int, dict[str, str]], Response]
@@ -200,17 +198,12 @@ def console_output(server_id: str, value: Record, caller: Caller) -> str:
         job_id = server_changes.open_job(connection, row.uuid, "console", variables)
         if job_id is None:
             job_id = enqueue(connection, "console", row, variables)
-    end = time.monotonic() + WAIT
-    while True:
-        with reading_ledger() as connection:
-            job = server_changes.job_outcome(connection, job_id)
-        if job.state == "succeeded":
-            said = (job.result or {}).get("console", {})
-            text = str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
-            # as Nova counts: what follows the last newline is a line, also when nothing does
-            return text if lines is None else "\n".join(text.split("\n")[-lines:])
-        if job.state in ("failed", "cancelled"):
-            raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
-        if time.monotonic() >= end:
-            raise ConflictError(f"The console log of {row.uuid} is still being read: ask again")
-        time.sleep(PAUSE)
+    job = waiting.ended(job_id)
+    if job is None:
+        raise ConflictError(f"The console log of {row.uuid} is still being read: ask again")
+    if job.state != "succeeded":
+        raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
+    said = (job.result or {}).get("console", {})
+    text = str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
+    # as Nova counts: what follows the last newline is a line, also when nothing does
+    return text if lines is None else "\n".join(text.split("\n")[-lines:])

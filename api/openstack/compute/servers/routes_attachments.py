@@ -29,6 +29,7 @@ from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
 from ..blueprint import NOVA, compute, from_version, microversion
 from ..tasks import asker, enqueue
+from . import waiting
 from .routes_parts import interface, unlocked
 from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 
@@ -73,7 +74,12 @@ def add_interface(server_id: str) -> Answer:
             wanted = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
             number = interfaces.begin_attach(connection, row, wanted, **signature())
-        enqueue(connection, "interface_attach", row)
+        job_id = enqueue(connection, "interface_attach", row)
+    # As Nova, which answers when the guest has the NIC: until then, the next request for the server would be refused
+    job = waiting.ended(job_id)
+    if job is not None and job.state != "succeeded":
+        raise ConflictError(f"Failed to attach network adapter device to {server_id}: {job.message or 'ask its host'}")
+    with reading_ledger() as connection:
         return {"interfaceAttachment": _interface(connection, server_id, number)}, 200
 
 

@@ -82,12 +82,13 @@ def list_servers_in_detail() -> Answer:
 def _list(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
     caller = current()
     query = query_servers.parse(caller, microversion())
+    context = render_context()
+    user_data = view is views_servers.detail and context.shows_user_data
     with reading_ledger() as connection:
         with in_words({NotFoundError: BadRequestError}):  # the marker
             ids = server_listing.find(connection, query)
-        records = server_listing.load(connection, ids)
+        records = server_listing.load(connection, ids, user_data)
         veil_faults(connection, caller.reach, records)
-    context = render_context()
     more = query.limit and len(ids) == query.limit and records
     return body("servers", [view(record, context) for record in records], records[-1]["uuid"] if more else None), 200
 
@@ -107,9 +108,10 @@ def shown(
     view: t.Callable[[Record, RenderContext], Body] = views_servers.detail,
 ) -> Body:
     """The server as it is now."""
-    (record,) = server_listing.load(connection, [row.id])
+    context = render_context()
+    (record,) = server_listing.load(connection, [row.id], context.shows_user_data)
     veil_faults(connection, caller.reach, [record])
-    shown_body = view(record, render_context())
+    shown_body = view(record, context)
     if microversion() >= (2, 71):
         shown_body["server_groups"] = server_changes.groups_of(connection, row.uuid)
     return shown_body

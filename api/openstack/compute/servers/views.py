@@ -31,6 +31,11 @@ class RenderContext:
     is_admin: bool
     root: str  # the URL of "/", with the slash
 
+    @property
+    def shows_user_data(self) -> bool:
+        """Whether a server in detail has its user data: it may hold secrets, and an administrator alone sees it."""
+        return self.is_admin and self.version >= (2, 3)
+
     def from_version(self, first: Version, fields: Body) -> Body:
         """`fields`, which came with microversion `first`; none in an earlier one."""
         return fields if self.version >= first else {}
@@ -109,7 +114,7 @@ def _for_admins(record: Record, context: RenderContext) -> Body:
     later = {
         **{"reservation_id": record["reservation_id"], "launch_index": 0, "hostname": record["hostname"]},
         **{"kernel_id": "", "ramdisk_id": "", "root_device_name": "/dev/vda"},
-        "user_data": None,  # it may be secret, and the guest alone is told
+        "user_data": record.get("user_data"),
     }
     attributes: Body = {
         **dict.fromkeys(("host", "hypervisor_hostname"), record["host"]),

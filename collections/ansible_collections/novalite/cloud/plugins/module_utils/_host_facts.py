@@ -16,7 +16,7 @@ import typing as t
 from ._command import CommandError, run
 from ._disk.config_drive import PROGRAMS as ISO_PROGRAMS
 from ._domain import lifecycle
-from ._domain.capabilities import Capabilities, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
+from ._domain.capabilities import Capabilities, booted_at_of, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
 from ._errors import NovaliteError
 from ._host import write_atomically
 from ._json import JsonObject
@@ -46,6 +46,7 @@ def gather(
         "down_reason": None,
         "vcpus": os.sysconf("SC_NPROCESSORS_ONLN"),
         "memory_mb": memory_mb_of(_read("/proc/meminfo")),
+        "booted_at": booted_at_of(_read("/proc/stat")),
         "disk_gb": disk_gb(state_dir),
         "state_dir": os.path.abspath(state_dir),
         "hypervisor_type": "QEMU",

@@ -217,6 +217,9 @@ compute_host:
     hypervisor_version:
       description: Version of QEMU, such as 7002022 for 7.2.22.
       type: int
+    booted_at:
+      description: When it was started, in seconds since the epoch.
+      type: int
     libvirt_version:
       description: Version of libvirt, such as 9000000 for 9.0.0.
       type: int

@@ -107,6 +107,15 @@ def cpu_model_of(cpuinfo: str) -> str | None:
     return _value_of(cpuinfo, "model name")
 
 
+def booted_at_of(stat: str) -> int | None:
+    """When the host was started, in seconds since the epoch: `btime` of /proc/stat (proc_stat(5))."""
+    for line in stat.splitlines():
+        word, _blank, value = line.partition(" ")
+        if word == "btime" and value.isdigit():
+            return int(value)
+    return None
+
+
 def memory_mb_of(meminfo: str) -> int:
     """MemTotal of /proc/meminfo's text, in whole MiB."""
     total = _value_of(meminfo, "MemTotal")

@@ -39,7 +39,7 @@ def write_keypairs(
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
-        after = before if item["public_key"] is None else _wanted(item["public_key"], name)
+        after = before if item["public_key"] is None else _wanted(item["public_key"], name, before)
         if after is None:
             raise NovaliteError(f"key pair {name!r} does not exist yet: give its public_key to make it")
         there[name] = after
@@ -84,9 +84,14 @@ def _keypairs(connection: sa.Connection, owner: str, names: t.Sequence[str], onl
     return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
 
 
-def _wanted(text: str, name: str) -> JsonObject:
+def _wanted(text: str, name: str, before: JsonMapping | None) -> JsonObject:
+    """Return the key as it is kept: with a final line break that came with it, for clients compare what they sent with
+    what they read (Terraform replaces a key pair that differs). The same key with and without one is no change."""
     try:
         key = parse_public_key(text)
     except NovaliteError as error:
         raise NovaliteError(f"key pair {name!r}: {error}") from error
-    return {"type": "ssh", "public_key": key.text, "fingerprint": key.fingerprint}
+    if before is not None and before["public_key"].rstrip("\n") == key.text:
+        return dict(before)
+    end = "\n" if text.endswith("\n") else ""
+    return {"type": "ssh", "public_key": f"{key.text}{end}", "fingerprint": key.fingerprint}

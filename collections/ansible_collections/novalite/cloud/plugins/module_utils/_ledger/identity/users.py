@@ -27,10 +27,15 @@ EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "pa
 
 def find_user(connection: sa.Connection, user_id: str) -> User:
     """The user's row. Raises NotFoundError."""
-    row = connection.execute(sa.select(user).where(user.c.id == user_id)).mappings().first()
+    row = user_by_id(connection, user_id)
     if row is None:
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
-    return dict(row)
+    return row
+
+
+def user_by_id(connection: sa.Connection, user_id: str) -> User | None:
+    row = connection.execute(sa.select(user).where(user.c.id == user_id)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def user_by_name(connection: sa.Connection, name: str) -> User | None:
