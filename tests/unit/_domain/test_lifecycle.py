@@ -112,6 +112,27 @@ def test_missing_ones_are_defined_and_started_once(host: Host) -> None:
     assert [(outcome.changed, outcome.state) for outcome in again] == [(False, "running")] * 2
 
 
+def test_what_was_asked_for_lies_beside_the_disks(host: Host, tmp_path: pathlib.Path) -> None:
+    instance, other = spec(1), tmp_path / "elsewhere"
+    directory = tmp_path / "instances" / instance["uuid"]
+    for place in (directory, other):
+        place.mkdir(parents=True)
+
+    def with_disks(memory: int) -> DomainSpec:
+        disks = "".join(f"<disk><source file='{place}/disk'/></disk>" for place in (directory, other))
+        xml = str(spec(1, memory)["xml"]).replace("</domain>", f"<devices>{disks}</devices></domain>")
+        return DomainSpec(uuid=instance["uuid"], name=instance["name"], xml=xml)
+
+    lifecycle.ensure_running(host, [with_disks(64)], check_mode=True)
+    assert not list(directory.iterdir())
+    for memory in (64, 128):
+        lifecycle.ensure_running(host, [with_disks(memory)])
+        kept = directory / "libvirt.xml"
+        assert (kept.read_text(), kept.stat().st_mode & 0o777) == (with_disks(memory)["xml"], 0o600)
+        host.domains[instance["uuid"]].destroy()
+    assert not list(other.iterdir())
+
+
 def test_check_mode_tells_the_same_and_does_nothing(host: Host) -> None:
     outcomes = lifecycle.ensure_running(host, [spec(1)], check_mode=True)
     assert (actions(outcomes), host.domains) == (["define and start"], {})

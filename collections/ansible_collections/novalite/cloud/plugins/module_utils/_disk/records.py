@@ -26,6 +26,7 @@ from . import layout
 
 FRESH = "disk.fresh"
 FRESH_RESCUE = FRESH + layout.RESCUE
+DEFINITION = "libvirt.xml"  # Nova's name
 FORMATS = ("qcow2", "raw")
 
 
@@ -97,6 +98,16 @@ def forget_fresh(xml: str) -> None:
                 gone = True
         if gone:
             sync(directory)  # what the guest writes must not be on the disk before this is
+
+
+def keep_definition(xml: str, uuid: str) -> None:
+    """Write the XML that a domain was asked for into the instance's directory, if there is one: for people, who find in
+    libvirt only what libvirt made of it."""
+    for directory in _directories(xml):
+        parent, name = os.path.split(directory)
+        if name == uuid and os.path.basename(parent) == layout.INSTANCES and layout.is_directory(directory):
+            with contextlib.suppress(OSError):  # no guest is kept from its start by it
+                write_atomically(os.path.join(directory, DEFINITION), xml, 0o600)
 
 
 def beside(disk: str) -> str:

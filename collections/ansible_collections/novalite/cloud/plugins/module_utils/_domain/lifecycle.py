@@ -12,7 +12,7 @@ import time
 import typing as t
 import uuid as uuids
 
-from .._disk.records import forget_fresh
+from .._disk.records import forget_fresh, keep_definition
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads
 from .._json import JsonObject
@@ -147,7 +147,7 @@ def ensure_defined(
             if outcome.changed:
                 forget_fresh(str(spec["xml"]))
                 with clear(f"domain {spec['name']} cannot be defined"):
-                    connection.defineXML(str(spec["xml"]))
+                    _define(connection, spec)
     return outcomes
 
 
@@ -206,7 +206,7 @@ def _bring_up(
         forget_fresh(str(spec["xml"]))
     with clear(f"domain {spec['name']} does not start"):
         if "define" in outcome.action:
-            domain = connection.defineXML(str(spec["xml"]))
+            domain = _define(connection, spec)
             if before is None:
                 undo.append(lambda: _remove(connection, uuid))
             else:
@@ -220,6 +220,12 @@ def _bring_up(
             if not domain.isActive():  # otherwise somebody else started it in between, which is as good
                 raise
         wait_until_running(domain, spec["name"], timeout)
+
+
+def _define(connection: libvirt.virConnect, spec: DomainSpec) -> libvirt.virDomain:
+    domain = connection.defineXML(str(spec["xml"]))
+    keep_definition(str(spec["xml"]), spec["uuid"])
+    return domain
 
 
 def wait_until_running(domain: libvirt.virDomain, name: str, timeout: float) -> None:
