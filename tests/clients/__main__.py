@@ -11,7 +11,7 @@ import threading
 import time
 import typing as t
 
-from . import amazon, command, doors, libraries, storage
+from . import amazon, command, doors, libraries, projects, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -21,6 +21,7 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "sdk": libraries.sdk,
     "ansible": libraries.ansible,
     "others": command.others,
+    "commands": projects.run,
     "images": storage.images,
     "volumes": storage.volumes,
     "aws": amazon.command,
