@@ -23,6 +23,7 @@ VIR_ERR_NO_DOMAIN = 42
 VIR_ERR_OPERATION_INVALID = 55
 VIR_ERR_NO_NWFILTER = 81
 VIR_ERR_NO_NWFILTER_BINDING = 103
+VIR_DOMAIN_START_PAUSED = 1
 VIR_DOMAIN_XML_SECURE = 1
 VIR_DOMAIN_XML_INACTIVE = 2
 VIR_DOMAIN_UNDEFINE_MANAGED_SAVE = 1
@@ -30,7 +31,7 @@ VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA = 2
 VIR_DOMAIN_UNDEFINE_NVRAM = 4
 VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA = 16
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
-_RUNNING, _SHUTOFF = 1, 5  # VIR_DOMAIN_*
+_RUNNING, _PAUSED, _SHUTOFF = 1, 3, 5  # VIR_DOMAIN_*
 
 _CAPABILITIES = """
 <capabilities>
@@ -84,15 +85,19 @@ class virDomain:
         return True
 
     def state(self) -> list[int]:
-        return [_RUNNING if self.isActive() else _SHUTOFF, 1]
+        record = self._record()
+        return [(_PAUSED if record.get("paused") else _RUNNING) if record["active"] else _SHUTOFF, 1]
 
     def info(self) -> list[int]:
         root = ElementTree.fromstring(self.XMLDesc())
         memory = int(root.findtext("memory") or 0) * 1024
         return [self.state()[0], memory, memory, int(root.findtext("vcpu") or 0), 0]
 
-    def create(self) -> None:
-        self._write({**self._record(), "active": True})
+    def createWithFlags(self, flags: int = 0) -> None:
+        self._write({**self._record(), "active": True, "paused": bool(flags & VIR_DOMAIN_START_PAUSED)})
+
+    def resume(self) -> None:
+        self._write({**self._record(), "paused": False})
 
     def destroy(self) -> None:
         self._write({**self._record(), "active": False})

@@ -42,11 +42,18 @@ class Domain:
     def XMLDesc(self, flags: int) -> str:
         return self.xml if flags & 2 or self.live is None else self.live
 
-    def create(self) -> None:
+    def createWithFlags(self, flags: int) -> None:
         if self.title in self.host.unstartable:
             raise FakeError(1, f"Cannot get interface MTU\non 'br-{self.title}'")
-        self.code = SHUTOFF if self.title in self.host.dying else RUNNING
+        booting = [domain.title for domain in self.host.domains.values() if domain.code == RUNNING]
+        self.host.starts.append((self.title, booting))
+        self.code = SHUTOFF if self.title in self.host.dying else PAUSED if flags else RUNNING
         self.live = self.xml
+
+    def resume(self) -> None:
+        if self.code != PAUSED:
+            raise FakeError(FakeLibvirt.VIR_ERR_OPERATION_INVALID, "domain is not paused")
+        self.code = RUNNING
 
     def destroy(self) -> None:
         if not self.isActive():
@@ -65,6 +72,7 @@ class Host(Fake):
         self.domains: dict[str, Domain] = {}
         self.unstartable: set[str] = set()
         self.dying: set[str] = set()
+        self.starts: list[tuple[str, list[str]]] = []  # name, and those whose CPUs ran at that moment
 
     def lookupByUUIDString(self, uuid: str) -> Domain:
         if uuid not in self.domains:
@@ -110,6 +118,31 @@ def test_missing_ones_are_defined_and_started_once(host: Host) -> None:
     assert host.states() == {"instance-00000001": RUNNING, "instance-00000002": RUNNING}
     again = lifecycle.ensure_running(host, specs)
     assert [(outcome.changed, outcome.state) for outcome in again] == [(False, "running")] * 2
+
+
+def test_started_together_none_boots_before_all_are_there(host: Host) -> None:
+    specs = [spec(1), spec(2), spec(3)]
+    outcomes = lifecycle.ensure_running(host, specs, together=True)
+    assert {outcome.action for outcome in outcomes} == {"define and start"}
+    assert sorted(host.starts) == [(name["name"], []) for name in specs]
+    assert set(host.states().values()) == {RUNNING}
+    assert not any(outcome.changed for outcome in lifecycle.ensure_running(host, specs, together=True))
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_start_together_that_was_cut_off_is_finished(host: Host, others: int) -> None:
+    host.defineXML(str(spec(1)["xml"])).createWithFlags(FakeLibvirt.VIR_DOMAIN_START_PAUSED)
+    specs = [spec(number) for number in range(1, others + 2)]
+    assert actions(lifecycle.ensure_running(host, specs, check_mode=True, together=True))[0] == "resume"
+    lifecycle.ensure_running(host, specs, together=True)
+    assert list(host.states().values()) == [RUNNING] * len(specs)
+
+
+def test_none_has_run_when_one_of_those_started_together_fails(host: Host) -> None:
+    host.unstartable.add(spec(3)["name"])
+    with pytest.raises(NovaliteError, match="instance-00000003 does not start"):
+        lifecycle.ensure_running(host, [spec(1), spec(2), spec(3)], together=True)
+    assert (host.domains, [booting for _name, booting in host.starts if booting]) == ({}, [])
 
 
 def test_what_was_asked_for_lies_beside_the_disks(host: Host, tmp_path: pathlib.Path) -> None:

@@ -81,6 +81,10 @@ class Domain:
         self._do("destroy", self.isActive())
         self.code = OFF
 
+    def createWithFlags(self, flags: int) -> None:
+        assert not flags
+        self.create()
+
     def create(self) -> None:
         self._do("restore" if self.saved else "create", not self.isActive())
         self.code, self.saved = RUNNING, False

@@ -60,6 +60,13 @@ options:
     description: Seconds that a domain may take between its start and its CPUs running.
     type: float
     default: 60
+  together:
+    description:
+      - With O(state=running), start several domains paused, and resume them when all of them are there, so that those
+        that boot do not hold up those that are to be started.
+      - One that is paused is resumed. For guests that are being built, which nobody else has paused.
+    type: bool
+    default: false
 seealso:
   - module: novalite.cloud.domain_info
 """
@@ -99,7 +106,8 @@ domains:
       sample: running
     action:
       description:
-        - What was done, one of V(none), V(start), V(redefine and start), V(define and start), V(define) and V(remove).
+        - What was done, one of V(none), V(start), V(redefine and start), V(define and start), V(define), V(resume),
+          V(remove).
       type: str
       sample: define and start
     differences:
@@ -122,6 +130,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["running", "defined", "absent"], "default": "running"},
     "uri": {"type": "str", "default": DEFAULT_URI},
     "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
+    "together": {"type": "bool", "default": False},
 }
 
 
@@ -130,7 +139,7 @@ def run(call: HostCall) -> Result:
     domains, state = params["domains"], params["state"]
     connection = connect(params["uri"])
     if state == "running":
-        outcomes = lifecycle.ensure_running(connection, domains, check_mode, params["timeout"])
+        outcomes = lifecycle.ensure_running(connection, domains, check_mode, params["timeout"], params["together"])
     elif state == "defined":
         outcomes = lifecycle.ensure_defined(connection, domains, check_mode)
     else:

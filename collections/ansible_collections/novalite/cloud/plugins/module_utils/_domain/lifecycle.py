@@ -29,6 +29,7 @@ WORKERS = 5
 APPARMOR_PROFILES = "/etc/apparmor.d/libvirt"
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _AS_DEFINED = 2  # VIR_DOMAIN_XML_INACTIVE: a running guest is not asked for its balloon
+_RESUME = "resume"  # the action of an Outcome, as in lifecycle_power
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
 
 T = t.TypeVar("T")
@@ -94,9 +95,14 @@ def ensure_running(
     domains: t.Sequence[DomainSpec],
     check_mode: bool = False,
     timeout: float = START_TIMEOUT,
+    together: bool = False,
 ) -> list[Outcome]:
     """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first when
     its persistent XML differs), one that is active is left alone and its differences are reported.
+
+    With `together`, several are started paused, as Nova does while it waits for a port, and resumed when all of them
+    are there: guests that boot would take the processors from those that are to be started. One that is paused is
+    resumed, for an earlier call was cut off in between.
 
     All or nothing: when one fails, what this call started is destroyed, what it defined undefined, and what it
     redefined gets its former XML back. Raises NovaliteError, ConflictError when another domain holds a name; `timeout`
@@ -107,7 +113,7 @@ def ensure_running(
     for spec, outcome in zip(domains, outcomes):
         _desired(spec)
         refuse_conflict(connection, spec, outcome)
-        outcome.action = _action(outcome)
+        outcome.action = _RESUME if together and outcome.before_state == "paused" else _action(outcome)
         if outcome.changed:
             todo.append((spec, outcome))
             outcome.state = "running"
@@ -116,17 +122,21 @@ def ensure_running(
 
     undo: list[t.Callable[[], None]] = []  # appended to from threads, which a list allows
     stop = threading.Event()
+    paused = together and len(todo) > 1
 
     def bring_up(item: tuple[DomainSpec, Outcome]) -> None:
         if stop.is_set():  # another one failed already: this one would be undone at once
             return
         try:
-            _bring_up(connection, item[0], item[1], timeout, undo)
+            _bring_up(connection, item[0], item[1], timeout, undo, paused)
         except NovaliteError:
             stop.set()
             raise
 
-    if failures := _failures(bring_up, todo):
+    failures = _failures(bring_up, todo)
+    if paused and not failures:
+        failures = _failures(lambda item: _resume(connection, item[0], timeout), todo)
+    if failures:
         raise NovaliteError("; ".join([*failures, *_failures(_undo, undo)]))
     return outcomes
 
@@ -199,8 +209,14 @@ def differs_when_off(outcome: Outcome) -> bool:
 
 
 def _bring_up(
-    connection: libvirt.virConnect, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
+    connection: libvirt.virConnect,
+    spec: DomainSpec,
+    outcome: Outcome,
+    timeout: float,
+    undo: list[t.Callable[[], None]],
+    paused: bool = False,
 ) -> None:
+    """Start a domain; with `paused`, its CPUs stay off until _resume()."""
     uuid, before = spec["uuid"], outcome.before
     if spec.get("xml"):
         forget_fresh(str(spec["xml"]))
@@ -215,10 +231,24 @@ def _bring_up(
             domain = connection.lookupByUUIDString(uuid)
             undo.append(lambda: destroy(connection, uuid))
         try:
-            domain.create()
+            if outcome.action != _RESUME:
+                domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if paused else 0)
         except libvirt.libvirtError:
             if not domain.isActive():  # otherwise somebody else started it in between, which is as good
                 raise
+    if paused:
+        return
+    if outcome.action == _RESUME:
+        _resume(connection, spec, timeout)
+    else:
+        wait_until_running(domain, spec["name"], timeout)
+
+
+def _resume(connection: libvirt.virConnect, spec: DomainSpec, timeout: float) -> None:
+    with clear(f"domain {spec['name']} does not go on"):
+        domain = connection.lookupByUUIDString(spec["uuid"])
+        if state_of(domain) == "paused":  # or somebody else resumed it in between
+            domain.resume()
         wait_until_running(domain, spec["name"], timeout)
 
 
