@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import pytest
@@ -14,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_plan import launch_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
 from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
 from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
 from tests.unit._ledger.servers.conftest import Cloud
@@ -56,6 +58,23 @@ def test_a_launch_is_placed_addressed_and_planned(cloud: Cloud) -> None:
     assert all(instance["nics"][0]["ip"] for instance in launch["instances"])
     assert (held(cloud), launch["changed"], launch["launch"]["failures"]) == ((2, 2), True, [])
     assert len(launch["diff"]) == 2  # hosts, and addresses
+
+
+def test_nothing_is_planned_before_all_hosts_are_known(cloud: Cloud) -> None:
+    expected: dict[str, t.Any] = {"hv1": {"address": "192.0.2.1"}, "hv2": {"address": "192.0.2.2"}}
+    instances, now = asked(cloud, 2), int(time.time())
+    cloud.write(sa.delete(tables.compute_host))
+    with transaction(cloud.engine) as connection:
+        record(connection, HOSTS[:1], now)
+        record(connection, HOSTS[1:], now - 600)
+    before = cloud.dump()
+    look = planned(cloud, instances, expected=expected, max_age=60, compute_hosts=None)
+    assert (look["ask"], look["fresh"], look["hosts"], look["changed"]) == (["hv2"], ["hv1"], {}, False)
+    assert not any(look["targets"].values()) and cloud.dump() == before
+    launch = planned(cloud, instances, expected=expected, max_age=900, compute_hosts=None)
+    assert "ask" not in launch and launch["launch"]["seen_hosts"] == ["hv1", "hv2"]
+    assert held(cloud) == (2, 2)
+    assert all("room" in plans["build"] for plans in launch["hosts"].values())
 
 
 def test_no_address_takes_the_claims_back(cloud: Cloud) -> None:

@@ -67,14 +67,6 @@ options:
     type: str
     choices: [nwfilter, chains]
     default: nwfilter
-  max_age:
-    description:
-      - Seconds. The host is not asked where it was up no longer ago than that, by the ledger, and these options and its
-        variables say of it what they said then, unless it failed to build the last time.
-      - Facts come from the ledger then, without RV(compute_host.domains).
-      - V(0) always asks.
-    type: int
-    default: 0
   room:
     description:
       - What the ledger counts on, as M(novalite.cloud.launch_plan) gives it. The task fails where the host's libvirt
@@ -284,10 +276,6 @@ compute_host:
         C(vcpus), C(memory_mb) and C(disk_gb), what its disks may come to take of the file system of O(state_dir).
       type: list
       elements: dict
-asked:
-  description: Whether the host was asked.
-  type: bool
-  returned: success and O(state=present)
 policy:
   description: The options of policy that were given, to be recorded with the facts.
   type: dict
@@ -344,7 +332,6 @@ ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "max_age": {"type": "int", "default": 0},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     # As in _ledger_module.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.

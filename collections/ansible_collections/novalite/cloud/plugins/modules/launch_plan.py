@@ -39,6 +39,18 @@ options:
         it for the others, and what fails waits to be tried again.
     type: bool
     default: true
+  hosts:
+    description:
+      - Names of the compute hosts of the inventory. A host is known well enough where the ledger heard of it, up, no
+        longer than O(max_age) seconds ago, and where its variables say of it what they said then, unless it failed to
+        build the last time.
+      - Where any host is not, nothing is planned. Those are in RV(ask).
+    type: list
+    elements: str
+  max_age:
+    description: Seconds, for O(hosts).
+    type: int
+    default: 60
 seealso:
   - module: novalite.cloud.scheduler
   - module: novalite.cloud.fixed_ip
@@ -54,6 +66,16 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+ask:
+  description: Hosts to be asked what they offer before anything is planned (M(novalite.cloud.compute_host)).
+  returned: when there are any among O(hosts)
+  type: list
+  elements: str
+fresh:
+  description: The other ones of O(hosts).
+  returned: with RV(ask)
+  type: list
+  elements: str
 instances:
   description: The instances that have a host and addresses, in the order given; or, where all were refused, all.
   returned: success
@@ -74,6 +96,10 @@ launch:
       elements: str
       sample:
         - "No valid host was found for 'web-1': ram removed 1 (hv1: 300 of 512 MiB free); 0 of 1 hosts remain"
+    seen_hosts:
+      description: O(seen_hosts), or the hosts of which the ledger's word was taken.
+      type: list
+      elements: str
     silent:
       description: Those that run and did not answer as was asked for, as M(novalite.cloud.server_wait) returns them.
       type: list
@@ -112,6 +138,8 @@ ARGUMENT_SPEC: dict = {
     "instances": {"type": "list", "elements": "dict", "default": []},
     "existing": {"type": "list", "elements": "dict", "default": []},
     "alone": {"type": "bool", "default": True},
+    "hosts": {"type": "list", "elements": "str"},
+    "max_age": {"type": "int", "default": 60},
     "state_dir": {"type": "path", "default": STATE_DIR},
     **CHOICE_ARGUMENTS,
     **SCHEDULING_ARGUMENTS,

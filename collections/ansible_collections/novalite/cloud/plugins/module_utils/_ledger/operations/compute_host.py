@@ -13,7 +13,6 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import with_diff
 from ..db.tables import compute_host as table
 from ..placement.compute_hosts import STATE_COLUMNS, record
-from ..placement.fresh_facts import fresh_facts
 from ..placement.host_removal import remove
 
 _PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "failed_builds", "id", "last_seen_at")
@@ -22,12 +21,7 @@ _PUBLIC_COLUMNS = (*STATE_COLUMNS, "state_dir", "count_foreign", "failed_builds"
 def compute_host(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Record what hosts reported (facts, with any of the policy's keys beside them), or forget one. To have seen a host
     again is no change, and one that is down keeps what is known about it. Raises NovaliteError for facts that make no
-    sense, HostInUseError for a host that cannot leave.
-
-    With `max_age`, nothing is recorded: `fresh` is what the ledger has of the host `name`, see fresh_facts()."""
-    if "max_age" in params:
-        fresh = fresh_facts(connection, params["name"], params["max_age"], params["said"], int(time.time()))
-        return {"changed": False, "compute_hosts": [], "fresh": fresh}
+    sense, HostInUseError for a host that cannot leave."""
     if params.get("state") == "absent":
         gone = remove(connection, params["name"])
         return with_diff({"changed": gone is not None, "compute_hosts": []}, {params["name"]: gone}, {})

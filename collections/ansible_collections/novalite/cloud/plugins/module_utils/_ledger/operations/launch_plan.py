@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError, UndoneError
 from ..._json import JsonMapping, JsonObject
-from ..placement.fresh_facts import rooms
+from ..._plan.targets import of_plan
+from ..placement.fresh_facts import fresh_hosts, rooms
 from .fixed_ip import fixed_ip
 from .scheduler import scheduler
 from .server_plan import server_plan
@@ -21,8 +23,18 @@ from .server_state import server_state
 def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Either all of scheduling, claims, addresses and plans is in the ledger, or none of it: then the instances are
     ERROR with the reason as their fault, and hold nothing (Nova's conductor gives claims back one by one). Raises
-    UndoneError for what the database takes back: all of it is to be tried again."""
+    UndoneError for what the database takes back: all of it is to be tried again.
+
+    `expected`: the hosts of the inventory, see fresh_hosts(). Where the ledger's word cannot be taken of all of them,
+    nothing is planned, and `ask` are the others."""
     launch: JsonObject = params.get("launch") or {"built": [], "failures": [], "silent": []}  # of launch_record
+    if expected := params.get("expected"):
+        fresh = fresh_hosts(connection, expected, params["max_age"], int(time.time()))
+        if ask := [name for name in expected if name not in fresh]:
+            nothing: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": []}
+            return {**nothing, "launch": launch, "ask": ask, "fresh": fresh}
+        params = {**params, "seen_hosts": fresh}
+    launch = {**launch, "seen_hosts": list(params.get("seen_hosts") or ())}
     if not params["instances"]:
         return {**_plan(connection, params, []), "instances": [], "launch": launch}
     try:

@@ -21,6 +21,7 @@ def launch_record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     record_reported(connection, params.get("reported") or (), int(time.time()))
     recorded, so_far = server_state(connection, params), params["launch"]
     launch = {
+        **so_far,
         "built": [*so_far["built"], *(server for server in recorded["instances"] if server["vm_state"] == "active")],
         "failures": [*so_far["failures"], *recorded["failures"]],
         # a host that takes part in two attempts, and fails in the second, repeats what it said after the first

@@ -13,28 +13,31 @@ from ..._json import JsonMapping, JsonObject
 from ..._scheduling.rows import AMOUNTS
 from ..db.tables import allocation, instance
 from ..db.tables import compute_host as table
-from .compute_hosts import POLICY, TOTALS, record
+from .compute_hosts import POLICY, record
 
 _RATIOS = {"vcpus": "cpu_ratio", "memory_mb": "ram_ratio", "disk_gb": "disk_ratio"}
 _CONTROLLERS = ("address", "tunnel_address", "antispoof")  # facts that the inventory says, and not the host
 
 
-def fresh_facts(connection: sa.Connection, name: str, max_age: int, said: JsonMapping, now: int) -> JsonObject | None:
-    """Return the facts of host `name` if it was up no more than `max_age` seconds before `now`, None otherwise.
+def fresh_hosts(
+    connection: sa.Connection, expected: t.Mapping[str, JsonMapping | None], max_age: int, now: int
+) -> list[str]:
+    """Return the hosts among `expected` that were up no more than `max_age` seconds before `now`, sorted.
 
-    `said` is what the inventory says of it today: facts, policy and `state_dir` by name. A host of which the ledger has
-    anything else is not known well enough, and neither is one that failed to build the last time: what it said then may
-    be what has been mended.
+    `expected` has what the inventory says of each today: facts, policy and `state_dir` by name. A host of which the
+    ledger has anything else is not known well enough, and neither is one that failed to build the last time: what it
+    said then may be what has been mended. Nor is one of which the inventory makes no sense (None).
     """
-    row = connection.execute(sa.select(table).where(table.c.name == name)).one_or_none()
-    # a last_seen_at that is yet to come is another controller's clock, or ours before it was set
-    if row is None or not row.up or row.failed_builds or not 0 <= now - row.last_seen_at <= max_age:
-        return None
-    known = {**row.facts, **{column: getattr(row, column) for column in ("state_dir", *POLICY)}}
-    if any(known.get(key) != value for key, value in said.items()):
-        return None
-    totals = {column: getattr(row, column) for column in (*TOTALS, "traits", "state_dir")}
-    return {**row.facts, **totals, "name": name, "up": True, "down_reason": None}
+    fresh = []
+    for row in connection.execute(sa.select(table).where(table.c.name.in_(sorted(expected)))):
+        asked_of_it = expected[row.name]
+        # a last_seen_at that is yet to come is another controller's clock, or ours before it was set
+        if asked_of_it is None or not row.up or row.failed_builds or not 0 <= now - row.last_seen_at <= max_age:
+            continue
+        known = {**row.facts, **{column: getattr(row, column) for column in ("state_dir", *POLICY)}}
+        if all(known.get(key) == value for key, value in asked_of_it.items()):
+            fresh.append(row.name)
+    return sorted(fresh)
 
 
 def rooms(connection: sa.Connection, builds: t.Mapping[str, t.Sequence[str]]) -> dict[str, JsonObject]:
