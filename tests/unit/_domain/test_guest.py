@@ -96,6 +96,19 @@ def test_filter_parameters_are_those_that_have_a_value() -> None:
     }
 
 
+def test_the_router_of_a_network_is_the_host_unless_another_one_is_named() -> None:
+    """The host advertises itself from this link-local address; Nova fills RASERVER on each network with IPv6."""
+    routed = {"cidr_v6": "fd00:1::/64", "dhcp": True}
+    for network, router in (
+        (routed, "fe80::a14:2"),
+        ({**routed, "gateway_v6": "fd00:1::1"}, "fd00:1::1"),
+        ({**routed, "dhcp": False}, None),
+        ({"dhcp": True}, None),
+    ):
+        (interface,) = guest_of(instance(nics=[nic(network=network)]), FACTS).interfaces
+        assert dict(interface.parameters).get("RASERVER") == router
+
+
 def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() -> None:
     guest = guest_of(instance(nics=[nic(), nic(mac="fa:16:3e:00:00:02", ipv6="fd00:1::2")]), FACTS)
     addresses = [[value for name, value in interface.parameters if name == "IPV6"] for interface in guest.interfaces]

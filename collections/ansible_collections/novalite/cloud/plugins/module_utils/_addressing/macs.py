@@ -11,7 +11,7 @@ import re
 import netaddr
 
 from .._errors import NovaliteError
-from .ipv6 import slash_64
+from .ipv6 import host_ipv6, slash_64
 
 MAC_PREFIX = "fa:16:3e"  # OpenStack's, so that its tools know such an interface for an instance's
 
@@ -44,3 +44,8 @@ def eui64(cidr: str, mac: str) -> str:
     Raises NovaliteError when the prefix has another length: stateless autoconfiguration needs 64 bits.
     """
     return str(netaddr.EUI(mac).ipv6(slash_64(cidr)))
+
+
+def router_link_local(address: str) -> str:
+    """The link-local address under which the host that has `address` (IPv4) on a network is its guests' router."""
+    return host_ipv6(LINK_LOCAL, address)

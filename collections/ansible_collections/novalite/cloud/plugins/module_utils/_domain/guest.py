@@ -14,7 +14,7 @@ import typing as t
 
 import netaddr
 
-from .._addressing.macs import LINK_LOCAL, eui64
+from .._addressing.macs import LINK_LOCAL, eui64, router_link_local
 from .._disk.layout import RESCUE, volume_path
 from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
@@ -268,7 +268,7 @@ def _filter_parameters(nic: Nic, with_ipv6: bool) -> t.Iterator[tuple[str, str]]
                 yield "IPV6", address
     if server := nic["dhcp_server"]:
         yield "DHCPSERVER", server
-    if router := network["gateway_v6"]:
+    if router := network["gateway_v6"] or (network["cidr_v6"] and ra_server(nic)):
         yield "RASERVER", router
     if cidr := network["cidr"]:
         v4 = netaddr.IPNetwork(cidr)
@@ -278,6 +278,15 @@ def _filter_parameters(nic: Nic, with_ipv6: bool) -> t.Iterator[tuple[str, str]]
         v6 = netaddr.IPNetwork(cidr_v6)
         yield "PROJNETV6", str(v6.network)
         yield "PROJMASKV6", str(v6.prefixlen)
+
+
+def ra_server(nic: Nic) -> str | None:
+    """The router of an interface on a network with IPv6: its host, by the link-local address that this advertises from,
+    where it serves DHCP; None where the network names another one, whose link-local address is not known."""
+    network = nic["network"]
+    if network["gateway_v6"] is None and network["dhcp"] and nic["dhcp_server"]:
+        return router_link_local(nic["dhcp_server"])
+    return None
 
 
 def _refuse_unwritable(guest: Guest) -> None:

@@ -15,7 +15,7 @@ import typing as t
 import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
-from .._domain.guest import disk_backend, tap_device
+from .._domain.guest import disk_backend, ra_server, tap_device
 from .._errors import NovaliteError
 from .._firewall.rules import expanded
 from .._guest import image_properties
@@ -292,7 +292,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
 
 def _ra_servers(nics: t.Iterable[Nic]) -> list[str]:
     """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
-    routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
+    routers = [ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
     return sorted({router for router in routers if router}) if all(routers) else []
 
 

@@ -10,7 +10,7 @@ import typing as t
 import netaddr
 
 from .._addressing.ipv6 import host_ipv6
-from .._addressing.macs import LINK_LOCAL
+from .._addressing.macs import router_link_local
 from .._guest import image_properties
 from .._json import JsonObject
 from .._model.instance import Instance, Network, Nic
@@ -21,19 +21,6 @@ Plan = JsonObject
 # what a DHCP server is told of its network as it stands in the ledger
 _TOLD = ("name", "bridge", "cidr", "dns", "ntp", "domain", "mtu", "lease_seconds", "cidr_v6", "ipv6_mode")
 TunnelMap = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
-
-
-def router_link_local(address: str) -> str:
-    """The link-local address under which the host that has `address` (IPv4) on a network is its guests' router."""
-    return host_ipv6(LINK_LOCAL, address)
-
-
-def ra_server(nic: Nic) -> str | None:
-    """The router of an interface on a network with IPv6, as dhcp() has it: this host, unless another one is named."""
-    network = nic["network"]
-    if network["gateway_v6"] is None and network["dhcp"] and nic["dhcp_server"]:
-        return router_link_local(nic["dhcp_server"])
-    return None
 
 
 def dhcp_servers(nic: Nic) -> list[str]:
