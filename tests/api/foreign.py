@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 import typing as t
 import uuid
 
+import pytest
 import sqlalchemy as sa
+from werkzeug.routing import AnyConverter, Rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
@@ -119,6 +122,9 @@ SHARED: dict[tuple[str, str], str] = {
     ("static", "1"): "style.css",
 }
 
+ACTIONS = {"instances": "stop", "jobs": "cancel"}  # of the pages
+VARIABLE = re.compile(r"<(?:[^:<>]+:)?([^<>:]+)>")
+
 
 @dataclasses.dataclass(frozen=True)
 class Objects:
@@ -224,3 +230,43 @@ def make(api: Api) -> Objects:
             "volume_attachment": hung,
         }
     )
+
+
+def paths(rule: Rule, objects: Objects, project: str) -> t.Iterator[tuple[list[str], tuple[str, ...]]]:
+    """Three paths of a rule, with ids of `alt`, of nobody, and so within `project`; and the kinds of the objects.
+
+    For each of the words that a variable may be.
+    """
+    texts = [rule.rule]
+    for name, converter in rule._converters.items():
+        if isinstance(converter, AnyConverter):
+            texts = [re.sub(rf"<[^<>]*\b{name}>", word, text) for text in texts for word in sorted(converter.items)]
+    for text in texts:
+        made: list[list[str]] = [[""], [""], [""]]
+        kinds = []
+        parts = text.split("/")[1:]
+        for position, part in enumerate(parts):
+            variable = VARIABLE.fullmatch(part)
+            if variable is None:
+                for path in made:
+                    path.append(part)
+                continue
+            where = (parts[0], made[0][position] if position else parts[0])
+            if where in OWNED:
+                kind = OWNED[where]
+                kinds.append(kind)
+                made[0].append(objects.id(kind))
+                made[1].append(objects.nobodys(kind))
+                made[2].append(project if kind == "project" else made[1][-1])
+            elif where in SHARED:
+                for path in made:
+                    path.append(SHARED[where])
+            elif position >= 2 and parts[position - 1].startswith("<"):
+                for path in made:
+                    path.append(ACTIONS.get(parts[0], "nosuch"))  # what is done to the object before it
+            else:
+                pytest.fail(
+                    f"{rule.rule}: what is <{variable[1]}>? Tell tests/api/foreign.py: OWNED (and make one in make()) "
+                    f"or SHARED, under {where}"
+                )
+        yield ["/".join(path) for path in made], tuple(kinds)

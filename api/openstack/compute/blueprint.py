@@ -18,9 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonOb
 
 from ...web import services
 from ...web.bodies import Body, Json, Row, field
+from ...web.errors import BadRequestError
 from ...web.listing import MAX_LIMIT, Dialect, body
 from ...web.microversions import HEADER, Version, asked_for, negotiated, parse, text
 from ...web.policy import Decorator, Given, Returned
+
+Listed = t.TypeVar("Listed")
 
 LEGACY_HEADER = "X-OpenStack-Nova-API-Version"
 
@@ -88,6 +91,19 @@ def page(plural: str, rows: t.Sequence[Row], view: t.Callable[[Row], Json], key:
     shown = rows[start : start + limit]
     more = start + limit < len(rows)
     return body(plural, [view(row) for row in shown], str(field(shown[-1], key)) if more else None)
+
+
+def part(rows: t.Sequence[Listed], *also: str) -> t.Sequence[Listed]:
+    """Those of `rows` that the query's `limit` and `offset` leave.
+
+    Raises BadRequestError from 2.75 on for any other parameter that is not one of `also`: who pages by a marker would
+    be given the first page for ever.
+    """
+    unknown = sorted(set(request.args) - {"limit", "offset", *also})
+    if unknown and microversion() >= (2, 75):
+        raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
+    offset = NOVA.whole("offset", 0)
+    return rows[offset : offset + (NOVA.limit() or MAX_LIMIT)]
 
 
 compute_versions = services.Service("compute_versions", "/compute")

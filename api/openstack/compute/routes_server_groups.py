@@ -17,9 +17,8 @@ from ...web.bodies import Answer, Body, same, the_one
 from ...web.context import current
 from ...web.errors import ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
-from ...web.listing import MAX_LIMIT
 from ...web.schemas import NAME, Schema, a_list, an_object, size, wrapped
-from .blueprint import NOVA, compute, from_version, microversion
+from .blueprint import compute, from_version, microversion, part
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
@@ -31,10 +30,9 @@ def list_server_groups() -> Answer:
     everybody = "all_projects" in request.args
     if everybody and not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow compute:server_groups:all_projects to be performed.")
-    limit, offset = NOVA.limit() or MAX_LIMIT, NOVA.whole("offset", 0)
     with reading_ledger() as connection:
         rows = server_group_records.server_groups(connection, None if everybody else caller.project)
-    return {"server_groups": [_shown(row) for row in rows[offset : offset + limit]]}, 200
+    return {"server_groups": [_shown(row) for row in part(rows, "all_projects")]}, 200
 
 
 @compute.get("/os-server-groups/<group_id>", "compute:server_groups:read")

@@ -28,7 +28,10 @@ def list_types(connection: Connection) -> Answer:
     asked = request.args.get("is_public", "").lower()
     if asked in ("true", "false"):
         rows = [row for row in rows if row.is_public == (asked == "true")]
-    return listing.page("volume_types", rows, views.volume_type, views.volume_type), 200
+    body = listing.page("volume_types", rows, views.volume_type, views.volume_type)
+    if links := body.pop("volume_types_links", None):
+        body["volume_type_links"] = links  # Cinder's name of them
+    return body, 200
 
 
 @volume.get("/<project>/types/<type_id>", "volume:read", reads)

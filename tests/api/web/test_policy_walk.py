@@ -18,7 +18,6 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
-from werkzeug.routing import AnyConverter, Rule
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -42,7 +41,6 @@ PUBLIC = {
     "version",
 }
 ROLES = ("any", "reader", "member", "manager", "admin")
-VARIABLE = re.compile(r"<(?:[^:<>]+:)?([^<>:]+)>")
 
 # Bodies that are right, by method and the end of the route: only then is an object looked up at all. A route that is
 # not named here is asked without one.
@@ -96,7 +94,7 @@ class Route:
 
     @property
     def body(self) -> t.Any:
-        return BODIES.get((self.method, VARIABLE.sub("{}", self.rule)))
+        return BODIES.get((self.method, foreign.VARIABLE.sub("{}", self.rule)))
 
     def __str__(self) -> str:
         return f"{self.method} {self.rule}"
@@ -119,51 +117,11 @@ def routes(api: Api, objects: foreign.Objects) -> list[Route]:
     found = []
     for rule in api.app.url_map.iter_rules():
         action = getattr(api.app.view_functions[rule.endpoint], "policy_operation", None)
-        for (path, decoy, own), kinds in _paths(rule, objects, api.projects["demo"]):
+        for (path, decoy, own), kinds in foreign.paths(rule, objects, api.projects["demo"]):
             for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
                 found.append(Route(method, path, rule.rule, action, kinds, decoy, own))
     assert len(found) > 40
     return found
-
-
-def _paths(rule: Rule, objects: foreign.Objects, project: str) -> t.Iterator[tuple[list[str], tuple[str, ...]]]:
-    """The paths of a rule (see Route), and their kinds: for each of the words that a variable may be."""
-    texts = [rule.rule]
-    for name, converter in rule._converters.items():
-        if isinstance(converter, AnyConverter):
-            texts = [re.sub(rf"<[^<>]*\b{name}>", word, text) for text in texts for word in sorted(converter.items)]
-    for text in texts:
-        paths: list[list[str]] = [[""], [""], [""]]
-        kinds = []
-        parts = text.split("/")[1:]
-        for position, part in enumerate(parts):
-            variable = VARIABLE.fullmatch(part)
-            if variable is None:
-                for path in paths:
-                    path.append(part)
-                continue
-            where = (parts[0], paths[0][position] if position else parts[0])
-            if where in foreign.OWNED:
-                kind = foreign.OWNED[where]
-                kinds.append(kind)
-                paths[0].append(objects.id(kind))
-                paths[1].append(objects.nobodys(kind))
-                paths[2].append(project if kind == "project" else paths[1][-1])
-            elif where in foreign.SHARED:
-                for path in paths:
-                    path.append(foreign.SHARED[where])
-            elif position >= 2 and parts[position - 1].startswith("<"):
-                for path in paths:
-                    path.append(ACTIONS.get(parts[0], "nosuch"))  # what is done to the object before it
-            else:
-                pytest.fail(
-                    f"{rule.rule}: what is <{variable[1]}>? Tell tests/api/foreign.py: OWNED (and make one in make()) "
-                    f"or SHARED, under {where}"
-                )
-        yield ["/".join(path) for path in paths], tuple(kinds)
-
-
-ACTIONS = {"instances": "stop", "jobs": "cancel"}  # of the pages
 
 
 VERSIONS = ("2.1", "latest")  # of Compute: some routes are there in old ones only, some in new ones

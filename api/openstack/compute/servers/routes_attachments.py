@@ -27,7 +27,7 @@ from ....web.context import current, signature
 from ....web.errors import BadRequestError, ForbiddenError, in_words
 from ....web.ledger import reading_ledger, writing_ledger
 from ....web.schemas import UUID, Schema, a_list, an_object, wrapped
-from ..blueprint import NOVA, compute, from_version, microversion
+from ..blueprint import compute, from_version, microversion, part
 from ..tasks import asker, enqueue
 from . import waiting
 from .routes_parts import interface, unlocked
@@ -161,12 +161,11 @@ def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> 
 
 @compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read")
 def list_volume_attachments(server_id: str) -> Answer:
-    offset, limit = NOVA.whole("offset", 0), NOVA.limit()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(found, key=lambda attachment: attachment.device)[offset : offset + limit]
-    return {"volumeAttachments": [_volume(attachment) for attachment in shown]}, 200
+    shown = sorted(found, key=lambda attachment: attachment.device)
+    return {"volumeAttachments": [_volume(attachment) for attachment in part(shown)]}, 200
 
 
 @compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
