@@ -96,6 +96,22 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
             },
             {1: [1], 2: [2], 3: [1, 2], 4: []},
         ),
+        # as Nova and EC2 write "all ports" and one ICMP type: port 0 is none of 1 to 65535, code 255 is one code
+        "whole ranges": policy(
+            places,
+            {
+                1: [
+                    {"protocol": "tcp", "port_min": 1, "port_max": 65535},
+                    {"protocol": "icmp", "port_min": 1, "port_max": 255},
+                    v6(protocol="udp", port_min=1, port_max=65535),
+                ],
+                2: [
+                    {"protocol": "udp", "port_min": 1, "port_max": 65535, "cidr": "198.18.0.0/31"},
+                    {"protocol": "icmp", "port_min": 255, "port_max": 1},
+                ],
+            },
+            {1: [1], 2: [2]},
+        ),
         "icmp": policy(
             places,
             {

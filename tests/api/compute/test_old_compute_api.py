@@ -186,8 +186,13 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     ]
     assert (whole_rule["from_port"], whole_rule["to_port"]) == (1, 65535)
     doors.member.delete(f"/os-security-group-rules/{whole_rule['id']}", 202)
-    wrong = {**rule, "from_port": 90, "to_port": 80}
-    doors.member.post("/os-security-group-rules", {"security_group_rule": wrong}, 400)
+    echo = {**rule, "ip_protocol": "icmp", "from_port": 8, "to_port": 0}
+    echo_rule = doors.member.post("/os-security-group-rules", {"security_group_rule": echo}, 200)["security_group_rule"]
+    assert (echo_rule["from_port"], echo_rule["to_port"]) == (8, 0)
+    doors.member.delete(f"/os-security-group-rules/{echo_rule['id']}", 202)
+    # for ICMP they are a type and a code, and 65535 is none
+    for wrong in ({"from_port": 90, "to_port": 80}, {"ip_protocol": "icmp", "from_port": 1, "to_port": 65535}):
+        doors.member.post("/os-security-group-rules", {"security_group_rule": {**rule, **wrong}}, 400)
 
 
 def test_networks_and_floating_ips(cloud: Cloud, doors: Doors) -> None:

@@ -35,6 +35,8 @@ def group_rules(
         ({"protocol": "udp", "port_min": -1, "port_max": -1}, "-p udp -j ACCEPT"),
         ({"protocol": "tcp", "cidr": "10.1.2.3/8"}, "-s 10.0.0.0/8 -p tcp -j ACCEPT"),
         ({"protocol": "icmp"}, "-p icmp -j ACCEPT"),
+        ({"protocol": "icmp", "port_min": -1, "port_max": -1}, "-p icmp -j ACCEPT"),
+        ({"protocol": "icmp", "port_min": 8, "port_max": -1}, "-p icmp -m icmp --icmp-type 8 -j ACCEPT"),
         ({"protocol": "icmp", "port_min": 8}, "-p icmp -m icmp --icmp-type 8 -j ACCEPT"),
         ({"protocol": "icmp", "port_min": 3, "port_max": 4}, "-p icmp -m icmp --icmp-type 3/4 -j ACCEPT"),
         ({"protocol": "47", "cidr": "10.0.0.1"}, "-s 10.0.0.1/32 -p 47 -j ACCEPT"),

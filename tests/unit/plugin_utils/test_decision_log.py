@@ -22,14 +22,23 @@ def test_a_placement_is_told_with_its_reason_and_its_alternates() -> None:
         "explanations": [{"uuid": UUID, "message": "hv1 has the most free memory"}],
     }
     (line,) = decision_log.decisions("scheduler", result)
-    assert line == f"scheduler: web ({UUID}) goes to hv1: hv1 has the most free memory; alternates: hv2, hv3"
+    assert line == (
+        f"scheduler: Casting to compute hv1 for run_instance of {UUID} (web): hv1 has the most free memory; "
+        "alternates: hv2, hv3"
+    )
+
+
+def test_a_request_is_cast_to_the_scheduler_in_novas_words() -> None:
+    instance = {"uuid": UUID, "name": "web", "project": {"id": "1", "name": "demo"}}
+    lines = decision_log.decisions("server", {"to_build": [instance], "existing": [instance]})
+    assert lines == [f"server: Casting to scheduler for demo's instance {UUID} (web)"]
 
 
 def test_what_finds_no_host_is_told() -> None:
     message = "No valid host was found: ram removed 2"
     result = {"unplaced": [{"instance": {"uuid": UUID, "name": "web"}, "message": message}]}
     (line,) = decision_log.decisions("scheduler", result)
-    assert line == f"scheduler: web ({UUID}) goes nowhere: {message}"
+    assert line == f"scheduler: Casting to no compute for {UUID} (web): {message}"
 
 
 @pytest.mark.parametrize("operation", ["server", "scheduler", "volume"])

@@ -4,8 +4,8 @@
 
 """The log of decisions: one line in the controller's journal for what was launched where and why, and what was refused.
 
-Nova writes these lines in the logs of its scheduler and conductor. Here a playbook has no log of its own, so they go to
-the system's: `journalctl -t novalite`.
+Nova writes these lines in the logs of its API, scheduler and conductor, those that begin with "Casting to" in these
+words (release Cactus). Here a playbook has no log of its own, so they go to the system's: `journalctl -t novalite`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ def decisions(operation: str, result: Result) -> list[str]:
     lines = []
     if refused := result.get("refused"):
         lines.append(f"{operation}: refused: {refused}")
+    if operation == "server":
+        lines += [
+            f"server: Casting to scheduler for {instance['project']['name']}'s instance {_named(instance)}"
+            for instance in result.get("to_build") or ()
+        ]
     if operation in ("scheduler", "launch_plan", "launch_record"):
         hosts = {explained["uuid"]: explained for explained in result.get("explanations") or ()}
         for instance in result.get("instances") or ():
@@ -40,12 +45,12 @@ def decisions(operation: str, result: Result) -> list[str]:
             if explained is None or not instance["host"]:  # launch_record returns those that are only recorded, too
                 continue
             lines.append(
-                f"scheduler: {instance['name']} ({instance['uuid']}) goes to {instance['host']}: "
+                f"scheduler: Casting to compute {instance['host']} for run_instance of {_named(instance)}: "
                 f"{explained.get('message', 'no message')}{_alternates(instance)}"
             )
         for unplaced in result.get("unplaced") or ():
             instance = unplaced["instance"]
-            lines.append(f"scheduler: {instance['name']} ({instance['uuid']}) goes nowhere: {unplaced['message']}")
+            lines.append(f"scheduler: Casting to no compute for {_named(instance)}: {unplaced['message']}")
     if operation == "server_migration":
         lines += [
             f"server_migration: {move['name']} ({move['uuid']}) moves from {move['from_host']} to {move['to_host']}"
@@ -69,6 +74,10 @@ def write(lines: t.Iterable[str]) -> None:
             # names and messages hold what tenants wrote: a line of theirs must not become two lines of ours
             text = "".join(character if character.isprintable() else "?" for character in line)
             log.send(f"{PRIORITY}novalite: {text}".encode()[:LONGEST])
+
+
+def _named(instance: Result) -> str:
+    return f"{instance['uuid']} ({instance['name']})"
 
 
 def _alternates(instance: Result) -> str:
