@@ -24,7 +24,7 @@ help:
 	@echo 'make docs      the documentation, into docs/_build/html; a warning or a dead link fails'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make lock      requirements.lock anew: what runs in production, with hashes'
-	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
+	@echo 'make conformance runs the tests of Tempest and gophercloud against the API; CONFORMANCE=<regex> for some: gophercloud, TestPorts'
 
 bootstrap:
 	@tools/bootstrap

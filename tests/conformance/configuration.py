@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Configuration of Tempest: its accounts, its settings, and where its tests are."""
+"""Configuration of the suites: accounts, and for Tempest its settings and where its tests are."""
 
 from __future__ import annotations
 
@@ -58,15 +58,14 @@ def _account(user: str, project: str | None, role: str) -> Account:
     return {"user": user, "password": secrets.token_urlsafe(24), "project": project or user, "role": role}
 
 
-def record(running: Cloud, workspace: pathlib.Path) -> None:
-    """Have users and what else Tempest needs in the ledger."""
-    wanted = accounts(workspace)
+def record(running: Cloud, workspace: pathlib.Path, users: list[Account]) -> None:
+    """Have `users` and what else the suites need in the ledger."""
     variables = workspace / "variables.json"
     variables.touch(mode=0o600)
     variables.write_text(
         json.dumps(
             {
-                "novalite_projects": [{"name": name} for name in sorted({each["project"] for each in wanted})],
+                "novalite_projects": [{"name": name} for name in sorted({each["project"] for each in users})],
                 "novalite_users": [
                     {
                         "name": each["user"],
@@ -74,7 +73,7 @@ def record(running: Cloud, workspace: pathlib.Path) -> None:
                         "default_project": each["project"],
                         "roles": [{"project": each["project"], "role": each["role"]}],
                     }
-                    for each in wanted
+                    for each in users
                 ],
             }
         )

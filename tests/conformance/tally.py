@@ -9,7 +9,7 @@ import dataclasses
 import re
 import typing as t
 
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+PASSED, FAILED, LISTED, SKIPPED = "passed", "failed", "listed", "skipped"  # listed: it failed, as its list says
 WORDS = {"success": PASSED, "xfail": PASSED, "skip": SKIPPED}  # all others are failures
 FIXTURE = re.compile(r"^(setUpClass|tearDownClass) \((.+)\)$")
 
@@ -46,6 +46,20 @@ def left_out(tests: t.Iterable[str], skips: t.Iterable[dict[str, t.Any]]) -> tup
     return list(found.values()), unused
 
 
+def judge(outcomes: t.Iterable[Outcome], expectations: t.Iterable[dict[str, t.Any]]) -> tuple[list[Outcome], list[str]]:
+    """Return the outcomes, in which a failure that `expectations` names is LISTED with its reason, and the names of the
+    tests that are listed and passed."""
+    reasons = {test: each["reason"] for each in expectations for test in each["tests"]}
+    judged, passed = [], []
+    for outcome in outcomes:
+        if outcome.test in reasons and outcome.word == FAILED:
+            outcome = dataclasses.replace(outcome, word=LISTED, text=reasons[outcome.test])
+        elif outcome.test in reasons and outcome.word == PASSED:
+            passed.append(outcome.test)
+        judged.append(outcome)
+    return judged, passed
+
+
 def settle(tests: t.Iterable[str], lines: t.Iterable[dict[str, t.Any]]) -> list[Outcome]:
     """One outcome for each of `tests`, of what was reported. A class that was skipped or failed as a whole reports only
     that: it holds for its tests. What nothing was reported of has failed."""
@@ -69,27 +83,34 @@ def settle(tests: t.Iterable[str], lines: t.Iterable[dict[str, t.Any]]) -> list[
     return settled + others
 
 
-def table(outcomes: t.Iterable[Outcome]) -> list[str]:
-    """Lines: for each class how many tests passed, failed, were skipped; the last one is of all."""
-    counts: dict[str, dict[str, int]] = {}
+def count(outcomes: t.Iterable[Outcome]) -> dict[str, int]:
+    """The number of outcomes of each word."""
+    counts = dict.fromkeys((PASSED, FAILED, LISTED, SKIPPED), 0)
     for outcome in outcomes:
-        for key in (class_of(outcome.test), ""):
-            counts.setdefault(key, dict.fromkeys((PASSED, FAILED, SKIPPED), 0))[outcome.word] += 1
-    total = counts.pop("", dict.fromkeys((PASSED, FAILED, SKIPPED), 0))
-    lines = [f"{PASSED:>6} {FAILED:>6} {SKIPPED:>7}  class"]
-    for name, each in [*sorted(counts.items()), ("all", total)]:
-        lines.append(f"{each[PASSED]:6} {each[FAILED]:6} {each[SKIPPED]:7}  {name}")
+        counts[outcome.word] += 1
+    return counts
+
+
+def table(outcomes: t.Iterable[Outcome]) -> list[str]:
+    """Lines: for each class how many tests have which outcome; the last one is of all."""
+    by_class: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_class.setdefault(class_of(outcome.test), []).append(outcome)
+    rows = [(name, count(each)) for name, each in sorted(by_class.items())]
+    rows.append(("all", count(outcome for each in by_class.values() for outcome in each)))
+    lines = [" ".join(f"{word:>7}" for word in rows[-1][1]) + "  class"]
+    lines += [" ".join(f"{number:7}" for number in counts.values()) + f"  {name}" for name, counts in rows]
     return lines
 
 
 def reasons(outcomes: t.Iterable[Outcome]) -> list[str]:
-    """Lines: each reason for a skip, and the tests that were skipped for it."""
-    by_reason: dict[str, list[str]] = {}
+    """Lines: each reason for a skip or a listed failure, and its tests."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for outcome in outcomes:
-        if outcome.word == SKIPPED:
-            by_reason.setdefault(" ".join(outcome.text.split()), []).append(outcome.test)
+        if outcome.word in (SKIPPED, LISTED):
+            by_reason.setdefault((outcome.word, " ".join(outcome.text.split())), []).append(outcome.test)
     lines = []
-    for reason, tests in sorted(by_reason.items()):
-        lines.append(f"skipped: {reason}")
+    for (word, reason), tests in sorted(by_reason.items()):
+        lines.append(f"{word}: {reason}")
         lines += [f"  {test}" for test in sorted(tests)]
     return lines

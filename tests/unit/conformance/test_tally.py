@@ -6,11 +6,12 @@ from __future__ import annotations
 import pathlib
 import re
 
+import pytest
 import yaml
 
 from tests.conformance import tally
 
-SKIPS = pathlib.Path(__file__).resolve().parents[2] / "conformance/skips.yml"
+CONFORMANCE = pathlib.Path(__file__).resolve().parents[2] / "conformance"
 TESTS = ["a.b.One.test_x[id-1,smoke]", "a.b.One.test_y[id-2]", "a.b.Two.test_z[id-3]", "a.b.Two.test_w[id-4]"]
 
 
@@ -34,9 +35,9 @@ def test_each_test_has_one_outcome() -> None:
         ("tearDownClass (a.b.One)", tally.FAILED, "left over"),
     ]
     assert [text.split() for text in tally.table(found)[1:]] == [
-        ["1", "1", "1", "a.b.One"],
-        ["0", "2", "0", "a.b.Two"],
-        ["1", "3", "1", "all"],
+        ["1", "1", "0", "1", "a.b.One"],
+        ["0", "2", "0", "0", "a.b.Two"],
+        ["1", "3", "0", "1", "all"],
     ]
     assert tally.reasons(found) == ["skipped: no such feature", "  a.b.One.test_y"]
 
@@ -54,7 +55,20 @@ def test_the_list_of_skips_names_tests_with_a_reason() -> None:
     assert unused == ["nosuch"]
 
 
-def test_the_list_is_one_that_can_be_read() -> None:
-    for skip in yaml.safe_load(SKIPS.read_text()):
+def test_a_listed_failure_fails_nothing_and_a_listed_pass_is_told() -> None:
+    outcomes = [tally.Outcome(test, word) for test, word in (("a.X", "failed"), ("a.Y", "passed"), ("a.Z", "failed"))]
+    judged, passed = tally.judge(outcomes, [{"reason": "no such plug-in", "tests": ["a.X", "a.Y"]}])
+    assert [(outcome.word, outcome.text) for outcome in judged] == [
+        (tally.LISTED, "no such plug-in"),
+        (tally.PASSED, ""),
+        (tally.FAILED, ""),
+    ]
+    assert passed == ["a.Y"]
+    assert tally.reasons(judged) == ["listed: no such plug-in", "  a.X"]
+
+
+@pytest.mark.parametrize("name", ["skips.yml", "gophercloud.yml"])
+def test_the_list_is_one_that_can_be_read(name: str) -> None:
+    for skip in yaml.safe_load((CONFORMANCE / name).read_text()):
         assert set(skip) == {"reason", "tests"} and skip["reason"].strip()
         assert all(re.compile(pattern) for pattern in skip["tests"])
