@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from api import create_app
 from api.openstack.compute.servers import waiting
 from api.settings import Settings
-from tests.api import scenes, seeds
+from tests.api import applications, scenes, seeds
 from tests.api.doors import Doors
 from tests.support.cloud import Cloud as AnyCloud
 from tests.support.cloud import Network, sqlite
@@ -126,9 +126,8 @@ def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
 @pytest.fixture
 def doors(cloud: Cloud, request: pytest.FixtureRequest) -> t.Iterator[Doors]:
     """The doors of the service that the test's folder is named after."""
-    opened = Doors(cloud, BASES[request.path.parent.name])
-    yield opened
-    opened.close()
+    with applications.application(cloud.home) as app:
+        yield Doors(cloud, BASES[request.path.parent.name], app)
 
 
 @pytest.fixture
@@ -155,11 +154,9 @@ def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @contextlib.contextmanager
 def application(seeded: pathlib.Path, home: pathlib.Path, **settings: t.Any) -> t.Iterator[seeds.Api]:
-    """The whole application over a copy in `home` of the ledger in `seeded`. Tests ask quicker than callers may."""
-    settings = {"api_burst": 10**6, "api_anonymous_burst": 10**6, **settings}
-    app = create_app(Settings(home=str(shutil.copytree(seeded, home)), **settings))
-    yield seeds.Api(app)
-    app.extensions["ledger"].close()
+    """The whole application over a copy in `home` of the ledger in `seeded`."""
+    with applications.application(pathlib.Path(shutil.copytree(seeded, home)), **settings) as app:
+        yield seeds.Api(app)
 
 
 @pytest.fixture

@@ -10,13 +10,12 @@ import typing as t
 import uuid
 
 import sqlalchemy as sa
+from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity, tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
-from api import create_app
-from api.settings import Settings
 
 if t.TYPE_CHECKING:
     from tests.api.conftest import Cloud
@@ -72,18 +71,14 @@ class User:
 class Doors:
     """A project with a member, a reader and an admin; and a stranger of another project."""
 
-    def __init__(self, cloud: Cloud, base: str) -> None:
-        self.cloud, self.base = cloud, base
-        self.app = create_app(Settings(home=str(cloud.home), api_burst=10**6, api_anonymous_burst=10**6))
+    def __init__(self, cloud: Cloud, base: str, app: Flask) -> None:
+        self.cloud, self.base, self.app = cloud, base, app
         self.client = client = self.app.test_client()
         self.project, self.other = cloud.project("demo"), cloud.project("alt")
         self.member = User(cloud, client, self.project, "member", base)
         self.reader = User(cloud, client, self.project, "reader", base)
         self.admin = User(cloud, client, self.project, "admin", base)
         self.stranger = User(cloud, client, self.other, "member", base)
-
-    def close(self) -> None:
-        self.app.extensions["ledger"].close()
 
     def rows(self, table: sa.Table) -> list[Body]:
         with self.cloud.engine.connect() as connection:

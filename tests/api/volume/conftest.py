@@ -7,15 +7,16 @@ import typing as t
 
 import pytest
 
+from tests.api import applications
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    opened = Doors(cloud, "/volume/v3")
-    for user in (opened.member, opened.reader, opened.admin, opened.stranger):
-        user.base = f"/volume/v3/{user.project}"
-    cloud.host("hv1", last_seen_at=2**31)
-    yield opened
-    opened.close()
+    with applications.application(cloud.home) as app:
+        opened = Doors(cloud, "/volume/v3", app)
+        for user in (opened.member, opened.reader, opened.admin, opened.stranger):
+            user.base = f"/volume/v3/{user.project}"
+        cloud.host("hv1", last_seen_at=2**31)
+        yield opened

@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from tests.api import applications
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -19,9 +20,8 @@ from tests.api.doors import Doors
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
     """The paths of its tests name the project themselves."""
-    opened = Doors(cloud, "/volume/v3")
-    yield opened
-    opened.close()
+    with applications.application(cloud.home) as app:
+        yield Doors(cloud, "/volume/v3", app)
 
 
 def test_anybody_reads_the_versions(doors: Doors) -> None:
