@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
 from .errors import UnauthorizedError
@@ -98,10 +98,14 @@ def request_id() -> str:
 
 
 def check_project(connection: Connection, project_id: str, word: t.Callable[[str], Exception] = NotFoundError) -> str:
-    """Return the id itself: the caller's project's, or any project's for an administrator. Raises what `word` makes."""
+    """Return the id of a project: the caller's own, or for an administrator any, which may go by its name, as quotas do
+    in Neutron and Cinder. Raises what `word` makes."""
     caller = current()
-    if project_id == caller.project or (caller.is_admin and is_project(connection, project_id)):
+    if project_id == caller.project:
         return project_id
+    found = project_by(connection, project_id) if caller.is_admin else None
+    if found is not None:
+        return found
     raise word(f"Project {project_id[:64]} could not be found.")
 
 

@@ -53,17 +53,17 @@ DEFAULT_CLASS = "default"
 @compute.get("/os-quota-sets/<project>/defaults", "compute:quotas:read", defaults={"default": True})
 def show_quotas(project: str, default: bool) -> Answer:
     with reading_ledger() as connection:
-        check_project(connection, project)
-        limits = default_limits(connection) if default else quota_limits(connection, project)
+        owner = check_project(connection, project)
+        limits = default_limits(connection) if default else quota_limits(connection, owner)
         return {"quota_set": {"id": project, **_shown(limits)}}, 200
 
 
 @compute.get("/os-quota-sets/<project>/detail", "compute:quotas:read")
 def show_quotas_in_detail(project: str) -> Answer:
     with reading_ledger() as connection:
-        check_project(connection, project)
-        limits = _shown(quota_limits(connection, project))
-        used = counts.used(connection, project)
+        owner = check_project(connection, project)
+        limits = _shown(quota_limits(connection, owner))
+        used = counts.used(connection, owner)
     detail = {
         name: {"limit": limit, "in_use": used.get(RESOURCES[name][0], 0), "reserved": 0}
         for name, limit in limits.items()
@@ -75,24 +75,23 @@ def show_quotas_in_detail(project: str) -> Answer:
 def update_quotas(project: str) -> Answer:
     wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
-        check_project(connection, project)
+        owner = check_project(connection, project)
         if wanted.get("force", False) not in TRUE:
-            used = counts.used(connection, project)
+            used = counts.used(connection, owner)
             for name, limit in limits.items():
                 if -1 < limit < used.get(name, 0):
                     raise BadRequestError(
                         f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved "
                         f"{used[name]}."
                     )
-        write_quotas(connection, project, limits)
-        return {"quota_set": _shown(quota_limits(connection, project))}, 200
+        write_quotas(connection, owner, limits)
+        return {"quota_set": _shown(quota_limits(connection, owner))}, 200
 
 
 @compute.delete("/os-quota-sets/<project>", "compute:quotas:write")
 def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
-        check_project(connection, project)
-        reset_quotas(connection, project, [ours for ours, _last in RESOURCES.values()])
+        reset_quotas(connection, check_project(connection, project), [ours for ours, _last in RESOURCES.values()])
     return "", 202
 
 

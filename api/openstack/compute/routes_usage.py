@@ -45,9 +45,9 @@ def show_usage(project: str) -> Answer:
     now = time.time()
     start, stop = _period(now)
     with reading_ledger() as connection:
-        check_project(connection, project)
-        rows, links = _page("tenant_usage", accounting.ran_between(connection, project, start, stop))
-    return {"tenant_usage": _usage(project, rows, start, stop, now), **links}, 200
+        owner = check_project(connection, project)
+        rows, links = _page("tenant_usage", accounting.ran_between(connection, owner, start, stop))
+    return {"tenant_usage": _usage(owner, rows, start, stop, now), **links}, 200
 
 
 def _page(name: str, rows: list[Record]) -> tuple[list[Record], Body]:

@@ -95,10 +95,10 @@ def show_limits(connection: Connection) -> Answer:
 @volume.get("/os-quota-sets/<target>", "volume:read")
 @volume.get("/<project>/os-quota-sets/<target>", "volume:read", reads)
 def show_quotas(connection: Connection, target: str) -> Answer:
-    check_project(connection, target)
-    shown = _shown(quotas.quota_limits(connection, target))
+    owner = check_project(connection, target)
+    shown = _shown(quotas.quota_limits(connection, owner))
     if is_true("usage"):
-        used = counts.used(connection, target)
+        used = counts.used(connection, owner)
         shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
     return {"quota_set": {"id": target, **shown}}, 200
 
@@ -113,15 +113,14 @@ def show_default_quotas(connection: Connection, target: str) -> Answer:
 @volume.put("/<project>/os-quota-sets/<target>", "volume:admin", takes(schemas.QUOTAS), writes)
 def update_quotas(connection: Connection, said: Record, target: str) -> Answer:
     wanted = _limits(said)
-    check_project(connection, target)
-    quotas.write_quotas(connection, target, wanted)
-    return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
+    owner = check_project(connection, target)
+    quotas.write_quotas(connection, owner, wanted)
+    return {"quota_set": _shown(quotas.quota_limits(connection, owner))}, 200
 
 
 @volume.delete("/<project>/os-quota-sets/<target>", "volume:admin", writes)
 def reset_quotas(connection: Connection, target: str) -> Answer:
-    check_project(connection, target)
-    quotas.reset_quotas(connection, target, QUOTAS)
+    quotas.reset_quotas(connection, check_project(connection, target), QUOTAS)
     return "", 200
 
 

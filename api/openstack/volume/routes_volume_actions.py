@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     volumes_by,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
 
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record
@@ -94,7 +95,9 @@ def _unreserve(connection: Connection, row: Volume, _said: Record) -> None:
 def _attach(connection: Connection, row: Volume, said: Record) -> None:
     if not said.get("instance_uuid"):
         raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
-    attach(connection, row, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
+    # Cinder notes any text; the guest's disk has the name of a device
+    device = said.get("mountpoint") if str(said.get("mountpoint")).startswith("/dev/") else None
+    attach(connection, row, said["instance_uuid"], device, said.get("mode") == "ro")
 
 
 def attach(
@@ -162,7 +165,7 @@ def _retype(connection: Connection, row: Volume, said: Record) -> None:
 
 
 def _show_image_metadata(_connection: Connection, row: Volume, _said: Record) -> Body:
-    return {"metadata": views.image_metadata(row.image) if row.image else {}}
+    return {"metadata": views.image_metadata(row.image or NO_IMAGE)}
 
 
 def _set_image_metadata(connection: Connection, row: Volume, said: Record) -> Body:
@@ -175,15 +178,14 @@ def _unset_image_metadata(connection: Connection, row: Volume, said: Record) -> 
 
 
 def _describe_image(connection: Connection, row: Volume, change: Change) -> Record:
-    """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
-    if not row.image:
-        raise BadRequestError(f"Invalid volume: Volume {row.id} was not made of an image.")
-    before = row.image.get("properties") or {}
+    """Change what a volume knows of the image that it was made of, or looks like; the image itself stays as it is."""
+    known: Record = {**(row.image or NO_IMAGE)}
+    before = known.get("properties") or {}
     properties = volumes.checked_metadata(change.of(before))
     # a volume that waits for its data is what servers start from that hosts inject into
-    check_new(str(row.image.get("name")), properties, before)
+    check_new(str(known.get("name")), properties, before)
     checked_host_mount(f"volume {row.id}", before, properties, policy.may(current(), "image:host_mount"))
-    image = {**row.image, "properties": properties}
+    image = known | {"properties": properties}
     volumes.write(connection, "volume", row.id, {"image": image})
     return image
 
@@ -265,6 +267,17 @@ def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
     row, attachment = _one(connection, attachment_id)
     detach(connection, row, attachment.instance_uuid)
     return {"attachments": [views.brief_attachment(volumes.one_volume(connection, row.id), attachment)]}, 200
+
+
+@volume.post(
+    "/<project>/attachments/<attachment_id>/action",
+    "volume:write",
+    *(since(44), takes(an_object({"os-complete": {"type": ["object", "null"]}}, ["os-complete"])), reads),
+)
+def complete_attachment(connection: Connection, _asked: Record, attachment_id: str) -> Answer:
+    """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
+    _one(connection, attachment_id)
+    return "", 204
 
 
 def _one(connection: Connection, number: str) -> tuple[Volume, Attachment]:

@@ -78,8 +78,8 @@ def new_volume(row: Volume) -> Body:
 
 def volume(row: Volume) -> Body:
     body = {**new_volume(row), "os-vol-tenant-attr:tenant_id": row.project_id}
-    if row.image:
-        body["volume_image_metadata"] = image_metadata(row.image)
+    if row.image and (known := image_metadata(row.image)):
+        body["volume_image_metadata"] = known
     if current().is_admin:
         body["os-vol-mig-status-attr:migstat"] = body["os-vol-mig-status-attr:name_id"] = None
         body["os-vol-host-attr:host"] = f"{row.host}@{row.backend}#{row.type}" if row.host else None
@@ -87,8 +87,8 @@ def volume(row: Volume) -> Body:
 
 
 def image_metadata(image: Image | Record) -> Body:
-    """Render a volume's record of the image that it was made of, in texts."""
-    known = {
+    """Render a volume's record of the image that it was made of, in texts; of no image, what it was given as such."""
+    known: Body = {
         "image_id": image.get("id"),
         "image_name": image.get("name"),
         "disk_format": image.get("disk_format"),
@@ -98,7 +98,7 @@ def image_metadata(image: Image | Record) -> Body:
         "size": image.get("size", 0),
         "checksum": str(image.get("checksum") or "").partition(":")[2],
     }
-    described = {**known, **(image.get("properties") or {})}
+    described = {**(known if image.get("id") else {}), **(image.get("properties") or {})}
     return {key: str(value) for key, value in described.items() if value is not None}
 
 

@@ -60,6 +60,12 @@ def test_quotas_are_set_by_administrators(cloud: Cloud, doors: Doors) -> None:
     for part in ("", "/detail", "/defaults"):
         doors.member.get(f"/os-quota-sets/{doors.other}{part}", 404)
         doors.admin.get(f"/os-quota-sets/{doors.other}{part}")
+        doors.admin.get(f"/os-quota-sets/alt{part}")
+    doors.admin.put("/os-quota-sets/alt", {"quota_set": {"instances": 3}})  # an administrator may name the project
+    assert doors.admin.get(f"/os-quota-sets/{doors.other}")["quota_set"]["instances"] == 3
+    doors.admin.delete("/os-quota-sets/alt", 202)
+    assert doors.admin.get(f"/os-quota-sets/{doors.other}")["quota_set"]["instances"] == 10
+    doors.member.get("/os-quota-sets/demo", 404)
     doors.admin.put(f"/os-quota-sets/{uuid.uuid4().hex}", {"quota_set": {"instances": 1}}, 404)
 
 

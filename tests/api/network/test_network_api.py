@@ -192,7 +192,10 @@ def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
     assert details["security_group"] == {"limit": 1, "used": 1, "reserved": 0}
     doors.member.get(f"/quotas/{doors.other}", 404)
     doors.member.put(f"/quotas/{doors.project}", {"quota": {"security_group": 5}}, 403)
-    assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
+    assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"security_group": 4}})["quota"]["security_group"] == 4
+    assert doors.admin.put("/quotas/alt", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
+    assert doors.admin.get(f"/quotas/{doors.other}")["quota"] == doors.admin.get("/quotas/alt")["quota"]
+    doors.member.get("/quotas/alt", 404)
     doors.admin.put(f"/quotas/{doors.other}", {"quota": {"subnetpool": 5}}, 400)
     doors.admin.delete(f"/quotas/{doors.other}", 204)
     assert doors.admin.get(f"/quotas/{doors.other}")["quota"]["security_group"] == 10

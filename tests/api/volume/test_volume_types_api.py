@@ -73,6 +73,12 @@ def test_quotas_of_all_and_of_things_that_there_are_none_of(doors: Doors) -> Non
     assert said.items() <= doors.admin.put(path, {"quota_set": said})["quota_set"].items()
     assert doors.admin.get(path)["quota_set"]["backups"] == 7
     doors.admin.put(path, {"quota_set": {"volumes_lvmdriver": 1}}, 400)
+    # an administrator may name the project
+    assert doors.admin.get("/os-quota-sets/demo")["quota_set"]["backups"] == 7
+    assert doors.admin.put("/os-quota-sets/demo", {"quota_set": {"groups": 8}})["quota_set"]["groups"] == 8
+    assert doors.admin.get(path)["quota_set"]["groups"] == 8
+    doors.member.get("/os-quota-sets/demo", 404)
+    doors.admin.get("/os-quota-sets/nosuch", 404)
     doors.member.get("/os-quota-class-sets/default", 403)
     before = doors.admin.get("/os-quota-class-sets/default")["quota_class_set"]
     assert (before["id"], before["volumes"], before["backups"]) == ("default", 10, 0)

@@ -144,7 +144,14 @@ def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> No
     act(doors.member, number, "os-set_image_metadata", {"metadata": {"os_admin_user": 'a"b'}}, 400)
     act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 200)
     act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 404)
-    act(doors.member, made(doors.member), "os-set_image_metadata", said, 400)
+    # a volume that was made of nothing is described, too, and stays one of no image
+    blank = made(doors.member)
+    assert act(doors.member, blank, "os-set_image_metadata", said, 200)["metadata"] == said["metadata"]
+    assert shown(doors.member, blank)["volume_image_metadata"] == said["metadata"]
+    assert [job["kind"] for job in doors.jobs()].count("volume_create") == 1
+    for key in said["metadata"]:
+        act(doors.member, blank, "os-unset_image_metadata", {"key": key}, 200)
+    assert "volume_image_metadata" not in shown(doors.member, blank)
     doors.member.delete(f"/volumes/{number}", 400)
     for method in ("GET", "PUT", "DELETE"):
         assert doors.member.ask(method, "/volumes/").status_code == 404
@@ -262,6 +269,21 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
     assert doors.client.delete(f"{base}/attachments/{attachment}", headers=new).status_code == 200
     assert [job["kind"] for job in doors.jobs()] == ["volume_attach", "volume_detach"]
     doors.member.delete(f"/volumes/{number}", 400)
+
+
+def test_a_mountpoint_that_is_no_device_leaves_the_name_to_the_guest(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    server = cloud.instance(doors.project, "web", "hv1", vm_state="active")
+    act(doors.member, number, "os-attach", {"instance_uuid": server, "mountpoint": "/mnt", "mode": "rw"})
+    (attachment,) = doors.rows(tables_volumes.volume_attachment)
+    assert attachment["device"] == "/dev/vdb"
+    # who speaks of attachments completes them, as Nova does; here their job does
+    path = f"{doors.member.base}/attachments/{attachment['id']}/action"
+    for version, body, status in (("3.43", {}, 404), ("3.44", {}, 400), ("3.44", {"os-complete": None}, 204)):
+        headers = {**doors.member.headers, "OpenStack-API-Version": f"volume {version}"}
+        assert doors.client.post(path, json=body, headers=headers).status_code == status
+    headers = {**doors.stranger.headers, "OpenStack-API-Version": "volume 3.44"}
+    assert doors.client.post(path, json={"os-complete": None}, headers=headers).status_code == 404
 
 
 def test_snapshots(cloud: Cloud, doors: Doors) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance import gophercloud, tally
 
-PASSES = 'printf "=== RUN\n--- PASS: TestX (0.00s)\\nPASS\\n"'
+PASSES = 'printf "=== RUN\\n--- PASS: TestX (0.00s)\\nPASS\\n"'
 SKIPS = 'printf "    conditions.go:12: must be admin to run this test\\n--- SKIP: TestX (0.00s)\\nPASS\\n"'
 FAILS = 'printf "2026/11/25 OpenStack Response Headers:\\nServer: gunicorn\\n    x_test.go:1: 404\\n"; exit 1'
 

@@ -75,6 +75,14 @@ def is_project(connection: sa.Connection, project_id: str) -> bool:
     return is_any(connection, tables.project.c.id == project_id)
 
 
+def project_by(connection: sa.Connection, text: str) -> str | None:
+    """Return the id of the project that has this id, else that alone has this name, None for no such project."""
+    table = tables.project
+    query = sa.select(table.c.id).where(sa.or_(table.c.id == text, table.c.name == text)).limit(3)
+    ids = list(connection.execute(query).scalars())
+    return text if text in ids else ids[0] if len(ids) == 1 else None
+
+
 def jobs_by_state(connection: sa.Connection, since: float) -> list[tuple[str, str, int]]:
     """Return (kind, state, number) of the jobs that were made after `since`, and of all open ones."""
     recent = sa.or_(job.c.created_at > since, job.c.state.in_(["queued", "running"]))

@@ -183,7 +183,7 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
         made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
         # one that was to be made of something by a build that never came to it has nothing to offer
-        lost = made.made_at is None and made.image is not None
+        lost = made.made_at is None and made.image is not None and made.image["id"]
         swap(connection, volume_id, ("creating", *_HELD), "error" if lost else "available")
         unbind(connection, [volume_id])
 

@@ -114,7 +114,7 @@ def to_be_made(connection: sa.Connection, one: Volume) -> Plan:
     if one.source_volume_id is not None:
         of = [each for each in volumes_by(connection, ids=[one.source_volume_id]) if each.made_at is not None]
         return {**found, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
-    if one.image is not None:
+    if one.image is not None and one.image["id"]:
         return {**found, "source": {"checksum": one.image["checksum"]}}
     return found
 
@@ -123,7 +123,7 @@ def images_for(one: Volume) -> list[Plan]:
     """Return images that have to be in the host's cache before the volume can be made."""
     image = one.image
     copied = one.snapshot_id is not None or one.source_volume_id is not None
-    if image is None or copied or one.made_at is not None or one.status != "creating":
+    if image is None or not image["id"] or copied or one.made_at is not None or one.status != "creating":
         return []
     file = {key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
     return [{**file, "kind": "disk", "max_virtual_size": one.size_gb << 30}]
