@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Zones, hypervisors and compute services: the hosts, as users and administrators see them."""
+"""Zones and hypervisors: the hosts, as users and administrators see them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,22 @@ import time
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import switch_hosts
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
-    HostInUseError,
-    remove,
-)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import (
     Availability,
     Host,
 )
 
-from ...web import policy, validation
+from ...web import policy
 from ...web.bodies import Answer, Body, field, same, the_one
-from ...web.errors import BadRequestError, as_bad_request
-from ...web.ledger import reading_ledger, writing_ledger
-from ...web.schemas import NAME, Schema, an_object
+from ...web.errors import BadRequestError
+from ...web.ledger import reading_ledger
 from ...web.times import precise
-from .blueprint import compute, from_version, microversion, page, since
-from .servers.schemas import TRUE
+from .blueprint import compute, microversion, page, since
 
 BINARY = "nova-compute"
-SERVICE = an_object(
-    {"status": {"enum": ["enabled", "disabled"]}, "disabled_reason": NAME, "forced_down": {}}, minProperties=1
-)
 
 
 # --- Zones ----------------------------------------------------------------------------------------------------------
@@ -77,7 +67,7 @@ def list_hypervisors(detailed: bool) -> Answer:
     version, args = microversion(), request.args
     view = _detail if detailed else _brief
     with reading_ledger() as connection:
-        rows = _hosts(connection)
+        rows = hosts(connection)
         if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
             if "limit" in args or "marker" in args:
                 raise BadRequestError(
@@ -104,7 +94,7 @@ def _with_servers() -> bool:
 @compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"))
 def show_statistics() -> Answer:
     with reading_ledger() as connection:
-        rows = _hosts(connection)
+        rows = hosts(connection)
     # as in Nova, of hosts that may be chosen
     numbers = [_numbers(row) for row in rows if row.state.enabled]
     sums = {name: sum(figures[name] for figures in numbers) for name in _NUMBERS}
@@ -132,19 +122,19 @@ def show_uptime(hypervisor_id: str) -> Answer:
 @compute.get("/os-hypervisors/<pattern>/search", "compute:hosts:read", since("2.1", "2.52"))
 def search_hypervisors(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(_hosts(connection), pattern)
+        rows = _matching(hosts(connection), pattern)
     return {"hypervisors": [_brief(row) for row in rows]}, 200
 
 
 @compute.get("/os-hypervisors/<pattern>/servers", "compute:hosts:read", since("2.1", "2.52"))
 def list_hypervisor_servers(pattern: str) -> Answer:
     with reading_ledger() as connection:
-        rows = _matching(_hosts(connection), pattern)
+        rows = _matching(hosts(connection), pattern)
         servers = _servers(connection, rows)
     return {"hypervisors": [{**_brief(row), **servers[row.name]} for row in rows]}, 200
 
 
-def _hosts(connection: Connection) -> list[Host]:
+def hosts(connection: Connection) -> list[Host]:
     return hypervisor_records.hosts(connection, int(time.time()))
 
 
@@ -168,7 +158,7 @@ def _id_key() -> str:
 
 def _host(connection: Connection, number: str) -> Host:
     missing = NotFoundError(f"Hypervisor with ID '{number[:60]}' could not be found.")
-    return the_one(_hosts(connection), _id_key(), number, missing)
+    return the_one(hosts(connection), _id_key(), number, missing)
 
 
 def _brief(row: Host) -> Body:
@@ -239,99 +229,3 @@ def _numbers(row: Host) -> dict[str, int]:
         state.disk_gb - disk,
     )
     return dict(zip(_NUMBERS, values))
-
-
-# --- Services -------------------------------------------------------------------------------------------------------
-
-
-@compute.get("/os-services", "compute:hosts:read")
-def list_services() -> Answer:
-    args = request.args
-    with reading_ledger() as connection:
-        rows = _hosts(connection)
-    if args.get("binary") not in (None, "", BINARY):
-        rows = []
-    if args.get("host"):
-        rows = [row for row in rows if row.name == args["host"]]
-    return {"services": [_service(row) for row in rows]}, 200
-
-
-@compute.put("/os-services/<service_id>", "compute:hosts:write")
-def update_service(service_id: str) -> Answer:
-    if microversion() < (2, 53):
-        return _update_old(service_id)
-    wanted = validation.body(SERVICE)
-    if wanted.get("forced_down", False) in TRUE:
-        raise BadRequestError("a host cannot be declared down: it is, when it does not answer")
-    if "disabled_reason" in wanted and wanted.get("status") != "disabled":
-        raise BadRequestError("Specifying disabled_reason when status is not 'disabled' is invalid.")
-    with writing_ledger() as connection:
-        row = _of_service(connection, service_id)
-        if "status" in wanted:
-            _switch(connection, row.name, wanted["status"] == "enabled", wanted.get("disabled_reason"))
-        return {"service": _service(_of_service(connection, service_id))}, 200
-
-
-@compute.delete("/os-services/<service_id>", "compute:hosts:write")
-def delete_service(service_id: str) -> Answer:
-    with writing_ledger() as connection:
-        row = _of_service(connection, service_id)
-        try:
-            remove(connection, row.name)
-        except HostInUseError as error:
-            raise ConflictError(_why_not_deleted(error)) from error
-    return "", 204
-
-
-def _why_not_deleted(error: HostInUseError) -> str:
-    """Nova's words (nova/api/openstack/compute/services.py), and for volumes, which it has not, our own."""
-    why = "has volumes. Delete the volumes first."
-    if error.instances:
-        why = "is hosting instances. Migrate or delete the instances first."
-    elif error.moves:
-        why = "has in-progress migrations. Complete the migrations or delete the instances first."
-    return f"Unable to delete compute service that {why}"
-
-
-def _update_old(action: str) -> Answer:
-    """PUT /os-services/enable, disable, disable-log-reason with the host in the body."""
-    if action not in ("enable", "disable", "disable-log-reason"):
-        raise NotFoundError("Unknown action")
-    reason = action == "disable-log-reason"
-    fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
-    wanted = validation.body(an_object(fields, list(fields)))
-    with writing_ledger() as connection:
-        names = [row.name for row in _hosts(connection)]
-        if wanted["binary"] != BINARY or wanted["host"] not in names:
-            raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
-        _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
-    status = "enabled" if action == "enable" else "disabled"
-    body = {"host": wanted["host"], "binary": BINARY, "status": status}
-    if reason:
-        body["disabled_reason"] = wanted["disabled_reason"]
-    return {"service": body}, 200
-
-
-def _switch(connection: Connection, host: str, enabled: bool, reason: str | None) -> None:
-    with as_bad_request():
-        switch_hosts(connection, [host], enabled, reason)
-
-
-def _of_service(connection: Connection, service_id: str) -> Host:
-    key = "service_uuid" if microversion() >= (2, 53) else "id"
-    return the_one(_hosts(connection), key, service_id, NotFoundError(f"Service {service_id[:60]} could not be found."))
-
-
-def _service(row: Host) -> Body:
-    state = row.state
-    return {
-        "id": row.service_uuid if microversion() >= (2, 53) else row.id,
-        "binary": BINARY,
-        "host": row.name,
-        "zone": state.zone,
-        "status": "enabled" if state.enabled else "disabled",
-        "state": "up" if state.up else "down",
-        "updated_at": precise(row.last_seen_at),
-        "disabled_reason": state.disabled_reason,
-        **from_version((2, 11), {"forced_down": False}),
-    }

@@ -38,21 +38,29 @@ def show_version() -> Answer:
 UPDATED = "2014-12-03T00:00:00Z"
 # Aliases of which the name is made, and those with another name
 ALIASES = (
-    *("flavors", "ips", "limits", "os-aggregates", "os-availability-zone", "os-config-drive"),
-    *("os-console-output", "os-consoles", "os-flavor-extra-specs", "os-flavor-manage", "os-hosts"),
-    *("os-hypervisors", "os-instance-actions", "os-keypairs", "os-lock-server", "os-multiple-create"),
-    *("os-pause-server", "os-security-groups", "os-server-groups", "os-services", "os-simple-tenant-usage"),
-    *("os-suspend-server", "os-user-data", "server-metadata", "servers", "versions"),
+    *("flavors", "ips", "limits", "os-admin-actions", "os-aggregates", "os-attach-interfaces", "os-availability-zone"),
+    *("os-block-device-mapping", "os-config-drive", "os-console-output", "os-consoles", "os-evacuate"),
+    *("os-extended-volumes", "os-flavor-access", "os-flavor-extra-specs", "os-flavor-manage", "os-floating-ip-pools"),
+    *("os-floating-ips", "os-hosts", "os-hypervisors", "os-instance-actions", "os-keypairs", "os-lock-server"),
+    *("os-migrate-server", "os-migrations", "os-multiple-create", "os-pause-server", "os-rescue", "os-security-groups"),
+    *("os-server-diagnostics", "os-server-external-events", "os-server-groups", "os-server-list-multi-status"),
+    *("os-server-password", "os-server-start-stop", "os-services", "os-simple-tenant-usage", "os-suspend-server"),
+    *("os-tenant-networks", "os-used-limits", "os-user-data", "os-volumes", "server-metadata", "servers", "versions"),
 )
 OTHERS = {
     "OS-DCF": "DiskConfig",
     "OS-EXT-AZ": "ExtendedAvailabilityZone",
+    "OS-EXT-IMG-SIZE": "ImageSize",
+    "OS-EXT-IPS": "ExtendedIps",
+    "OS-EXT-IPS-MAC": "ExtendedIpsMac",
     "OS-EXT-SRV-ATTR": "ExtendedServerAttributes",
     "OS-EXT-STS": "ExtendedStatus",
     "OS-FLV-DISABLED": "FlavorDisabled",
     "OS-FLV-EXT-DATA": "FlavorExtraData",
     "OS-SCH-HNT": "SchedulerHints",
     "OS-SRV-USG": "ServerUsage",
+    "os-instance_usage_audit_log": "InstanceUsageAuditLog",
+    "os-quota-class-sets": "QuotaClasses",
     "os-quota-sets": "Quotas",
 }
 NAMES = {alias: alias.removeprefix("os-").title().replace("-", "") for alias in ALIASES} | OTHERS

@@ -13,6 +13,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
@@ -189,7 +190,7 @@ def list_services(connection: Connection) -> Answer:
     wanted = {key: request.args[key] for key in ("host", "binary") if key in request.args}
     rows = [
         service
-        for service in _services(connection)
+        for service in [*_schedulers(connection), *_services(connection)]
         if all(value in (service[key], service[key].partition("@")[0]) for key, value in wanted.items())
     ]
     return {"services": rows}, 200
@@ -288,6 +289,22 @@ def _services(connection: Connection) -> list[Record]:
         }
         for zone, hosts in hypervisor_records.zones(connection, now).items()
         for name, host in hosts.items()
+    ]
+
+
+def _schedulers(connection: Connection) -> list[Record]:
+    """The workers, which choose a volume's host as Cinder's scheduler does."""
+    return [
+        {
+            "binary": "cinder-scheduler",
+            "host": machine.name,
+            "zone": "nova",
+            "status": "enabled",
+            "state": "up" if machine.up else "down",
+            "updated_at": moment(int(machine.seen_at)),
+            "disabled_reason": None,
+        }
+        for machine in worker_rows.machines(connection)
     ]
 
 

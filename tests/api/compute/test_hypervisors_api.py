@@ -16,7 +16,9 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from api.web import policy
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
@@ -134,6 +136,35 @@ def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
         doors.admin.put(path, wrong, 400, version="2.53")
     assert doors.admin.get("/os-services?host=hv2")["services"][0]["host"] == "hv2"
     assert doors.admin.get("/os-services?binary=nova-scheduler")["services"] == []
+
+
+def test_workers_are_services_of_the_control_plane(doors: Doors, cloud: Cloud, hosts: list[str]) -> None:
+    with transaction(cloud.engine) as connection:
+        worker_rows.add(connection, "w1", machine="m1", hostname="controller", pid=1)
+        worker_rows.add(connection, "w2", machine="m1", hostname="controller", pid=2)
+        worker_rows.add(connection, "w3", machine="m2", hostname="spare", pid=1)
+        worker_rows.add(connection, "w4", machine="m3", hostname="gone", pid=1)
+        connection.execute(sa.update(tables_jobs.worker).where(tables_jobs.worker.c.id == "w3").values(seen_at=5))
+        worker_rows.stop(connection, "w4")
+    services = doors.admin.get("/os-services", version="2.53")["services"]
+    assert [(service["binary"], service["host"], service["zone"], service["state"]) for service in services] == [
+        ("nova-conductor", "controller", "internal", "up"),
+        ("nova-scheduler", "controller", "internal", "up"),
+        ("nova-conductor", "spare", "internal", "down"),
+        ("nova-scheduler", "spare", "internal", "down"),
+        ("nova-compute", "hv1", "nova", "up"),
+        ("nova-compute", "hv2", "edge", "down"),
+    ]
+    assert len({service["id"] for service in services}) == 6
+    for query, number in (("binary=nova-scheduler", 2), ("host=controller", 2), ("binary=nova-compute&host=hv1", 1)):
+        assert len(doors.admin.get(f"/os-services?{query}")["services"]) == number
+    old = {service["binary"]: service["id"] for service in doors.admin.get("/os-services?host=controller")["services"]}
+    assert all(isinstance(number, int) for number in old.values())
+    path = f"/os-services/{services[1]['id']}"
+    refused = doors.admin.put(path, {"status": "disabled"}, 400, version="2.53")["badRequest"]["message"]
+    assert refused == ("Updating a nova-scheduler service is not supported. Only nova-compute services can be updated.")
+    doors.admin.delete(path, 400, version="2.53")
+    doors.admin.put("/os-services/disable", {"host": "controller", "binary": "nova-scheduler"}, 404)
 
 
 def test_a_service_is_deleted_when_nothing_is_on_its_host(doors: Doors, cloud: Cloud, hosts: list[str]) -> None:

@@ -85,6 +85,8 @@ def test_what_nova_gave_up_is_gone(doors: Doors, path: str) -> None:
 def test_extensions(doors: Doors) -> None:
     found = doors.member.get("/extensions")["extensions"]
     assert doors.member.get("/extensions/os-keypairs")["extension"] in found
+    for alias in ("os-admin-actions", "os-attach-interfaces", "os-server-start-stop"):
+        assert doors.member.get(f"/extensions/{alias}")["extension"]["alias"] == alias
     doors.member.get("/extensions/nosuch", 404)
 
 

@@ -10,6 +10,7 @@ import urllib.parse
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import worker_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
@@ -114,6 +115,12 @@ def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
     ):
         doors.admin.put(f"/os-services/{action}", said, status)
     doors.member.put("/os-services/disable", here, 403)
+    with transaction(cloud.engine) as connection:
+        worker_rows.add(connection, "w1", machine="m1", hostname="controller", pid=1)
+    scheduler, store = doors.admin.get("/os-services")["services"]
+    assert (scheduler["binary"], scheduler["host"], scheduler["state"]) == ("cinder-scheduler", "controller", "up")
+    assert store["binary"] == "cinder-volume"
+    assert doors.admin.get("/os-services?binary=cinder-scheduler")["services"] == [scheduler]
 
 
 def test_types(doors: Doors) -> None:
