@@ -50,10 +50,20 @@ def _conflict(name: str) -> Ec2Error:
 
 
 class Shape:
-    """The type of a parameter, which checks and converts it."""
+    """The type of a parameter, which checks and converts it.
+
+    Amazon's clients send what their users left out as an empty text (`VpcId=`): that is to leave it out, unless the
+    shape `takes_empty` values.
+    """
+
+    takes_empty = False
 
     def parse(self, raw: Raw, name: str) -> object:
         raise NotImplementedError
+
+    def is_there(self, raw: Raw) -> bool:
+        """Tell whether a parameter with this value was given."""
+        return self.takes_empty or raw != ""
 
     def _value(self, raw: Raw, name: str) -> str:
         if not isinstance(raw, str):
@@ -62,8 +72,10 @@ class Shape:
 
 
 class Text(Shape):
-    def __init__(self, longest: int = 255, choices: t.Collection[str] = (), pattern: str | None = None) -> None:
-        self._longest, self._choices = longest, choices
+    def __init__(
+        self, longest: int = 255, choices: t.Collection[str] = (), pattern: str | None = None, takes_empty: bool = False
+    ) -> None:
+        self._longest, self._choices, self.takes_empty = longest, choices, takes_empty
         self._pattern = None if pattern is None else re.compile(pattern, re.ASCII)
 
     def parse(self, raw: Raw, name: str) -> str:
@@ -78,6 +90,8 @@ class Text(Shape):
 
 
 class Number(Shape):
+    takes_empty = True  # to refuse it
+
     def __init__(self, least: int = 0, most: int = 2**31 - 1) -> None:
         self._least, self._most = least, most
 
@@ -91,6 +105,8 @@ class Number(Shape):
 
 
 class Boolean(Shape):
+    takes_empty = True  # to refuse it
+
     def parse(self, raw: Raw, name: str) -> bool:
         value = self._value(raw, name).lower()
         if value not in ("true", "false", "1", "0"):
@@ -118,6 +134,8 @@ class Base64(Shape):
 class ListOf(Shape):
     """Members by their numbers, which need not be without gaps."""
 
+    takes_empty = True  # a list without members
+
     def __init__(self, member: Shape, most: int = 1000) -> None:
         self._member, self._most = member, most
 
@@ -135,7 +153,7 @@ class ListOf(Shape):
 
 
 class Group(Shape):
-    """A structure: {field: shape}. A field that was not given is not in the result."""
+    """A structure: {field: shape}. A field that is not there is not in the result."""
 
     def __init__(self, fields: t.Mapping[str, Shape], required: t.Collection[str] = ()) -> None:
         self._fields, self._required = fields, required
@@ -149,7 +167,8 @@ class Group(Shape):
             shape = self._fields.get(field)
             if shape is None:
                 raise Ec2Error("UnknownParameter", f"The parameter {prefix}{field[:100]} is not recognized")
-            fields[field] = shape.parse(below, f"{prefix}{field}")
+            if shape.is_there(below):
+                fields[field] = shape.parse(below, f"{prefix}{field}")
         for field in self._required:
             if field not in fields or fields[field] in ("", []):
                 raise missing(f"{prefix}{field}")
@@ -158,6 +177,10 @@ class Group(Shape):
 
 class Ignored(Shape):
     """A parameter that is accepted and has no effect here."""
+
+    def is_there(self, raw: Raw) -> bool:
+        """Tell whether anything is in it."""
+        return raw != "" and (isinstance(raw, str) or any(map(self.is_there, raw.values())))
 
     def parse(self, raw: Raw, name: str) -> None:
         return None
@@ -175,7 +198,7 @@ def an_attribute(number: str, names: t.Collection[str]) -> tuple[dict[str, Shape
 
 TEXTS = ListOf(Text())
 FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"]), 200)
-TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)
+TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256, takes_empty=True)}, ["Key"]), 200)
 TAG_SPECIFICATIONS = ListOf(Group({"ResourceType": Text(64), "Tag": TAGS}, ["ResourceType"]), 20)
 LISTING: t.Mapping[str, Shape] = {"Filter": FILTERS, "MaxResults": Number(1, 1000), "NextToken": Text(1024)}
 # What a guest needs for its metadata. But for HttpTokens, things are as they are, which may be said

@@ -23,7 +23,9 @@ SERVICE = "ec2"
 LONGEST = 7 * 24 * 3600  # seconds: the most that a query may be signed for
 METHODS_V2 = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
 
-_CREDENTIAL = re.compile(r"([\x21-\x2e\x30-\x7e]{1,128})/([0-9]{8})/([A-Za-z0-9-]{1,64})/([a-z0-9]{1,32})/aws4_request")
+_CREDENTIAL = re.compile(
+    r"([\x21-\x2e\x30-\x7e]{1,128})/([0-9]{8})/([A-Za-z0-9-]{1,64})/([A-Za-z0-9-]{1,63})/aws4_request"
+)
 _BASIC = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _EXTENDED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]{1,6})?(?:Z|[+]00:00)?")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]{1,128}")
@@ -138,8 +140,11 @@ def _version_4(
         raise Unsigned("The credential is malformed: write key/date/region/ec2/aws4_request")
     access, day, region, service = scope.groups()
     signed_at = _basic_time(when)
-    if service != SERVICE or day != when[:8]:
-        raise Unsigned(f"The credential is for service {service} on {day}: it has to be for {SERVICE} on the day asked")
+    # boto 2 takes the beginning of any host's name for the service's: of 127.0.0.1 it is "127"
+    if service not in (SERVICE, re.split("[.:]", request.host)[0]):
+        raise Unsigned(f"Credential should be scoped to correct service: '{SERVICE}', and it is scoped to '{service}'")
+    if day != when[:8]:
+        raise Unsigned(f"The credential is for {day}: it has to be for the day of X-Amz-Date, {when[:8]}")
     canonical = "\n".join(
         [
             request.method,

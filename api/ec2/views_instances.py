@@ -30,6 +30,7 @@ _AT_REST: t.Mapping[str, State] = {
 }
 _POWERED_ON = 1
 ROOT_DEVICE = "/dev/vda"
+ROOT_DEVICE_TYPE = "ebs"  # also a disk of the host: it stays when its guest is stopped, and images are made of it
 
 
 def state(record: Record) -> State:
@@ -85,7 +86,6 @@ def instance(record: Record) -> Body:
     first: Record = nics[0] if nics else {}
     floating = first.get("floating_ips") or [None]
     groups = _groups(record)
-    booted = next((volume for volume in volumes if volume.boot_index == 0), None)
     return {
         "instanceId": instance_id(record),
         "imageId": ids.of("ami", record["image_id"]) if record["image_id"] else None,
@@ -109,7 +109,7 @@ def instance(record: Record) -> Body:
         "groupSet": groups if ec2_state is not TERMINATED else [],
         "stateReason": _reason(record, ec2_state),
         "architecture": "x86_64",
-        "rootDeviceType": "instance-store" if booted is None else "ebs",
+        "rootDeviceType": ROOT_DEVICE_TYPE,
         "rootDeviceName": ROOT_DEVICE,
         "blockDeviceMapping": [_device(volume) for volume in volumes],
         "virtualizationType": "hvm",

@@ -71,7 +71,7 @@ def _attribute(record: Record, name: str, user_data: str | None) -> Json:
 _CHANGES: t.Mapping[str, Shape] = {
     "InstanceId": Text(),
     "Attribute": Text(choices=NAMES),
-    "Value": Text(),
+    "Value": Text(takes_empty=True),
     **each(_FLAG, "DisableApiTermination DisableApiStop SourceDestCheck EbsOptimized EnaSupport"),
     "InstanceInitiatedShutdownBehavior": Group({"Value": Text(choices=(STOP,))}),
     "GroupId": TEXTS,

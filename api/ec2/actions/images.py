@@ -21,25 +21,25 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.records impo
 from ...openstack.compute.servers.routes_actions import begin
 from ...openstack.image import uploads
 from ...web.context import Caller
-from .. import filters, ids, images
+from .. import filters, ids, images, snapshots
 from ..blueprint import reads, writes
 from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
-from ..views_instances import ROOT_DEVICE
+from ..views_instances import ROOT_DEVICE, ROOT_DEVICE_TYPE
 from .instances import find_live
 from .run import BLOCK_DEVICES
 
 KIND = "image"
 DESCRIPTION = "description"  # the property that holds it, as in Glance
-GIB = 1024**3
 AMAZONS_OWNERS = ("amazon", "aws-marketplace", "aws-backup-vault", "microsoft")
 IMAGE_FILTERS = filters.like(
     "image-id name description is-public architecture hypervisor image-type root-device-name root-device-type "
     "virtualization-type creation-date kernel-id ramdisk-id state=imageState owner-id=imageOwnerId "
     "owner-alias=imageOwnerAlias manifest-location=imageLocation "
     "block-device-mapping.device-name=blockDeviceMapping.deviceName "
-    "block-device-mapping.volume-size=blockDeviceMapping.ebs.volumeSize"
+    "block-device-mapping.volume-size=blockDeviceMapping.ebs.volumeSize "
+    "block-device-mapping.snapshot-id=blockDeviceMapping.ebs.snapshotId"
 )
 _STATES = {
     "active": "available",
@@ -108,7 +108,7 @@ def _image(row: Record, tags: Record) -> Body:
         "ramdiskId": f"ari-{number[4:]}" if row["ramdisk"] else None,
         "name": row["name"] or row["handle"],
         "description": row["properties"].get(DESCRIPTION, ""),
-        "rootDeviceType": "instance-store",
+        "rootDeviceType": ROOT_DEVICE_TYPE,
         "rootDeviceName": ROOT_DEVICE,
         "blockDeviceMapping": _devices(row),
         "virtualizationType": "hvm",
@@ -123,9 +123,9 @@ def _image(row: Record, tags: Record) -> Body:
 
 def _devices(row: Record) -> list[Body]:
     """The root disk, at the least size that it can have."""
-    size = max(-(-(row["virtual_size"] or 0) // GIB), row["min_disk_gb"], 1)
-    ebs = {"volumeSize": size, "deleteOnTermination": True, "volumeType": "standard", "encrypted": False}
-    return [{"deviceName": ROOT_DEVICE, "ebs": ebs}]
+    ebs = {"deleteOnTermination": True, "volumeType": "standard", "encrypted": False}
+    of_image = {"snapshotId": snapshots.snapshot_id(row), "volumeSize": snapshots.size_gb(row)}
+    return [{"deviceName": ROOT_DEVICE, "ebs": {**of_image, **ebs}}]
 
 
 @reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
@@ -149,6 +149,7 @@ def describe_image_attribute(connection: Connection, caller: Caller, asked: Aske
     return {"imageId": shown["imageId"], name: values[name]}
 
 
+_DESCRIPTION = Text(takes_empty=True)
 _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
 
 
@@ -158,8 +159,8 @@ _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
     {
         "ImageId": Text(),
         "Attribute": Text(choices=("description", "launchPermission")),
-        "Value": Text(),
-        "Description": Group({"Value": Text()}),
+        "Value": _DESCRIPTION,
+        "Description": Group({"Value": _DESCRIPTION}),
         "LaunchPermission": Group({"Add": _PERMISSIONS, "Remove": _PERMISSIONS}),
         "OperationType": Text(choices=("add", "remove")),
         "UserId": ListOf(Text(64), 100),
@@ -219,17 +220,10 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
     ["Name"],
 )
 def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does. There is no
-    place like S3 that files are fetched from: they come in by the Image API."""
-    if any(mapping.get("Ebs", {}).get("SnapshotId") for mapping in asked.get("BlockDeviceMapping", [])):
-        raise unsupported("An image of a volume's snapshot")
-    location = asked.get("ImageLocation", "")
-    if not location:
-        raise missing("ImageLocation")
+    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does, or the root
+    disk's snapshot does. There is no place like S3 that files are fetched from: they come in by the Image API."""
     tags = tags_for(asked, KIND)[KIND]
-    for owner in ("amazon", caller.project):
-        location = location.removeprefix(f"{owner}/")
-    row = images.find(connection, caller.project, location)
+    row = _registered(connection, caller, asked)
     refused: t.Mapping[type[Exception], str] = {
         ConflictError: "InvalidAMIName.Duplicate",
         QuotaError: "AMIQuotaExceeded",
@@ -241,6 +235,22 @@ def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body
     number = images.image_id({"id": uuid})
     keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
+
+
+def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
+    """The image that another one is registered of. Raises Ec2Error."""
+    mappings = asked.get("BlockDeviceMapping", [])
+    of_snapshots = [mapping["Ebs"]["SnapshotId"] for mapping in mappings if mapping.get("Ebs", {}).get("SnapshotId")]
+    if len(of_snapshots) > 1:
+        raise unsupported("Another disk in an image than the root disk")
+    if of_snapshots:
+        return ids.find("snap", of_snapshots[0], snapshots.of_images(connection, caller.project))
+    location: str = asked.get("ImageLocation", "")
+    if not location:
+        raise missing("ImageLocation")
+    for owner in ("amazon", caller.project):
+        location = location.removeprefix(f"{owner}/")
+    return images.find(connection, caller.project, location)
 
 
 @writes(
@@ -259,7 +269,7 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
     """Of the root disk, while the guest runs or not: none is rebooted for it."""
     if asked.get("BlockDeviceMapping"):
         raise unsupported("Another disk in an image than the root disk")
-    tags = tags_for(asked, KIND, "snapshot")[KIND]
+    tags = tags_for(asked, KIND, "snapshot")
     description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
     record = find_live(connection, caller.project, asked["InstanceId"])
     row = server_listing.one(connection, record["uuid"], caller.project)
@@ -271,17 +281,19 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
         details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         begin(connection, "createImage", row, details)
-    number = images.image_id({"id": details["image_id"]})
-    keep_tags(connection, caller.project, number, tags)
-    return {"imageId": number}
+    made = {"id": details["image_id"]}
+    keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
+    keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])
+    return {"imageId": images.image_id(made)}
 
 
 @writes("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
 def deregister_image(connection: Connection, caller: Caller, asked: Asked) -> None:
-    """Instances have copies of what they need of it."""
+    """Instances have copies of what they need of it. Its snapshot goes with it."""
     row = _own(connection, caller, asked["ImageId"])
     if row["protected"]:
         raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
     image_records.delete_image(connection, row["id"])
     image_states.remove_file(connection, uploads.home(), row["id"])
-    ec2_tags.remove_tags(connection, caller.project, images.image_id(row))
+    for number in (images.image_id(row), snapshots.snapshot_id(row)):
+        ec2_tags.remove_tags(connection, caller.project, number)

@@ -22,6 +22,7 @@ from ..blueprint import reads
 from ..common import REGION, Asked, Body, Record, vpc_id, zones
 from ..faults import Ec2Error, invalid
 from ..parameters import FILTERS, LISTING, TEXTS, Boolean, Text
+from ..views_instances import ROOT_DEVICE_TYPE
 
 ZONE_FILTERS = filters.like("zone-name zone-id region-name group-name opt-in-status zone-type state=zoneState")
 REGION_FILTERS = filters.like("region-name opt-in-status endpoint=regionEndpoint")
@@ -137,7 +138,7 @@ def _type(flavor: Record) -> Body:
         "currentGeneration": True,
         "freeTierEligible": False,
         "supportedUsageClasses": ["on-demand"],
-        "supportedRootDeviceTypes": ["ebs", "instance-store"],
+        "supportedRootDeviceTypes": [ROOT_DEVICE_TYPE],
         "supportedVirtualizationTypes": ["hvm"],
         "bareMetal": False,
         "processorInfo": {"supportedArchitectures": [ARCHITECTURE]},

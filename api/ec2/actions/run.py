@@ -22,15 +22,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, SNAPSHOT, VolumeRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, VolumeRequest
 
 from ...openstack.compute.tasks import tell
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, signature
-from .. import ids, images, views_instances, volumes
+from .. import ids, images, snapshots, views_instances, volumes
 from ..blueprint import once, writes
-from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
+from ..common import Asked, Body, Record, Tags, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -60,7 +60,8 @@ ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda
 BLOCK_DEVICES = ListOf(
     Group(
         {
-            **each(Text(32), "DeviceName VirtualName NoDevice"),
+            **each(Text(32), "DeviceName VirtualName"),
+            "NoDevice": Text(32, takes_empty=True),
             "Ebs": Group(
                 {
                     "SnapshotId": Text(),
@@ -202,7 +203,7 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
         metadata=tags,
         hints=hints,
         guest=guest,
-        volumes=_volumes(connection, caller, asked, flavor),
+        volumes=_volumes(connection, caller, asked, flavor, image),
     )
 
 
@@ -269,7 +270,9 @@ def _address(text: str) -> str:
 # --- block devices: the root disk, which is the image's, and volumes made with the instance -------------------------
 
 
-def _volumes(connection: Connection, caller: Caller, asked: Asked, flavor: Body) -> tuple[VolumeRequest, ...]:
+def _volumes(
+    connection: Connection, caller: Caller, asked: Asked, flavor: Body, image: Record
+) -> tuple[VolumeRequest, ...]:
     """The volumes that the instances get beside their root disks, which may be named with their size. Raises Ec2Error.
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size."""
     requests: list[VolumeRequest] = []
@@ -281,7 +284,7 @@ def _volumes(connection: Connection, caller: Caller, asked: Asked, flavor: Body)
         if ebs.get("Encrypted"):
             raise unsupported("A volume with Encrypted")
         if mapping.get("DeviceName") in ROOT_DEVICES:
-            _check_root(ebs, flavor)
+            _check_root(ebs, flavor, image)
             continue
         request = _volume(connection, caller, mapping.get("DeviceName", ""), ebs)
         if request.device is not None:
@@ -302,10 +305,10 @@ def _tag_volumes(connection: Connection, instances: t.Sequence[str], tags: Tags)
         volume_states.update_volume(connection, row.id, {"name": tags.get("Name"), "metadata": tags})
 
 
-def _check_root(ebs: Body, flavor: Body) -> None:
+def _check_root(ebs: Body, flavor: Body, image: Record) -> None:
     """It is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
-    if ebs.get("SnapshotId"):
-        raise unsupported("A root disk made of a snapshot")
+    if ebs.get("SnapshotId", snapshots.snapshot_id(image)) != snapshots.snapshot_id(image):
+        raise unsupported("A root disk made of another snapshot than the image's")
     if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
         raise invalid(
             "BlockDeviceMapping.Ebs.VolumeSize",
@@ -315,14 +318,14 @@ def _check_root(ebs: Body, flavor: Body) -> None:
 
 
 def _volume(connection: Connection, caller: Caller, device: str, ebs: Body) -> VolumeRequest:
-    snapshot = None
+    source, of = BLANK, None
     if ebs.get("SnapshotId"):
-        snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, caller.project)).id
+        source, of = snapshots.source_named(connection, caller.project, ebs["SnapshotId"])
     elif "VolumeSize" not in ebs:
         raise Ec2Error("MissingParameter", f"The device {device} needs a size or a snapshot")
     return VolumeRequest(
-        source=BLANK if snapshot is None else SNAPSHOT,
-        of=snapshot,
+        source=source,
+        of=of,
         size_gb=ebs.get("VolumeSize"),
         type=volumes.type_named(connection, caller, ebs.get("VolumeType")),
         device=volumes.device_name(device),

@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 
 from ...web.context import Caller
-from .. import filters, ids, images, volumes
+from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
 from ..common import TAG_LIMIT, Asked, Body, Tags, subnets, tags_in, vpc_id
 from ..faults import Ec2Error, as_codes
@@ -56,8 +56,7 @@ def change(connection: Connection, caller: Caller, number: str, update: t.Callab
         elif kind == "vol":
             row = ids.find("vol", number, volumes.of_project(connection, caller.project))
             volume_states.update_volume(connection, row.id, _named(row.metadata, update))
-        elif kind == "snap":
-            snapshot = ids.find("snap", number, volumes.snapshots_of_project(connection, caller.project))
+        elif kind == "snap" and (snapshot := volumes.snapshots_of_project(connection, caller.project).get(number)):
             volume_snapshots.update_snapshot(connection, snapshot.id, _named(snapshot.metadata, update))
         else:
             ids.find(kind, number, dict.fromkeys(_known(connection, caller.project, kind)))
@@ -90,6 +89,8 @@ def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
     """EC2's ids of the project's objects of this kind."""
     if kind == "ami":
         return [images.image_id(row) for row in image_records.images_seen(connection, project)]
+    if kind == "snap":  # of images: a volume's has metadata
+        return list(snapshots.of_images(connection, project))
     if kind == "sg":
         return [ids.of("sg", row["uuid"]) for row in group_rules.groups_of(connection, project)]
     if kind == "key":

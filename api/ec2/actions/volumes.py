@@ -9,14 +9,16 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Volume, volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volume_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
 from ...openstack.compute.tasks import asker, tell
 from ...web.context import Caller
 from ...web.host_names import host_name_mask
-from .. import filters, ids, volumes
+from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
 from ..common import DEFAULT_ZONE, Asked, Body, Record, tags_for, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
@@ -107,8 +109,8 @@ def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> 
         "size_gb": asked.get("Size"),
     }
     if asked.get("SnapshotId"):
-        known = volumes.snapshots_of_project(connection, caller.project)
-        params["snapshot_id"] = ids.find("snap", asked["SnapshotId"], known).id
+        source, of = snapshots.source_named(connection, caller.project, asked["SnapshotId"])
+        params["image" if source == IMAGE else "snapshot_id"] = of
     elif "Size" not in asked:
         raise missing("Size")
     params["type"] = volumes.type_named(connection, caller, asked.get("VolumeType"))
@@ -240,11 +242,15 @@ def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> 
     known = volumes.snapshots_of_project(connection, caller.project)
     # the names are read where there is something to hide
     hidden = host_name_mask(connection, caller.reach if any(row.fault for row in known.values()) else None)
-    rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
+    tags = ec2_tags.tags_of(connection, caller.project)
+    bodies = {number: volumes.snapshot(row, hidden) for number, row in known.items()}
+    of_images = snapshots.of_images(connection, caller.project)
+    bodies.update({number: snapshots.snapshot(image, tags) for number, image in of_images.items()})
     owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
+    asked_for = ids.find_all("snap", asked["SnapshotId"], bodies) if "SnapshotId" in asked else bodies.values()
     if owners and not {"self", "all", caller.project} & set(owners):
-        rows = []  # of others none is seen
-    return (volumes.snapshot(row, hidden) for row in rows)
+        return []  # of others none is seen
+    return asked_for
 
 
 @writes(
@@ -276,10 +282,18 @@ def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Bod
 
 @writes("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
 def delete_snapshot(connection: Connection, caller: Caller, asked: Asked) -> None:
-    row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))
+    """An image's is its file, which goes with the image: afterwards there is nothing left to delete."""
+    number = asked["SnapshotId"]
+    if (image := snapshots.of_images(connection, caller.project).get(number)) is not None:
+        held = f"The snapshot {number} is currently in use by {images.image_id(image)}"
+        raise Ec2Error("InvalidSnapshot.InUse", held)
+    known = volumes.snapshots_of_project(connection, caller.project)
+    if number not in known and snapshots.of_an_image_that_is_gone(connection, number):
+        return
+    row = ids.find("snap", number, known)
     if row.status != "deleting":
         with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
             volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
-        held = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
-        instances = volumes.holders(held) if held else []
+        volume = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
+        instances = volumes.holders(volume) if volume else []
         tell(connection, "volume_snapshot_delete", instances, caller.project, {"snapshots": [row.id]})

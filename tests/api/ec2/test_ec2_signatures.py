@@ -10,6 +10,7 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import re
 import time
 import typing as t
 import urllib.parse
@@ -49,10 +50,16 @@ def taken(method: str, url: str, headers: t.Mapping[str, t.Any], body: bytes) ->
 
 
 def signed(
-    signer: type, method: str, path: str, parameters: t.Mapping[str, str], *arguments: t.Any, **options: t.Any
+    signer: type,
+    method: str,
+    path: str,
+    parameters: t.Mapping[str, str],
+    *arguments: t.Any,
+    host: str = HOST,
+    **options: t.Any,
 ) -> signing.Request:
     """A request that botocore's `signer` has signed."""
-    url = f"http://{HOST}{urllib.parse.quote(path)}"
+    url = f"http://{host}{urllib.parse.quote(path)}"
     if method == "GET":
         query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote, safe="-_.~")
         request = botocore.awsrequest.AWSRequest("GET", f"{url}?{query}" if query else url)
@@ -204,6 +211,15 @@ def test_headers_are_part_of_it(name: str, value: str) -> None:
     assert is_right(request)
     changed = signing.Request(**{**vars(request), "headers": {**request.headers, name: value}})
     assert not is_right(changed)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8774", "localhost:8774", "ec2.example"])
+def test_boto_2_names_the_service_after_the_host(host: str) -> None:
+    service = re.split("[.:]", host)[0]
+    request = signed(botocore.auth.SigV4Auth, "POST", "/ec2", {"Action": "x"}, service, "0", host=host)
+    assert is_right(request)
+    with pytest.raises(signing.Unsigned, match="Credential should be scoped to correct service: 'ec2'"):
+        signing.claim_of(signed(botocore.auth.SigV4Auth, "POST", "/ec2", {"Action": "x"}, "s3", "0", host=host))
 
 
 def test_a_parameter_that_comes_twice_is_refused() -> None:

@@ -175,6 +175,12 @@ def check_id(connection: sa.Connection, image_id: str) -> None:
             raise ConflictError(f"Image ID {image_id} already exists!")
 
 
+def was_deleted(connection: sa.Connection, digits: str) -> bool:
+    """Tell whether the id of an image that is gone begins with these digits, 8 at least."""
+    start = "-".join(filter(None, (digits[:8], digits[8:12], digits[12:16], digits[16:])))
+    return is_any(connection, image_id_used.c.id.startswith(start, autoescape=True))
+
+
 def handle(connection: sa.Connection, owner: str, name: str | None, image_id: str) -> str:
     """The playbooks' name for an image that its owner calls `name`: that itself, where no other image has it."""
     plain = (name or "").strip() or f"image-{image_id[:8]}"

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Snapshots of images: Amazon's clients expect one below each image, and tag it, delete it and make volumes of it.
+
+Here an image's file is all that there is. Its snapshot is a name for it, which begins with the same digits as the
+image's, is there as long as the image, and goes with it.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE, SNAPSHOT
+
+from . import ids, images, volumes
+from .common import Body, Record, moment, tag_set
+
+GIB = 1024**3
+
+
+def snapshot_id(image: Record) -> str:
+    return ids.of("snap", image["id"])
+
+
+def of_images(connection: Connection, project: str) -> dict[str, Record]:
+    """Return the project's own images by the ids of their snapshots."""
+    seen = image_records.images_seen(connection, project)
+    return {snapshot_id(row): row for row in seen if row["owner"] == project}
+
+
+def source_named(connection: Connection, project: str, number: str) -> tuple[str, str]:
+    """Return what a volume of this snapshot is made of: IMAGE or SNAPSHOT, and its UUID. Raises Ec2Error."""
+    if (image := of_images(connection, project).get(number)) is not None:
+        return IMAGE, image["id"]
+    return SNAPSHOT, ids.find("snap", number, volumes.snapshots_of_project(connection, project)).id
+
+
+def of_an_image_that_is_gone(connection: Connection, number: str) -> bool:
+    """Tell whether `number` is the id of the snapshot of an image that was deregistered."""
+    return ids.is_id("snap", number) and image_records.was_deleted(connection, number.partition("-")[2])
+
+
+def size_gb(image: Record) -> int:
+    """The least size of a disk that is made of the image, in GiB."""
+    return max(-(-(image["virtual_size"] or 0) // GIB), image["min_disk_gb"], 1)
+
+
+def snapshot(image: Record, tags: Record) -> Body:
+    """An image's snapshot as EC2 shows it."""
+    done = image["status"] in ("active", "deactivated")
+    made_of = image["properties"].get("instance_uuid")
+    source = f"CreateImage({ids.of('i', made_of)})" if made_of else "RegisterImage"
+    return {
+        "snapshotId": snapshot_id(image),
+        "volumeId": "vol-ffffffff",  # Amazon's, of snapshots that are of no volume
+        "status": "completed" if done else "pending",
+        "startTime": moment(image["created_at"]),
+        "progress": "100%" if done else "0%",
+        "ownerId": image["owner"],
+        "volumeSize": size_gb(image),
+        "description": f"Created by {source} for {images.image_id(image)}",
+        "encrypted": False,
+        "storageTier": "standard",
+        "tagSet": tag_set(tags.get(snapshot_id(image), {})),
+    }
