@@ -11,7 +11,7 @@ import threading
 import time
 import typing as t
 
-from . import amazon, command, doors, libraries, projects, storage
+from . import amazon, command, doors, libraries, packer, projects, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -27,6 +27,7 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "aws": amazon.command,
     "boto3": amazon.library,
     "amazon.aws": amazon.collection,
+    "packer": packer.run,
     "doors": doors.run,
 }
 
