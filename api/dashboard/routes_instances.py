@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import redirect, render_template, request, url_for
+from flask import Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._graph import call_diagram
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonMapping, JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, launch_calls
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import labels_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
@@ -154,6 +155,18 @@ def show_placement(uuid: str) -> str:
             placement={**placement, "explanation": views.explanation(placement["explanation"])},
             instance=named(connection, instance),
         )
+
+
+@pages.get("/instances/<uuid>/launch.svg")
+@policy.allows("compute:servers:placement")
+def show_call_diagram(uuid: str) -> ResponseReturnValue:
+    """Draw how it was launched, with the names of hosts; for those who may see these."""
+    with reading_ledger() as connection:
+        (record,) = acting.own(connection, [uuid])
+        launch = launch_calls.of_instance(connection, record["uuid"])
+    if launch is None:
+        raise NotFoundError(f"Instance {uuid[:255]} was not launched here.")
+    return Response(call_diagram.svg(launch), mimetype="image/svg+xml")
 
 
 def offered(instance: JsonMapping) -> list[str]:

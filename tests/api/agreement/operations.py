@@ -123,6 +123,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:placement": (
         Http("GET", "/v1/instances/{server}/placement"),
         Page("GET", "/instances/{server}/placement"),
+        Page("GET", "/instances/{server}/launch.svg"),
     ),
     "compute:servers:plan": (
         Http("POST", "/v1/plan", {"servers": [{"name": "new", "flavor": "m1.nano", "image": "ami-tiny"}]}),

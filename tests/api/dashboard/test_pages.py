@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import typing as t
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 import sqlalchemy as sa
@@ -105,6 +106,19 @@ def test_which_hosts_there_are_is_no_tenants_business(api: seeds.Api, scene: sce
         admin.get(path)
     for path in ("/", "/instances", f"/instances/{scene.web}", "/hosts"):
         assert re.search(r"\bhv[12]\b", admin.get(path).words), path
+
+
+def test_the_launch_is_drawn_for_those_who_may_see_hosts(api: seeds.Api, scene: scenes.Scene) -> None:
+    member, admin = Visitor(api, "demo"), Visitor(api, "admin")
+    path = f"/instances/{scene.web}/launch.svg"
+    assert path in {link.get("href") for link in admin.get(f"/instances/{scene.web}").all("a")}
+    assert path not in {link.get("href") for link in member.get(f"/instances/{scene.web}").all("a")}
+    member.get(path, 403)
+    answer = admin.client.get(path)
+    assert (answer.status_code, answer.mimetype) == (200, "image/svg+xml")
+    words = "".join(ElementTree.fromstring(answer.get_data()).itertext())
+    assert scene.web in words and "rpc.cast run_instance" in words
+    assert admin.client.get("/instances/00000000-0000-0000-0000-000000000000/launch.svg").status_code == 404
 
 
 def test_what_a_guest_says_is_shown_as_it_is(api: seeds.Api, scene: scenes.Scene) -> None:

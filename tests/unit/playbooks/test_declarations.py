@@ -91,7 +91,18 @@ def test_the_roles_options_are_known_with_their_types() -> None:
         for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
             options.update({name: option["type"] for name, option in entry["options"].items()})
     # what playbooks hand to roles is nothing for a person to say
-    internal = ("_plan", "_peers", "_groups", "_state", "_step", "_failed", "_keep_disks", "_transfers", "_leaving")
+    internal = (
+        "_plan",
+        "_diffs",
+        "_peers",
+        "_groups",
+        "_state",
+        "_step",
+        "_failed",
+        "_keep_disks",
+        "_transfers",
+        "_leaving",
+    )
     declared = {
         name: variable.kind if variable.kind != "str" or options.get(name) != "path" else "path"
         for name, variable in INVENTORY.items()

@@ -11,11 +11,13 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._graph import launch_steps
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_plan import launch_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.launch_record import launch_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import launch_calls
 from ansible_collections.novalite.cloud.plugins.modules import launch_plan as plan_module
 from ansible_collections.novalite.cloud.plugins.modules import launch_record as record_module
 from tests.unit._ledger.servers.conftest import Cloud
@@ -154,3 +156,53 @@ def test_a_guest_that_a_host_names_twice_is_reported_once(cloud: Cloud) -> None:
     for _attempt in range(2):
         launch = called(cloud, launch_record, record_module, launch=launch["launch"], silent=silent)
     assert launch["launch"]["silent"] == silent
+
+
+def test_a_launch_keeps_its_calls_with_their_times(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    steps = [
+        {"module": "disk", "seconds": 0.25},
+        {"module": "rm -rf", "seconds": 1},
+        {"module": "domain", "seconds": 1.5},
+    ]
+    trip = {"at": 1000.0, "seconds": 2.0, "steps": [*steps, {"module": "bridge", "seconds": "long"}]}
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "active", "trip": trip}
+    called(cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome])
+    with transaction(cloud.engine) as connection:
+        document = launch_calls.of_instance(connection, server["uuid"])
+    assert document is not None
+    calls = {call["operation"]: call for call in document["calls"]}
+    assert list(calls)[:3] == ["host_steps", "disk", "domain"]  # of the year 1970
+    assert set(list(calls)[3:]) == {"request", *launch_steps.CONTROLLER}
+    assert list(calls)[5:] == ["scheduler", "fixed_ip", "server_plan", "launch_record"]
+    assert calls["disk"] == {"operation": "disk", "at": 1000.25, "seconds": 0.25, "host": server["host"]}
+    assert (calls["domain"]["at"], calls["domain"]["seconds"]) == (1000.5, 1.5)
+    assert calls["request"]["at"] == pytest.approx(time.time(), abs=60)
+
+
+def test_both_attempts_are_kept_and_what_is_kept_is_bounded(cloud: Cloud) -> None:
+    launch = planned(cloud, asked(cloud))
+    (server,) = launch["instances"]
+    steps = [{"module": "disk", "seconds": 0.1, "failed": True}] * 1000
+    trip = {"at": time.time(), "seconds": 1.0, "steps": steps[:2]}
+    outcome = {"uuids": [server["uuid"]], "host": server["host"], "state": "retry", "reason": "full", "trip": trip}
+    again = called(
+        cloud, launch_record, record_module, launch=launch["launch"], plans=launch["hosts"], outcomes=[outcome]
+    )
+    (second,) = again["instances"]
+    outcome = {**outcome, "host": second["host"], "state": "active", "trip": {**trip, "steps": steps}}
+    called(cloud, launch_record, record_module, launch=again["launch"], plans=again["hosts"], outcomes=[outcome])
+    with transaction(cloud.engine) as connection:
+        document = launch_calls.of_instance(connection, server["uuid"])
+    assert document is not None
+    operations = [call["operation"] for call in document["calls"]]
+    assert operations.count("scheduler") == 2 and len(operations) <= launch_calls.KEPT + 1
+    trips = [call for call in document["calls"] if call["operation"] == "host_steps"]
+    assert {call["host"] for call in trips} == {server["host"], second["host"]}
+    assert all(call["failed"] for call in trips)
+
+
+def test_what_no_launch_made_has_no_calls(cloud: Cloud) -> None:
+    with transaction(cloud.engine) as connection:
+        assert launch_calls.of_instance(connection, "nobody") is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import importlib
+import time
 
 from ansible.errors import AnsibleActionFail
 
@@ -41,6 +42,8 @@ class ActionModule(ImageAction):
                     step["args"] = with_key(step["args"], task_vars, self._templar, self._task.check_mode)
         except NovaliteError as error:
             return {"failed": True, "msg": str(error), "steps": []}
+        self.diffs = self.diffs or params["diffs"]
+        at, began = time.time(), time.monotonic()
         done: list[JsonObject] = []
         while len(done) < len(steps):
             done += self.take(steps[len(done) :], task_vars)
@@ -48,8 +51,8 @@ class ActionModule(ImageAction):
             if step["module"] == IMAGE_CACHE:
                 last["result"] = self.bring(step["args"], last["result"], task_vars)
             if last["result"].get("failed") and not step["may_fail"]:
-                return {**_sum(done, done[:-1]), **_failure(last)}
-        return _sum(done, done)
+                return {**_sum(done, done[:-1]), **_failure(last), **_trip(at, began, done)}
+        return {**_sum(done, done), **_trip(at, began, done)}
 
 
 def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> JsonObject:
@@ -63,6 +66,20 @@ def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> Jso
     if diffs:  # a module may have several: Ansible shows a list of them, but none within a list
         summed["diff"] = [part for diff in diffs for part in (diff if isinstance(diff, list) else [diff])]
     return summed
+
+
+def _trip(at: float, began: float, done: c.Iterable[JsonMapping]) -> JsonObject:
+    """What is worth keeping of a trip that began at this time (of the clock; of the monotonic one): how long it took,
+    and each step."""
+    steps = [
+        {
+            "module": step["module"],
+            "seconds": step["seconds"],
+            **({"failed": True} if step["result"].get("failed") else {}),
+        }
+        for step in done
+    ]
+    return {"trip": {"at": round(at, 3), "seconds": round(time.monotonic() - began, 3), "steps": steps}}
 
 
 def _failure(step: JsonMapping) -> JsonObject:

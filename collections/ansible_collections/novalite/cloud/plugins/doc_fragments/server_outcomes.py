@@ -42,6 +42,11 @@ options:
       power_state:
         description: Nova's number of the guest's power state, for V(active). V(1), running, if it is left out.
         type: int
+      trip:
+        description:
+          - RV(novalite.cloud.host_steps#module:trip) of the trip that it comes from. The action of a launch keeps it
+            for M(novalite.cloud.call_diagram).
+        type: dict
   plans:
     description:
       - The plans that the hosts were given, as M(novalite.cloud.server_plan) returns them. A server that was to be

@@ -43,6 +43,7 @@ OUTCOME_ARGUMENTS: dict[str, t.Any] = {
             "host": {"type": "str"},
             "reason": {"type": "str"},
             "power_state": {"type": "int"},
+            "trip": {"type": "dict"},
         },
     },
     "plans": {"type": "dict", "default": {}},

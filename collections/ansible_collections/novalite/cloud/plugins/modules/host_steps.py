@@ -50,6 +50,11 @@ options:
         description: Whether the steps after it are run, and the task succeeds, even if it fails.
         type: bool
         default: false
+  diffs:
+    description:
+      - Whether each step's result has its diff without C(--diff), too. The task's own has it with C(--diff) only.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -89,6 +94,13 @@ steps:
       description: What the module returned.
       type: dict
       returned: always
+trip:
+  description:
+    - When it began (seconds since the epoch, by the controller's clock), how long it took, and each step's module and
+      seconds. M(novalite.cloud.launch_record) keeps it.
+  returned: always
+  type: dict
+  sample: {"at": 1795593936.9, "seconds": 2.41, "steps": [{"module": "bridge", "seconds": 0.07}]}
 failed_step:
   description: The name of the step that failed.
   returned: when one failed
@@ -109,7 +121,8 @@ ARGUMENT_SPEC = {
             "when": {"type": "bool", "default": True},
             "may_fail": {"type": "bool", "default": False},
         },
-    }
+    },
+    "diffs": {"type": "bool", "default": False},
 }
 
 

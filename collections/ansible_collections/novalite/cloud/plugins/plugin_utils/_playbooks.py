@@ -132,6 +132,11 @@ PLAYBOOKS: dict[str, Playbook] = {
     "topology": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
     ),
+    "call_diagram": Playbook(
+        {"server": Variable("name of the server"), "picture": Variable("file to draw into: .svg"), **PROJECT},
+        (("server",),),
+        hosts=False,
+    ),
     "compute_node_remove": Playbook(
         {
             "host": Variable("compute host that leaves"),
@@ -175,7 +180,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
     "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
-    "launch": Playbook({**LAUNCH, **WAIT}, WHOM),
+    "launch": Playbook({**LAUNCH, **WAIT, "explain": Variable("tell it in Nova's steps", "bool")}, WHOM),
     "ledger_backup": Playbook(
         {
             "ledger_file": Variable("file that the ledger is copied to", aliases=("file",)),

@@ -143,6 +143,7 @@ class TripAction(ActionBase):
     """
 
     _supports_check_mode = True
+    diffs = False  # whether steps return their differences without --diff, too
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -186,7 +187,7 @@ class TripAction(ActionBase):
         request = {
             "steps": [{key: step[key] for key in asked} for step in steps],
             "check_mode": self._task.check_mode,
-            "diff": self._task.diff,
+            "diff": self._task.diff or self.diffs,
             "token": "" if self._task.check_mode else secrets.token_hex(16),
             "again": False,
         }

@@ -10,6 +10,7 @@ APIs' (new_servers.py) looks up ids, and a name is only shown. Both end here.
 
 from __future__ import annotations
 
+import time
 import typing as t
 import uuid
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from ..network.preexisting_ports import give, interfaces_to_release
 from ..network.vifs import insert_vifs
 from ..placement.claims import release_claims
 from ..placement.server_groups import join
-from ..queries import actions
+from ..queries import actions, launch_calls
 from ..queries.instance_rows import swap
 from ..queries.usage import usage
 from ..security.security_groups import ensure_default_group
@@ -119,10 +120,13 @@ def record_servers(
     """
     if not plans:
         return
+    calls: list[launch_calls.Call] = []
     for plan in plans:
         check_own_quota(plan.request, limits)
-    _insert_rows(connection, project_id, plans, now)
-    fixed = _give_interfaces(connection, plans, mac_prefix)
+    asked_at = time.time()
+    with launch_calls.timed(calls, "server"):
+        _insert_rows(connection, project_id, plans, now)
+        fixed = _give_interfaces(connection, plans, mac_prefix)
     for plan in plans:
         if plan.volumes:
             server_volumes.give(
@@ -135,7 +139,8 @@ def record_servers(
                 zone=plan.request.availability_zone,
                 host=plan.request.hints.get("host"),
             )
-    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
+    kept: JsonObject = {"asked_at": round(asked_at, 3), "calls": calls}
+    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid], **kept} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
     asked = amounts([plan.flavor for plan in plans], sum(len(plan.nics) for plan in plans))

@@ -14,6 +14,7 @@ from ..._errors import NovaliteError, UndoneError
 from ..._json import JsonMapping, JsonObject
 from ..._plan.targets import of_plan
 from ..placement.fresh_facts import fresh_hosts, rooms
+from ..queries import launch_calls
 from .fixed_ip import fixed_ip
 from .scheduler import scheduler
 from .server_plan import server_plan
@@ -27,6 +28,7 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
     `expected`: the hosts of the inventory, see fresh_hosts(). Where the ledger's word cannot be taken of all of them,
     nothing is planned, and `ask` are the others."""
+    calls: list[launch_calls.Call] = []
     launch: JsonObject = params.get("launch") or {"built": [], "failures": [], "silent": []}  # of launch_record
     if expected := params.get("expected"):
         fresh = fresh_hosts(connection, expected, params["max_age"], int(time.time()))
@@ -34,15 +36,18 @@ def launch_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             nothing: JsonObject = {"changed": False, "hosts": {}, "targets": of_plan({}), "instances": []}
             return {**nothing, "launch": launch, "ask": ask, "fresh": fresh}
         params = {**params, "seen_hosts": fresh}
-    launch = {**launch, "seen_hosts": list(params.get("seen_hosts") or ())}
+    launch = {**launch, "calls": calls, "seen_hosts": list(params.get("seen_hosts") or ())}
     if not params["instances"]:
         return {**_plan(connection, params, []), "instances": [], "launch": launch}
     try:
         with connection.begin_nested():
-            placed = scheduler(connection, params)
-            addressed = fixed_ip(connection, {"instances": placed["instances"]})
-            planned = _plan(connection, params, addressed["instances"])
-            _count_on_room(connection, params, planned["hosts"])
+            with launch_calls.timed(calls, "scheduler"):
+                placed = scheduler(connection, params)
+            with launch_calls.timed(calls, "fixed_ip"):
+                addressed = fixed_ip(connection, {"instances": placed["instances"]})
+            with launch_calls.timed(calls, "server_plan"):
+                planned = _plan(connection, params, addressed["instances"])
+                _count_on_room(connection, params, planned["hosts"])
     except UndoneError:
         raise
     except NovaliteError as error:
