@@ -37,6 +37,7 @@ _raw:
 
 import os
 
+from ansible import constants as C
 from ansible import context
 from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
@@ -50,6 +51,7 @@ from ..plugin_utils._startup import quicken
 
 CONTROLLER = "localhost"
 COLLECTION = "novalite.cloud."
+EXPLAIN = f"{COLLECTION}explain"  # a callback, which tells what the variable of the same name asks for
 
 
 class LookupModule(LookupBase):
@@ -85,6 +87,11 @@ class LookupModule(LookupBase):
         controller = variables["hostvars"][CONTROLLER]
         own = _own(extra) or _own(controller)
         extra.update(rules.meant(name, extra, entries, foreign, own))
+        if extra.get("explain") and EXPLAIN not in C.CALLBACKS_ENABLED:
+            raise NovaliteError(
+                f"explain: the callback {EXPLAIN} is not enabled: add it to callbacks_enabled in ansible.cfg, or to "
+                "ANSIBLE_CALLBACKS_ENABLED"
+            )
         rules.misspelt(controller, own)
         rules.lacking(name, {*variables, *extra, *controller})
         # `hosts:` of plays is resolved without any host's variables, and would not find the inventory's
