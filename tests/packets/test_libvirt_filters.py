@@ -107,8 +107,8 @@ needs_libvirtd = pytest.mark.skipif(
 def bound(bed: Bed, libvirt: Libvirt, name: str, pairs: t.Sequence[t.Mapping[str, str]]) -> None:
     """Bind a guest's device to a filter of its own, as libvirt does when the guest starts."""
     place, device, filter_ = bed.places[name], bed.tap(name), f"nova-instance-{name}"
-    own = {"name": filter_, "references": list(nwfilter.STATIC), "allowed_pairs": pairs}
-    for each in (*nwfilter.STATIC.values(), *nwfilter.parse([own])):
+    own = {"name": filter_, "references": list(nwfilter.SECURED), "allowed_pairs": pairs}
+    for each in (*nwfilter.SECURED.values(), *nwfilter.parse([own])):
         if each.name not in libvirt.virsh("nwfilter-list").split():
             libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(each))
     addresses = {"IP": [place.ip], "IPV6": [place.ip6, place.link_local]}

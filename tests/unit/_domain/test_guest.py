@@ -109,6 +109,15 @@ def test_the_router_of_a_network_is_the_host_unless_another_one_is_named() -> No
         assert dict(interface.parameters).get("RASERVER") == router
 
 
+def test_an_interface_without_port_security_has_a_filter_of_its_own() -> None:
+    """Its IPv6 address is none that the filter of the others asks for."""
+    nics = [nic(), nic(mac="fa:16:3e:00:00:02", ipv6="fd00:1::2", port_security_enabled=False)]
+    first, second = guest_of(instance(nics=nics), FACTS).interfaces
+    assert (first.filter, "IPV6" in dict(first.parameters)) == ("nova-instance-instance-00000007", False)
+    assert (second.filter, second.parameters) == ("nova-open", ())
+    assert guest_of(instance(nics=nics), {**FACTS, "antispoof": "chains"}).interfaces[1].filter is None
+
+
 def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() -> None:
     guest = guest_of(instance(nics=[nic(), nic(mac="fa:16:3e:00:00:02", ipv6="fd00:1::2")]), FACTS)
     addresses = [[value for name, value in interface.parameters if name == "IPV6"] for interface in guest.interfaces]

@@ -22,12 +22,13 @@ class Libvirt(FakeLibvirt):
     VIR_ERR_DEVICE_MISSING = 99
 
 
-def interface(mac: str) -> str:
-    return f'<interface type="bridge"><mac address="{mac}"/><source bridge="br100"/></interface>'
+def interface(mac: str, reference: str = "") -> str:
+    return f'<interface type="bridge"><mac address="{mac}"/><source bridge="br100"/>{reference}</interface>'
 
 
-def domain_xml(macs: t.Iterable[str]) -> str:
-    return f"<domain><devices>{''.join(map(interface, macs))}</devices></domain>"
+def domain_xml(macs: t.Iterable[str], filters: t.Mapping[str, str] | None = None) -> str:
+    written = "".join(interface(mac, (filters or {}).get(mac, "")) for mac in macs)
+    return f"<domain><devices>{written}</devices></domain>"
 
 
 class Domain:
@@ -35,6 +36,7 @@ class Domain:
 
     def __init__(self, live: list[str] | None, config: list[str], deaf: int = 0, broken: str = "") -> None:
         self.macs = {LIVE: list(live or []), CONFIG: list(config)}
+        self.filters: dict[int, dict[str, str]] = {LIVE: {}, CONFIG: {}}
         self.active, self.deaf, self.broken, self.calls = live is not None, deaf, broken, 0
 
     def isActive(self) -> bool:
@@ -44,7 +46,8 @@ class Domain:
         return True
 
     def XMLDesc(self, flags: int) -> str:
-        return domain_xml(self.macs[CONFIG if flags & FakeLibvirt.VIR_DOMAIN_XML_INACTIVE else LIVE])
+        scope = CONFIG if flags & FakeLibvirt.VIR_DOMAIN_XML_INACTIVE else LIVE
+        return domain_xml(self.macs[scope], self.filters[scope])
 
     def attachDeviceFlags(self, xml: str, scope: int) -> None:
         mac = self._mac(xml)
@@ -60,6 +63,11 @@ class Domain:
         if mac not in self.macs[scope]:
             raise FakeError(Libvirt.VIR_ERR_DEVICE_MISSING, "no such device")
         self.macs[scope].remove(mac)
+
+    def updateDeviceFlags(self, xml: str, scope: int) -> None:
+        self.calls += 1
+        mac, reference = self._mac(xml), ElementTree.fromstring(xml).find("filterref")
+        self.filters[scope][mac] = "" if reference is None else ElementTree.tostring(reference, encoding="unicode")
 
     def _mac(self, xml: str) -> str:
         found = ElementTree.fromstring(xml).find("mac")
@@ -115,6 +123,22 @@ def test_what_was_half_done_is_finished() -> None:
     domain = Domain([A, B], [A])
     assert ensure(domain, [A]).detached == [B]
     assert domain.macs == {LIVE: [A], CONFIG: [A]}
+
+
+def test_the_filter_of_an_interface_that_is_there_follows() -> None:
+    """Port security goes while the guest runs, and comes back."""
+    own = '<filterref filter="nova-instance-a"><parameter name="IP" value="10.0.0.5" /></filterref>'
+    opened = '<filterref filter="nova-open" />'
+    domain = Domain([A, B], [A, B])
+    for filters, changing in (({A: own, B: own}, [A, B]), ({A: own, B: opened}, [B]), ({A: own}, [B]), ({A: own}, [])):
+        calls = domain.calls
+        spec = DomainSpec(uuid=UUID, name="instance-00000001", xml=domain_xml([A, B], filters))
+        (seen,) = lifecycle_interfaces.ensure(Connection(domain), [spec], check_mode=True)
+        assert (seen.filtered, domain.calls) == (changing, calls)
+        (done,) = lifecycle_interfaces.ensure(Connection(domain), [spec])
+        assert (done.filtered, done.changed, done.error) == (changing, bool(changing), None)
+        for scope in (LIVE, CONFIG):
+            assert {mac: text for mac, text in domain.filters[scope].items() if text} == filters
 
 
 def test_check_mode_changes_nothing() -> None:

@@ -108,3 +108,25 @@ def test_without_xt_bpf_everything_else_is_judged() -> None:
 def test_whether_a_kernel_compares_is_asked_where_the_rules_do_not_say(rules: tuple[str, ...]) -> None:
     """Also of a host of an earlier release, which did it by xt_u32."""
     assert not devices.compare(rules)
+
+
+def test_a_device_without_port_security_leads_past_all_rules(tmp_path: pathlib.Path) -> None:
+    """Of a guest with two interfaces, the groups judge the other one; what it asks of the host is limited on both."""
+    host = Host(directory=tmp_path)
+    groups = [{"id": 1, "rules": []}]
+    secured = {"id": 7, "addresses": ["10.0.0.7"], "devices": ["tap0"], "security_groups": [1]}
+    host.apply(request({**secured, "open_devices": ["tap1"]}, groups=groups))
+    assert host.rules("filter", "nova-local")[:2] == (
+        "-m physdev --physdev-is-bridged -j nova-open",
+        "-m physdev --physdev-is-bridged -j nova-tap",
+    )
+    assert host.rules("filter", "nova-open") == ("-m physdev --physdev-out tap1 --physdev-is-bridged -g nova-free-7",)
+    assert host.rules("filter", "nova-free-7") == ("-j ACCEPT",)
+    assert [rule.split(" ")[3] for rule in host.rules("filter", "nova-host")[1:]] == ["tap0", "tap1"]
+    host.apply(request({**secured, "devices": ["tap0", "tap1"]}, groups=groups))
+    assert not {"nova-open", "nova-free-7"} & host.owned().keys()
+    host.apply(request({"id": 7, "open_devices": ["tap0", "tap1"]}, groups=[]))
+    assert not {"nova-tap", "nova-inst-7", "nova-sg-1"} & host.owned().keys()
+    assert host.rules("filter", "nova-to-host")[-1] == "-j DROP"
+    host.apply(request({"id": 7}, groups=[], state="absent"))
+    assert host.owned() == {}

@@ -32,12 +32,24 @@ V4 = {"device": "tap2", "mac": "fa:16:3e:00:00:02", "addresses": ["10.0.0.6"]}
 def test_the_chain_says_what_the_network_filters_say() -> None:
     """One filter rule, one line, in the order of the filters' priorities."""
     port = ports.parse_port(1, {**BOTH, "allowed_pairs": [], "addresses": ["10.0.0.5", "fd00::5"]})
-    filters = sorted((rule for filter_ in nwfilter.STATIC.values() for rule in filter_.rules), key=lambda rule: rule[1])
+    filters = sorted(
+        (rule for filter_ in nwfilter.SECURED.values() for rule in filter_.rules), key=lambda rule: rule[1]
+    )
     lines = ports.rules(port)
     assert [line.rpartition(" ")[2].lower() for line in lines] == [rule[0] for rule in filters]
     words = {"arp": "-p ARP", "ip": "-p IPv4", "ipv6": "-p IPv6", "mac": "-j DROP"}
     assert all(line.startswith(words[rule[2]]) for line, rule in zip(lines, filters))
     assert not [line for line in lines if "ACCEPT" in line and "-s fa:16:3e:00:00:01" not in line]
+
+
+def test_without_port_security_vlan_tags_alone_are_dropped() -> None:
+    lines = ports.rules(ports.parse_port(1, {"device": "tap1", "mac": V4["mac"], "port_security": False}))
+    assert lines == ["-p 802_1Q -j DROP", "-p 0x88a8 -j DROP"]
+    for spelling in ("S-TAG", "802_1ad", "0x88A8"):  # as the host's /etc/ethertypes has it
+        present = ports.parse(
+            f":nova-port-1-0 RETURN\n-A nova-port-1-0 {lines[0]}\n-A nova-port-1-0 -p {spelling} -j DROP\n"
+        )
+        assert present.chains["nova-port-1-0"] == lines
 
 
 def test_without_an_ipv6_address_no_ipv6() -> None:

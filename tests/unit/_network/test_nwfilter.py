@@ -204,7 +204,7 @@ def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
         ("ip", {"srcmacaddr": "00:00:5e:00:01:01", "srcipaddr": "10.0.0.0", "srcipmask": "24"}),
         ("ipv6", {"srcmacaddr": "fa:16:3e:00:00:01", "srcipaddr": "fd00::9", "srcipmask": "128"}),
     ]
-    drops = [rule[1] for filter_ in nwfilter.STATIC.values() for rule in filter_.rules if rule[0] == "drop"]
+    drops = [rule[1] for filter_ in nwfilter.SECURED.values() for rule in filter_.rules if rule[0] == "drop"]
     dhcp, advertisement, redirect, dhcpv6, _everything = sorted(drops)
     assert dhcp < parsed.rules[1][1] < advertisement <= redirect <= dhcpv6 < parsed.rules[2][1]
 
@@ -218,7 +218,7 @@ def test_a_pair_that_is_none_is_refused(pair: dict[str, str]) -> None:
 
 
 def test_both_filters_together_end_in_a_drop_of_everything_and_accept_no_foreign_mac() -> None:
-    rules = sorted((rule for filter_ in nwfilter.STATIC.values() for rule in filter_.rules), key=lambda rule: rule[1])
+    rules = sorted((rule for filter_ in nwfilter.SECURED.values() for rule in filter_.rules), key=lambda rule: rule[1])
     assert all(rule[3].get("srcmacaddr") == "$MAC" for rule in rules if rule[0] == "accept")
     assert rules[-1][:1] + rules[-1][2:] == ("drop", "mac", {})
     priorities = [rule[1] for rule in rules]

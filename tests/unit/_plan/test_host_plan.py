@@ -144,6 +144,31 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
     assert plan["bridges"][1]["addresses"] == []
 
 
+def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
+    """Of an instance with two, the other one is judged, and its filter and groups know nothing of the open one."""
+    server = instance(1, "hv1")
+    opened = {**server["nics"][0], "id": "vif-b", "mac": "fa:16:3e:00:01:01", "ip": "10.20.0.9", "ipv6": "fd00::9"}
+    pairs = [{"ip_address": "10.20.0.99", "mac_address": None}]
+    server["nics"].append({**opened, "port_security_enabled": False, "allowed_address_pairs": pairs})
+    plans = {
+        antispoof: plan_by_host([server], {"hv1": {"domain_type": "qemu", "antispoof": antispoof}}, render)["hv1"]
+        for antispoof in ("nwfilter", "chains")
+    }
+    (rules,) = plans["nwfilter"]["firewall_instances"]
+    assert rules["addresses"] == ["10.20.0.3", "fe80::f816:3eff:fe00:1"]
+    assert (rules["devices"], rules["open_devices"], rules["allowed_pairs"]) == (["tapvif-1"], ["tapvif-b"], [])
+    assert plans["nwfilter"]["filters"] == [
+        {
+            "name": "nova-instance-instance-00000001",
+            "references": ["nova-base"],
+            "allowed_pairs": [],
+            "beside": ["nova-open"],
+        }
+    ]
+    (rules,) = plans["chains"]["firewall_instances"]
+    assert rules["ports"][1] == {"device": "tapvif-b", "mac": "fa:16:3e:00:01:01", "port_security": False}
+
+
 def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
     server = instance(1, "hv1")
     server["nics"] = [

@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Brings the network interfaces of a list of domains to those of their XML, in one task and in parallel. Interfaces
     are known by their MAC address.
+  - An interface that is there already gets the network filter of the XML, or loses its own, while the guest runs.
   - A domain that runs is changed while it runs, and its definition with it. One that is off has its definition changed.
   - A guest has to let go of an interface that is pulled out. It is asked again until it does.
   - Each domain is a matter of its own. What fails is told in RV(domains[].error), and the task fails in the end; what
@@ -87,6 +88,10 @@ domains:
       description: MAC addresses of the interfaces that were pulled out.
       type: list
       elements: str
+    filtered:
+      description: MAC addresses of the interfaces that were there and whose network filter changed.
+      type: list
+      elements: str
     error:
       description: Why not all of it was done; null when it was.
       type: str
@@ -116,7 +121,7 @@ def run(call: HostCall) -> Result:
     result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),
         "domains": [
-            {name: getattr(outcome, name) for name in ("uuid", "name", "attached", "detached", "error")}
+            {name: getattr(outcome, name) for name in ("uuid", "name", "attached", "detached", "filtered", "error")}
             for outcome in outcomes
         ],
     }

@@ -98,6 +98,15 @@ options:
         type: list
         elements: str
         default: []
+      open_devices:
+        description:
+          - Names of its tap devices whose port security is off. Whatever leaves by one of them, or comes in, is judged
+            by nobody, and its addresses are to be left out of O(instances[].addresses).
+          - What comes in by it for this host is limited as for O(instances[].devices), and other instances are judged
+            as before.
+        type: list
+        elements: str
+        default: []
       ports:
         description:
           - Its network interfaces, on hosts that use no libvirt network filters. What it sends under another MAC or
@@ -133,6 +142,10 @@ options:
                 description: One address or a range.
                 type: str
                 required: true
+          port_security:
+            description: Without it, frames with a VLAN tag alone are dropped.
+            type: bool
+            default: true
       dhcp_servers:
         description:
           - Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones. Where this host

@@ -17,6 +17,7 @@ description:
     C(filterref). Everything else is dropped, among it DHCP answers, router advertisements, VLAN tags and all IPv6.
   - C(nova-ipv6), beside C(nova-base), also lets it send under the addresses in the parameter C(IPV6), of which its
     link-local address must be one.
+  - C(nova-open), for an interface whose port security is off, drops VLAN tags only.
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
@@ -45,10 +46,16 @@ options:
       references:
         description:
           - Filters that apply to the guest.
-          - C(nova-base) and C(nova-ipv6) are defined when they are missing or differ, all others must exist.
+          - C(nova-base), C(nova-ipv6) and C(nova-open) are defined when they are missing or differ, all others must
+            exist.
         type: list
         elements: str
         default: [nova-base]
+      beside:
+        description: Filters of further interfaces of the guest, such as C(nova-open), which must be there, too.
+        type: list
+        elements: str
+        default: []
       allowed_pairs:
         description:
           - Further addresses that the guest may send under, with the MAC that goes with them. For addresses that
@@ -75,7 +82,7 @@ options:
   state:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.
-      - C(nova-base) and C(nova-ipv6) stay, as libvirt's own filters do.
+      - C(nova-base), C(nova-ipv6) and C(nova-open) stay, as libvirt's own filters do.
     type: str
     choices: [present, absent]
     default: present
@@ -115,6 +122,7 @@ ARGUMENT_SPEC = {
         "options": {
             "name": {"type": "str", "required": True},
             "references": {"type": "list", "elements": "str", "default": ["nova-base"]},
+            "beside": {"type": "list", "elements": "str", "default": []},
             "allowed_pairs": {
                 "type": "list",
                 "elements": "dict",

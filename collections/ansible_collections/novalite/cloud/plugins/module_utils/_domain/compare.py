@@ -18,6 +18,7 @@ from .._errors import NovaliteError
 from .._json import JsonObject
 
 METADATA_NAMESPACE = "urn:novalite:instance:1"
+OPEN_FILTER = "nova-open"  # network filter of an interface whose port security is off
 LEDGER = "ledger"  # the element with the identity of the ledger that made the domain
 
 PERSISTENT = "persistent"

@@ -20,8 +20,8 @@ from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
 from .._json import JsonMapping
-from .._model.instance import AttachedVolume, Flavor, Instance, Nic
-from .compare import METADATA_NAMESPACE
+from .._model.instance import AttachedVolume, Flavor, Instance, Nic, is_secured
+from .compare import METADATA_NAMESPACE, OPEN_FILTER
 
 if t.TYPE_CHECKING:
     import jinja2
@@ -242,13 +242,14 @@ def tap_device(vif_id: str) -> str:
 def _interfaces(instance: Instance, own_chains: bool) -> tuple[Interface, ...]:
     """`own_chains`: the host's firewall holds the guest to its addresses, so libvirt is to filter nothing."""
     # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
-    with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"])
+    with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"] if is_secured(nic))
+    own = FILTER_PREFIX + instance["domain_name"]
     return tuple(
         Interface(
             mac=nic["mac"].lower(),
             bridge=nic["network"]["bridge"],
-            filter=None if own_chains else FILTER_PREFIX + instance["domain_name"],
-            parameters=() if own_chains else tuple(_filter_parameters(nic, with_ipv6)),
+            filter=None if own_chains else own if is_secured(nic) else OPEN_FILTER,
+            parameters=tuple(_filter_parameters(nic, with_ipv6)) if is_secured(nic) and not own_chains else (),
             device=tap_device(nic["id"]),  # the firewall judges by it
             mtu=nic["network"].get("mtu"),
         )

@@ -3,7 +3,8 @@
 
 """Plug network interfaces into this host's domains, and pull them out: what runs, and what starts next time.
 
-An interface is known by its MAC. What an interface of a domain is, its XML says; what is in it already is left alone.
+An interface is known by its MAC. What an interface of a domain is, its XML says. Of one that is in it already, the
+network filter follows the XML, and all else is left alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from xml.etree import ElementTree
 from .._errors import NovaliteError
 from .._host import in_threads
 from . import lifecycle
+from .compare import attribute
 from .outcome import DomainSpec
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -29,18 +31,20 @@ POLL = 0.2  # seconds
 
 @dataclasses.dataclass
 class Plugged:
-    """Interfaces attached to and detached from a domain, by MAC; `error` says why not all were."""
+    """Interfaces attached to and detached from a domain, and those that got another network filter, by MAC; `error`
+    says why not all were."""
 
     uuid: str
     name: str
     attached: list[str] = dataclasses.field(default_factory=list)
     detached: list[str] = dataclasses.field(default_factory=list)
+    filtered: list[str] = dataclasses.field(default_factory=list)
     before: list[str] = dataclasses.field(default_factory=list)
     error: t.Optional[str] = None
 
     @property
     def changed(self) -> bool:
-        return bool(self.attached or self.detached)
+        return bool(self.attached or self.detached or self.filtered)
 
 
 def interfaces_in(xml: str) -> dict[str, str]:
@@ -106,8 +110,17 @@ def _carry_out(
     gone = {scope: [mac for mac in there[scope] if mac not in wanted] for scope in scopes}
     attached = sorted({mac for macs in new.values() for mac in macs})
     detached = sorted({mac for macs in gone.values() for mac in macs})
+    filtered = {
+        scope: {
+            mac: xml
+            for mac, present in there[scope].items()
+            if mac in wanted and (xml := _with_filter_of(present, wanted[mac])) is not None
+        }
+        for scope in scopes
+    }
+    changing = sorted({mac for macs in filtered.values() for mac in macs})
     if check_mode:
-        done.attached, done.detached = attached, detached
+        done.attached, done.detached, done.filtered = attached, detached, changing
         return
     plugged: list[tuple[int, str]] = []
     try:
@@ -121,10 +134,33 @@ def _carry_out(
                 _pull_out(domain, scope, mac, spec["name"], timeout)
         raise
     done.attached = attached
+    for scope in scopes:
+        for xml in filtered[scope].values():
+            domain.updateDeviceFlags(xml, scope)
+    done.filtered = changing
     for scope in reversed(scopes):  # first what would come back at the next start
         for mac in gone[scope]:
             _pull_out(domain, scope, mac, spec["name"], timeout)
     done.detached = detached
+
+
+def _with_filter_of(present: str, wanted: str) -> str | None:
+    """The XML of an interface that is `present` with the network filter of the `wanted` one; None where it has that."""
+    interface, model = (ElementTree.fromstring(xml) for xml in (present, wanted))
+    if _filter_of(interface) == _filter_of(model):
+        return None
+    for reference in interface.findall("filterref"):
+        interface.remove(reference)
+    interface.extend(model.findall("filterref"))
+    return ElementTree.tostring(interface, encoding="unicode")
+
+
+def _filter_of(interface: ElementTree.Element) -> tuple[str | None, list[tuple[str, str]]]:
+    """The name of an interface's network filter, None for none, and the filter's parameters."""
+    parameters = interface.findall("./filterref/parameter")
+    return attribute(interface, "filterref", "filter"), sorted(
+        (str(parameter.get("name")), str(parameter.get("value"))) for parameter in parameters
+    )
 
 
 def _there(domain: libvirt.virDomain, scope: int) -> dict[str, str]:

@@ -47,7 +47,7 @@ ARGUMENT_SPEC = {
 }
 
 _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
-_CHAIN = re.compile(r"nova-inst-([0-9]+)")
+_CHAIN = re.compile(r"nova-(?:inst|free)-([0-9]+)")
 _NET = "/sys/class/net"
 _METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
 _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing

@@ -80,7 +80,7 @@ def apply(
         if not check_mode:
             if request.state == "absent":
                 bridged.hide(request.bridges, mark)
-            if any(instance.devices for instance in request.instances):
+            if any(instance.devices or instance.open_devices for instance in request.instances):
                 bridged.load()  # or the rules that compare devices load it, with its switches on
         _Run(tables, request, outcome, check_mode, directory).converge()
         if request.state == "present" and request.instances:

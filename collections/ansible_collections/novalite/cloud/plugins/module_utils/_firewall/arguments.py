@@ -50,8 +50,15 @@ INSTANCE_SPEC = {
     "addresses": _TEXTS,
     "scoped": SCOPED_SPEC,
     "allowed_pairs": _dicts(bridge={"type": "str"}, cidr=_TEXT),
-    "ports": _dicts(device=_TEXT, mac=_TEXT, addresses=_TEXTS, allowed_pairs=_dicts(mac=_TEXT, cidr=_TEXT)),
+    "ports": _dicts(
+        device=_TEXT,
+        mac=_TEXT,
+        addresses=_TEXTS,
+        allowed_pairs=_dicts(mac=_TEXT, cidr=_TEXT),
+        port_security={"type": "bool", "default": True},
+    ),
     "devices": _TEXTS,
+    "open_devices": _TEXTS,
     "dhcp_servers": _TEXTS,
     "ra_servers": _TEXTS,
     "security_groups": {"type": "list", "elements": "int", "default": []},
@@ -110,11 +117,12 @@ def parse_instances(values: t.Iterable[JsonMapping], leaving: bool = False) -> l
             security_groups=tuple(dict.fromkeys(int(group) for group in value.get("security_groups") or ())),
             ports=tuple(parse_port(value["id"], port) for port in value.get("ports") or ()),
             devices=devices.parse(value["id"], value.get("devices")),
+            open_devices=devices.parse(value["id"], value.get("open_devices")),
         )
         if instance.id in ids:
             raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")
         ids.add(instance.id)
-        for device in instance.devices:
+        for device in (*instance.devices, *instance.open_devices):
             if taps.setdefault(device, instance.id) != instance.id:
                 raise NovaliteError(f"the device {device} is given for the instances {taps[device]} and {instance.id}")
         for scope, of_scope in addresses.items():

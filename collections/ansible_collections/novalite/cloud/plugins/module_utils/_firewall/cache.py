@@ -22,7 +22,7 @@ import os
 import typing as t
 
 from .._json import JsonMapping, JsonObject
-from .devices import SIDES, TARGETS
+from .devices import OPEN, SIDES, TARGETS
 from .fingerprint import Fingerprint
 from .policy import INSTANCE, NEW, OUT_OF
 from .present import Changes, Present, Scopes
@@ -31,8 +31,8 @@ from .ruleset import dispatches
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 7
-_PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS)
+_VERSION = 8
+_PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS, OPEN.target)
 
 Shard = dict[str, t.Sequence[str]]
 

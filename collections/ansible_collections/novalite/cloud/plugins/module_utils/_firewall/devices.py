@@ -12,8 +12,10 @@ rule each; more of them are found through the first characters in which their na
     nova-tap        -m physdev --physdev-out tap0+ --physdev-is-bridged -g nova-tap-tap0
     nova-tap-tap0   -m physdev --physdev-out tap0a1b2c3d-4e --physdev-is-bridged -g nova-inst-17
 
-Whoever is not ours falls through. The same by the device that a packet came in by: `nova-dev` leads to egress rules,
-`nova-nd` to the addresses that an instance may say are its own by neighbour discovery (Neutron: `nd_target`).
+Whoever is not ours falls through. A device whose port security is off is led by `nova-open` past all that, to
+`nova-free-<id>`, which accepts whatever leaves by it. The same by the device that a packet came in by: `nova-dev` leads
+to egress rules, `nova-nd` to the addresses that an instance may say are its own by neighbour discovery (Neutron:
+`nd_target`).
 """
 
 from __future__ import annotations
@@ -46,10 +48,13 @@ TARGETS = "nova-target-"
 ASKED = "nova-to-host"
 TO = Side("nova-tap", "nova-local", "-m physdev --physdev-out {} --physdev-is-bridged", "nova-inst-")
 FROM = Side("nova-dev", "nova-out", "-m physdev --physdev-in {}", "nova-out-")
+OPEN = Side("nova-open", "nova-local", TO.match, "nova-free-")  # port security is off
 ND = Side("nova-nd", "nova-out", "-m physdev --physdev-in {}", TARGETS)
-SIDES = (TO, FROM, ND)
+SIDES = (TO, OPEN, FROM, ND)
+JUDGED_BY_NOBODY = ("-j ACCEPT",)  # the rules of `nova-free-<id>`
 ANY_TARGET = ("-j RETURN",)  # where the kernel cannot compare them
-# What a guest asks of the host itself: one chain for all of them, which passage.py fills. Its devices are those of TO.
+# What a guest asks of the host itself: one chain for all of them, which passage.py fills. Its devices are those of TO
+# and OPEN.
 ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 
 ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
@@ -68,7 +73,7 @@ _ANNOUNCEMENTS = (
 
 
 def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
-    """An instance's `devices`. Raises NovaliteError."""
+    """An instance's `devices`, or its `open_devices`. Raises NovaliteError."""
     names = tuple(dict.fromkeys(str(value) for value in values or ()))
     for name in names:
         if not _NAME.fullmatch(name):
@@ -79,7 +84,9 @@ def parse(instance: int, values: t.Iterable[str] | None) -> tuple[str, ...]:
 def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
     """The rules that the chains which dispatch by address begin with."""
     return {
-        TO.called_by: (f"-m physdev --physdev-is-bridged -j {TO.root}",) if devices.get(TO.root) else (),
+        TO.called_by: tuple(
+            f"-m physdev --physdev-is-bridged -j {side.root}" for side in (OPEN, TO) if devices.get(side.root)
+        ),
         FROM.called_by: (
             *(_ANNOUNCEMENTS if devices.get(ND.root) else ()),
             *((f"-j {FROM.root}",) if devices.get(FROM.root) else ()),
@@ -89,20 +96,33 @@ def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
 
 def of(side: Side, devices: Devices) -> Entries:
     """The devices that are told apart on a side."""
-    return devices.get((TO if side == ASKING else side).root, {})
+    if side == ASKING:
+        return {**devices.get(TO.root, {}), **devices.get(OPEN.root, {})}
+    return devices.get(side.root, {})
 
 
-def merged(old: Devices, instances: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
-    """The devices by side after a request for the `instances` (id -> devices); `keep` those of others. Of FROM what is
-    kept only: who has egress rules is not known here."""
-    asked = {device: who for who, devices in instances.items() for device in devices}
+def merged(
+    old: Devices,
+    instances: t.Mapping[str, t.Sequence[str]],
+    opened: t.Mapping[str, t.Sequence[str]],
+    keep: bool,
+    family: str,
+) -> Devices:
+    """The devices by side after a request for the `instances` (id -> devices, and in `opened` those without port
+    security); `keep` those of others. Of FROM what is kept only: who has egress rules is not known here."""
+    asked, freed = (
+        {device: who for who, devices in of_whom.items() for device in devices} for of_whom in (instances, opened)
+    )
     merged_sides = {}
     for side in SIDES:
         before = old.get(side.root, {}) if keep else {}
         merged_sides[side.root] = {
-            device: who for device, who in before.items() if who not in instances and device not in asked
+            device: who
+            for device, who in before.items()
+            if who not in instances and device not in asked and device not in freed
         }
     merged_sides[TO.root].update(asked)
+    merged_sides[OPEN.root].update(freed)
     if family == "IPv6":
         merged_sides[ND.root].update(asked)
     return merged_sides

@@ -43,14 +43,17 @@ class _Merge:
         self.keys = leads.keys
         self.changes = Changes(inbound=leads.inbound, moved=leads.moved, arrived=leads.arrived, crowded=leads.crowded)
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
+        given = self.given if self.is_present else {}
         self.changes.devices = devices.merged(
             present.devices,
-            {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
+            {who: given[who].devices if who in given else () for who in self.given},
+            {who: instance.open_devices for who, instance in given.items()},
             not self.request.is_everything,
             family,
         )
         self.by_device = self.changes.devices[devices.TO.root]
-        if any(self.changes.inbound.values()) or self.by_device:
+        self.all_devices = devices.of(devices.ASKING, self.changes.devices)
+        if any(self.changes.inbound.values()) or self.all_devices:
             self._zones()
             self._instances()
             self._group_chains()
@@ -298,7 +301,10 @@ class _Merge:
         changes, present = self.changes, self.present
         self.all[policy.FALLBACK[self.family]] = ("-j DROP",)
         asked = present.chains.get(devices.ASKED)
-        if self.by_device:
+        self.all.update(
+            (devices.OPEN.target + who, devices.JUDGED_BY_NOBODY) for who in changes.devices[devices.OPEN.root].values()
+        )
+        if self.all_devices:
             opened = self.request.opened if self.is_present else None
             self.all[devices.ASKED] = (
                 asked if asked and opened is None else passage.host_chain(self.family, opened or ())
@@ -341,7 +347,7 @@ class _Merge:
     def _differences(self) -> None:
         changes, present = self.changes, self.present
         changes.inbound = {scope: entries for scope, entries in changes.inbound.items() if entries}
-        if not changes.inbound and not self.by_device:
+        if not changes.inbound and not self.all_devices:
             changes.is_last = True
             changes.gone = sorted(present.chains)
             return
@@ -354,7 +360,12 @@ class _Merge:
                 for who, restricted in self.restricted.items()
                 if not restricted and policy.OUT_OF + who in chains
             ]
-            changes.gone += [devices.TARGETS + who for who in self.given if devices.TARGETS + who in chains]
+            changes.gone += [
+                prefix + who
+                for who in self.given
+                for prefix in (devices.TARGETS, devices.OPEN.target)
+                if prefix + who in chains
+            ]
             changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
             if not changes.zones and present.zones:
                 changes.gone.append(policy.ZONES)

@@ -119,7 +119,7 @@ class Instance:
     """`addresses` by scope: "" is where addresses are nobody else's, otherwise the bridge of an isolated network.
 
     `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair). `devices` are
-    the names of its tap devices.
+    the names of its tap devices, `open_devices` of those whose port security is off.
     """
 
     id: int
@@ -130,6 +130,7 @@ class Instance:
     security_groups: tuple[int, ...] = ()
     ports: tuple[Port, ...] = ()
     devices: tuple[str, ...] = ()
+    open_devices: tuple[str, ...] = ()
 
     def of(self, family: str) -> list[tuple[str, str]]:
         """(scope, address as a CIDR of a single host) of one family, the shared ones not."""

@@ -9,6 +9,9 @@ transaction for all guests of a request, where libvirt runs a command for each r
     nat PREROUTING     -j nova-ports
     nova-ports         -i <tap device> -j nova-port-<instance>-<n>
     nova-port-...      ARP, DHCP requests, its addresses under its MAC -> ACCEPT; DROP
+
+Of a port whose security is off, frames with a VLAN tag alone are dropped: on a bridge whose interface carries VLANs,
+too, they would be another network's.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ _OURS = re.compile(rf"{ROOT}|{PORT}(0|[1-9][0-9]*)-[0-9]+")
 _JUMP = re.compile(rf"-i (\S+) -j {PORT}(0|[1-9][0-9]*)-[0-9]+")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _DEVICE = re.compile(r"[^\s/!]{1,15}")
+_TAGS = ("802_1Q", "0x88a8")  # of VLANs, and of service VLANs around these
+# hosts spell them as their /etc/ethertypes does
+_SPELLINGS = {"802_1Q": "802_1Q", "0X8100": "802_1Q", **dict.fromkeys(("S-TAG", "802_1AD", "0X88A8"), "0x88a8")}
+_TAGGED = re.compile(rf"-p ({'|'.join(_SPELLINGS)}) -j DROP", re.IGNORECASE)
 
 Chains = dict[str, list[str]]
 
@@ -44,6 +51,7 @@ class Port:
     mac: str
     addresses: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    security: bool = True
 
 
 @dataclasses.dataclass
@@ -64,11 +72,14 @@ def parse_port(instance: int, value: JsonMapping) -> Port:
         if not _MAC.fullmatch(text):
             raise NovaliteError(f"instance {instance}: {text!r} is no MAC address; write fa:16:3e:00:00:01")
     addresses = tuple(host(str(address))[1].partition("/")[0] for address in value.get("addresses") or ())
-    return Port(device, mac, addresses, tuple((pair_mac, _range(instance, cidr)) for pair_mac, cidr in pairs))
+    ranges = tuple((pair_mac, _range(instance, cidr)) for pair_mac, cidr in pairs)
+    return Port(device, mac, addresses, ranges, value.get("port_security") is not False)
 
 
 def rules(port: Port) -> list[str]:
     """A port's chain, as ebtables-save prints it."""
+    if not port.security:
+        return [f"-p {tag} -j DROP" for tag in _TAGS]
     own = [(port.mac, address) for address in port.addresses]
     v4 = [(mac, cidr) for mac, cidr in (*own, *port.pairs) if ":" not in cidr]
     v6 = [(mac, cidr) for mac, cidr in (*own, *port.pairs) if ":" in cidr]
@@ -103,7 +114,9 @@ def parse(text: str) -> Present:
             if name == "PREROUTING":
                 present.prerouting.append(rule.strip())
             elif _OURS.fullmatch(name):
-                present.chains.setdefault(name, []).append(rule.strip())
+                tagged = _TAGGED.fullmatch(rule.strip())
+                spelled = f"-p {_SPELLINGS[tagged[1].upper()]} -j DROP" if tagged else rule.strip()
+                present.chains.setdefault(name, []).append(spelled)
     return present
 
 

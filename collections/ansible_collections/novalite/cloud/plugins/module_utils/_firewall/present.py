@@ -48,7 +48,7 @@ class Present(Held):
     @property
     def is_empty(self) -> bool:
         """Tell whether no instance is here."""
-        return not self.inbound and not self.devices.get(devices.TO.root)
+        return not self.inbound and not devices.of(devices.ASKING, self.devices)
 
 
 @dataclasses.dataclass

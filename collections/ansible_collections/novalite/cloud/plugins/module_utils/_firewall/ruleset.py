@@ -64,7 +64,8 @@ _OURS = {
     FILTER: re.compile(
         rf"{policy.LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(policy.FALLBACK_NAMES)}"
         rf"|(?:{policy.INSTANCE}|{policy.NEW}){_WHO}|(?:{policy.GROUP}|{policy.EGRESS_ANSWERS}){_GROUP}"
-        rf"|(?:{devices.TO.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}"
+        rf"|(?:{devices.TO.root}|{devices.OPEN.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}"
+        rf"|{devices.OPEN.target}{_WHO}"
         rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(

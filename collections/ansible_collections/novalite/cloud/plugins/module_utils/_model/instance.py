@@ -111,6 +111,12 @@ class Nic(_Nic, total=False):
     """A network interface of an instance."""
 
     requested_ip: str | None  # the address that it is to get
+    port_security_enabled: bool  # left out: it is
+
+
+def is_secured(nic: Nic) -> bool:
+    """Tell whether port security is on: security groups, and the check of what is sent under which address."""
+    return nic.get("port_security_enabled", True)
 
 
 class Rule(t.TypedDict):

@@ -26,6 +26,7 @@ import uuid as uuids
 from xml.etree import ElementTree
 
 from .._command import CommandError, run
+from .._domain.compare import OPEN_FILTER
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
 from .._host_module import compared
@@ -68,19 +69,28 @@ _IPV6: tuple[_Rule, ...] = (
     # duplicate address detection, MLD
     ("accept", -360, "ipv6", {"srcmacaddr": "$MAC", "srcipaddr": "::", "protocol": "icmpv6"}),
 )
+# For interfaces whose port security is off, in the place of an instance's own filter. A frame with a VLAN tag, or with
+# a service VLAN's around one, would be another network's where the bridge's interface carries VLANs, too.
+_OPEN: tuple[_Rule, ...] = (
+    ("drop", 100, "mac", {"protocolid": "0x8100"}),
+    ("drop", 101, "mac", {"protocolid": "0x88a8"}),
+)
 # Before nova-base's and nova-ipv6's accepts, behind their drops.
 _PAIR_ARP, _PAIR_IP, _PAIR_IPV6 = -790, -650, -375
 
 
 class Filter(t.NamedTuple):
-    """A filter of the chain `root`: its own rules (all for frames from the guest), or references, or both."""
+    """A filter of the chain `root`: its own rules (all for frames from the guest), or references, or both. `beside` are
+    filters of further interfaces of the same guest."""
 
     name: str
     rules: tuple[_Rule, ...] = ()
     references: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
-STATIC = {"nova-base": Filter("nova-base", _BASE), "nova-ipv6": Filter("nova-ipv6", _IPV6)}
+SECURED = {"nova-base": Filter("nova-base", _BASE), "nova-ipv6": Filter("nova-ipv6", _IPV6)}
+STATIC = {**SECURED, OPEN_FILTER: Filter(OPEN_FILTER, _OPEN)}
 
 
 def to_xml(filter_: Filter, uuid: str | None = None) -> str:
@@ -115,7 +125,8 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Filter]:
         if value["name"] in STATIC:
             raise NovaliteError(f"{value['name']} is made by this module itself; give another name")
         pairs = tuple(rule for pair in value.get("allowed_pairs") or () for rule in _pair(pair["mac"], pair["cidr"]))
-        filters.append(Filter(str(value["name"]), pairs, tuple(value.get("references") or ())))
+        references, beside = (tuple(value.get(key) or ()) for key in ("references", "beside"))
+        filters.append(Filter(str(value["name"]), pairs, references, beside))
     return filters
 
 
@@ -172,7 +183,7 @@ def _define(
 ) -> tuple[dict[str, str], dict[str, str]]:
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
-    referenced = dict.fromkeys(reference for filter_ in filters for reference in filter_.references)
+    referenced = dict.fromkeys(reference for filter_ in filters for reference in (*filter_.references, *filter_.beside))
     known = {*STATIC, *present, *(filter_.name for filter_ in filters)}
     unknown = [name for name in referenced if name not in known]
     if unknown:

@@ -15,14 +15,15 @@ import typing as t
 import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
-from .._domain.guest import disk_backend, ra_server, tap_device
+from .._domain.compare import OPEN_FILTER
+from .._domain.guest import FILTER_PREFIX, disk_backend, ra_server, tap_device
 from .._errors import NovaliteError
 from .._firewall.rules import expanded
 from .._guest import image_properties
 from .._guest.config_drive import config_drive
 from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
-from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic
+from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, is_secured
 from . import networks
 
 Plan = JsonObject
@@ -239,11 +240,12 @@ def _guest_network(instance: Instance) -> Plan | None:
 
 
 def _filter(instance: Instance) -> Plan:
-    references = ["nova-base"]
-    if any(nic["ipv6"] for nic in instance["nics"]):
-        references.append("nova-ipv6")
-    pairs = [pair for nic in instance["nics"] for pair in _pairs(nic)]
-    return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
+    secured = [nic for nic in instance["nics"] if is_secured(nic)]
+    references = ["nova-base", *(["nova-ipv6"] if any(nic["ipv6"] for nic in secured) else [])]
+    pairs = [pair for nic in secured for pair in _pairs(nic)]
+    beside = {"beside": [OPEN_FILTER]} if len(secured) < len(instance["nics"]) else {}
+    name = f"{FILTER_PREFIX}{instance['domain_name']}"
+    return {"name": name, "references": references, "allowed_pairs": pairs, **beside}
 
 
 def _pairs(nic: Nic) -> list[Plan]:
@@ -257,7 +259,10 @@ def _pairs(nic: Nic) -> list[Plan]:
 
 
 def _port(nic: Nic) -> Plan:
-    """Addresses a guest may use on an interface; IPv6 only where it has an address of that kind, as for filters."""
+    """Addresses a guest may use on an interface; IPv6 only where it has an address of that kind, as for filters. With
+    port security off it may use any."""
+    if not is_secured(nic):
+        return {"device": tap_device(nic["id"]), "mac": nic["mac"], "port_security": False}
     own = [nic["ip"]] if nic["ip"] else []
     if nic["ipv6"]:
         own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]
@@ -265,7 +270,8 @@ def _port(nic: Nic) -> Plan:
 
 
 def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
-    nics = instance["nics"]
+    nics = [nic for nic in instance["nics"] if is_secured(nic)]
+    opened = [tap_device(nic["id"]) for nic in instance["nics"] if not is_secured(nic)]
     addresses: list[str] = []
     scoped: dict[str, list[str]] = {}
     pairs = []
@@ -283,7 +289,8 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
         "devices": [tap_device(nic["id"]) for nic in nics],
-        "ports": [_port(nic) for nic in nics] if own_chains else [],
+        **({"open_devices": opened} if opened else {}),
+        "ports": [_port(nic) for nic in instance["nics"]] if own_chains else [],
         "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
         "ra_servers": _ra_servers(nics),
         "security_groups": [group["id"] for group in instance["security_groups"]],
