@@ -147,6 +147,8 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:read": "reader",
     "network:write": "member",
     "network:operate": "admin",
+    "network:subnet_pools:read": "reader",
+    "network:subnet_pools:write": "member",
     "network:ports:read": "reader",
     "network:ports:write": "member",
     "network:routers:read": "reader",

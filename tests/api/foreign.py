@@ -50,6 +50,8 @@ OWNED: dict[tuple[str, str], str] = {
     ("image", "images"): "image",
     ("network", "networks"): "network",
     ("network", "subnets"): "subnet",
+    ("network", "subnetpools"): "subnet_pool",
+    ("network", "address-scopes"): "address_scope",
     ("network", "ports"): "port",
     ("network", "routers"): "router",
     ("network", "security-groups"): "security_group",
@@ -202,6 +204,11 @@ def make(api: Api) -> Objects:
     offer = {"project_id": project, "key_hash": "0" * 64, "created_at": now}
     api.insert(tables_volumes.volume_transfer, id=offered, volume_id=given, **offer)
     api.insert(tables.tables_networking.router, id=router, **owned, **made)
+    scope, drawn = (str(uuid.uuid4()) for _ in range(2))
+    api.insert(tables.tables_networking.address_scope, id=scope, ip_version=4, **owned)
+    lengths = {"min_prefixlen": 8, "default_prefixlen": 24, "max_prefixlen": 32}
+    data = {"ip_version": 4, "prefixes": ["10.64.0.0/16"], "address_scope_id": scope, **lengths}
+    api.insert(tables.tables_networking.subnet_pool, id=drawn, **data, **owned, **made)
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net.uuid]
     return Objects(
@@ -223,6 +230,8 @@ def make(api: Api) -> Objects:
             "image": image,
             "job": job,
             "router": router,
+            "address_scope": scope,
+            "subnet_pool": drawn,
             "nothing": str(uuid.uuid4()),
             "volume": kept,
             "volume_snapshot": taken,

@@ -9,9 +9,15 @@ import time
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
+    address_scopes,
+    routers,
+    subnet_pools,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
@@ -36,6 +42,11 @@ SUBNET = (
     *(*OWNED, "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode"),
     *("subnetpool_id", "dns_nameservers", "host_routes", "service_types", "allocation_pools"),
 )
+SUBNET_POOL = (
+    *(*OWNED, "prefixes", "default_quota", "min_prefixlen", "max_prefixlen", "default_prefixlen", "ip_version"),
+    *("address_scope_id", "is_default", "shared"),
+)
+ADDRESS_SCOPE = ("id", "name", "tenant_id", "project_id", "ip_version", "shared")
 PORT = (
     *(*OWNED, *STATE, "network_id", "mac_address", "fixed_ips", "device_id", "device_owner", "security_groups"),
     *("binding:vnic_type", "binding:host_id", "binding:vif_type", "port_security_enabled"),
@@ -56,8 +67,9 @@ AGENT = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic
 def _networks(connection: Connection, _number: str | None) -> list[Record]:
     caller = current()
     rows = network_records.networks_seen(connection, caller.reach, bare=True)
+    said = subnets_of(connection, [row.id for row in rows])
     return [
-        *(views.network(row, caller.is_admin) for row in rows),
+        *(views.network(row, said, caller.is_admin) for row in rows),
         *(views.pool_network(row) for row in network_records.pools_seen(connection)),
     ]
 
@@ -71,6 +83,14 @@ def _subnets(connection: Connection, _number: str | None) -> list[Record]:
         *(subnet for row in rows for subnet in views.subnets(row, said)),
         *(subnet for row in pools for subnet in views.pool_subnets(row)),
     ]
+
+
+def _subnet_pools(connection: Connection, _number: str | None) -> list[Record]:
+    return [views.subnet_pool(row) for row in subnet_pools.subnet_pools_seen(connection, current().reach)]
+
+
+def _address_scopes(connection: Connection, _number: str | None) -> list[Record]:
+    return [views.address_scope(row) for row in address_scopes.scopes_seen(connection, current().reach)]
 
 
 def _ports(connection: Connection, number: str | None) -> list[Record]:
@@ -113,6 +133,8 @@ class Kind(t.NamedTuple):
 KINDS: dict[str, Kind] = {
     "networks": Kind("network", "Network", NETWORK, _networks),
     "subnets": Kind("subnet", "Subnet", SUBNET, _subnets),
+    "subnetpools": Kind("subnetpool", "Subnet Pool", SUBNET_POOL, _subnet_pools),
+    "address_scopes": Kind("address_scope", "Address Scope", ADDRESS_SCOPE, _address_scopes),
     "ports": Kind("port", "Port", PORT, _ports),
     "routers": Kind("router", "Router", ROUTER, _routers),
     "floatingips": Kind("floatingip", "Floating IP", FLOATING, _floating_ips),
@@ -200,3 +222,26 @@ def port_row(connection: Connection, number: str) -> Port:
 def router_row(connection: Connection, number: str) -> Router:
     rows = routers.routers_of(connection, current().reach, number.lower())
     return the_one(rows, "id", number.lower(), not_found("Router", number))
+
+
+def subnet_pool_row(connection: Connection, number: str, write: bool = False) -> SubnetPool:
+    rows = subnet_pools.subnet_pools_seen(connection, current().reach)
+    row = the_one(rows, "id", number.lower(), not_found("Subnet Pool", number))
+    return _own(row) if write else row
+
+
+def address_scope_row(connection: Connection, number: str) -> AddressScope:
+    """The row of an address scope that the asker may change."""
+    rows = address_scopes.scopes_seen(connection, current().reach)
+    return _own(the_one(rows, "id", number.lower(), not_found("Address Scope", number)))
+
+
+Shared = t.TypeVar("Shared", SubnetPool, AddressScope)
+
+
+def _own(row: Shared) -> Shared:
+    """Raise NeutronError for what another project shares with the asker's."""
+    caller = current()
+    if not caller.is_admin and row.project_id != caller.project:
+        raise refused(f"{row.id} is another project's, which shares it: only that project, or an administrator, may")
+    return row

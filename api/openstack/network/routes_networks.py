@@ -30,17 +30,19 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
 
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError, in_words
+from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import network, refused, word
 from .changes import owner_of, tell_hosts
+from .routes_pools import from_pool
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
 UPDATE = schemas.wrapped("network", schemas.NETWORK)
-CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id", "ip_version", "cidr"])
+CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id"])
 UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
+POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound")}
 # Neutron's attributes of a subnet, and what the ledger calls them
 SUBNET = {
     **{name: name for name in ("name", "description", "enable_dhcp")},
@@ -86,11 +88,13 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
 def create_subnets(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
         owner_of(connection, item)
-        version = int(item["ip_version"])
+        drawn = from_pool(connection, item)
+        version = int(item["ip_version"]) if "ip_version" in item else drawn["version"]
         if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
             raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
         row = records.network_row(connection, item["network_id"], write=True)
-        return subnets.create_subnet(connection, row, {"version": version, "cidr": item["cidr"], **_given(item)})
+        with in_words(POOL_WORDS):
+            return subnets.create_subnet(connection, row, {**drawn, "version": version, **_given(item)})
 
     return records.create_some(connection, "subnets", body, create), 201
 

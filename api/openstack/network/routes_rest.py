@@ -54,6 +54,9 @@ EXTENSIONS = {
     "standard-attr-description": "standard-attr-description",
     "standard-attr-tag": "Tag support for resources with standard attributes",
     "tag": "Tag support",
+    "subnet_allocation": "Subnet Allocation",
+    "default-subnetpools": "Default Subnetpools",
+    "address-scope": "Address scope",
 }
 UPDATED = "2026-01-01T00:00:00-00:00"
 
@@ -66,8 +69,9 @@ COUNTED = {
     "floatingip": "floating_ips",
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",
+    "subnetpool": "subnet_pools",
 }
-RESOURCES = {**COUNTED, "subnetpool": None, "rbac_policy": None}  # -1: nobody counts them
+RESOURCES = {**COUNTED, "rbac_policy": None}  # -1: nobody counts them
 
 
 records.put_into(network, "agents", "network:agents:read")
@@ -81,7 +85,10 @@ def list_versions() -> Answer:
 
 @network.get("/", "version", strict_slashes=False)
 def show_version() -> Answer:
-    names = ("network", "subnet", "port", "security_group", "security_group_rule", "floatingip", "router", "extension")
+    names = (
+        *("network", "subnet", "port", "security_group", "security_group_rule", "floatingip", "router", "extension"),
+        *("subnetpool", "address_scope"),
+    )
     plurals = {name: f"{name}s".replace("_", "-") for name in names}
     root = f"{request.url_root}network/v2.0/"
     return {
@@ -162,7 +169,7 @@ def _project(connection: Connection, number: str) -> str:
 
 # --- Tags -----------------------------------------------------------------------------------------------------------
 
-TAGGED = "any(networks, subnets, ports, routers, 'security-groups', floatingips)"
+TAGGED = "any(networks, subnets, subnetpools, ports, routers, 'security-groups', floatingips)"
 
 
 def _tags(connection: Connection, path: str, number: str, write: bool = False) -> list[str]:
@@ -173,6 +180,8 @@ def _tags(connection: Connection, path: str, number: str, write: bool = False) -
         records.network_row(connection, number, write=True)
     if write and plural == "subnets":
         records.subnet_row(connection, number, write=True)
+    if write and plural == "subnetpools":
+        records.subnet_pool_row(connection, number, write=True)
     return t.cast("list[str]", shown["tags"])
 
 

@@ -71,8 +71,8 @@ UPDATE_QUOTA = wrapped(
     "quota",
     {
         **dict.fromkeys(("network", "subnet", "port", "router", "floatingip", "security_group"), LIMIT),
-        "security_group_rule": LIMIT,
-        **dict.fromkeys(("subnetpool", "rbac_policy"), NO_LIMIT),  # nobody counts these here
+        **dict.fromkeys(("security_group_rule", "subnetpool"), LIMIT),
+        "rbac_policy": NO_LIMIT,  # nobody counts these here
         **dict.fromkeys(("force", "check_limit"), BOOLEAN),
         **OWNER,
     },
@@ -115,9 +115,23 @@ CREATE_SUBNET: Schema = {
     "cidr": text(64),
     "ipv6_ra_mode": MODE,
     "ipv6_address_mode": MODE,
-    "subnetpool_id": {"type": "null"},
+    "subnetpool_id": OPTIONAL_UUID,
+    "use_default_subnetpool": BOOLEAN,
+    "prefixlen": NUMBER,
     **OWNER,
 }
+PREFIXES = a_list(text(43), 100, 1)
+UPDATE_SUBNET_POOL: Schema = {
+    **NAMED,
+    "prefixes": PREFIXES,
+    **dict.fromkeys(("min_prefixlen", "max_prefixlen", "default_prefixlen"), NUMBER),
+    "default_quota": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+    "address_scope_id": OPTIONAL_UUID,
+    "is_default": BOOLEAN,
+}
+CREATE_SUBNET_POOL: Schema = {**UPDATE_SUBNET_POOL, "shared": BOOLEAN, **OWNER}
+UPDATE_ADDRESS_SCOPE: Schema = {"name": TEXT, "shared": BOOLEAN}
+CREATE_ADDRESS_SCOPE: Schema = {**UPDATE_ADDRESS_SCOPE, "ip_version": {"enum": [4, 6, "4", "6"]}, **OWNER}
 FIXED_IPS = or_null(a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16))
 PAIRS = or_null(a_list(an_object({"ip_address": text(43), "mac_address": text(40)}, ["ip_address"]), 64))
 UPDATE_PORT: Schema = {

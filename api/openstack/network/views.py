@@ -10,7 +10,9 @@ import typing as t
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Subnet
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
@@ -33,11 +35,15 @@ RUNNING = 1  # Nova's power state
 PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
-def network(row: Network, admin: bool = False) -> Body:
+def network(row: Network, said: t.Mapping[tuple[int, int], Subnet], admin: bool = False) -> Body:
+    """A network; `said` is what projects told of their subnets, by network and IP version."""
     ranges = {4: row.cidr, 6: row.cidr_v6}
     subnets = [subnet_id(row.uuid, version) for version in ranges if ranges[version] is not None]
     shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
+    for version in ranges:
+        drawn = said.get((row.id, version))
+        shown[f"ipv{version}_address_scope"] = None if drawn is None else drawn.address_scope_id
     if admin:
         kind = row.manager if row.manager in ("vlan", "vxlan") else "flat"
         shown.update({"provider:network_type": kind, "provider:physical_network": row.bridge_interface})
@@ -117,6 +123,7 @@ def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body
         told = said.get((row.id, t.cast(int, subnet["ip_version"])))
         if told is not None:
             subnet.update(name=told.name, description=told.description, enable_dhcp=told.enable_dhcp)
+            subnet["subnetpool_id"] = told.subnetpool_id
             subnet.update({"gateway_ip": told.gateway, "allocation_pools": _ranges(told.pools)})
     return found
 
@@ -135,6 +142,20 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Body:
         "host_routes": [],
         "service_types": [],
     }
+
+
+def subnet_pool(row: SubnetPool) -> Body:
+    return {
+        **_owned(row.id, row.project_id, row.description),
+        **same(row, "name", "ip_version", "prefixes", "default_quota", "address_scope_id", "is_default", "shared"),
+        # as text, which Neutron answers
+        **{name: str(getattr(row, name)) for name in ("min_prefixlen", "max_prefixlen", "default_prefixlen")},
+    }
+
+
+def address_scope(row: AddressScope) -> Body:
+    owner = {"tenant_id": row.project_id, "project_id": row.project_id}
+    return {**same(row, "id", "name", "ip_version", "shared"), **owner}
 
 
 def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Body]:

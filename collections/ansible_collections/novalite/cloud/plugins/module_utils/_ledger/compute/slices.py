@@ -260,6 +260,8 @@ def _public(name: str, row: Row) -> Row:
     """`row` without what may be secret, and without what is long and only history."""
     if name == "instance":
         return {**row, **dict.fromkeys(WITHHELD)}
+    if name == subnet.name:  # what it was drawn from is not the instance's
+        return {**row, "subnetpool_id": None}
     if name == "instance_action":
         return {**row, "message": None, "details": {"hints": row["details"].get("hints")}}
     return row

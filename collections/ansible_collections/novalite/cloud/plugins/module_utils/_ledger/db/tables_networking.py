@@ -13,6 +13,44 @@ import sqlalchemy as sa
 
 from .schema import table
 
+address_scope = table(  # subnet pools of which no two have a prefix in common
+    "address_scope",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(255), nullable=False, server_default=""),
+    sa.Column("ip_version", sa.Integer, nullable=False),  # 4 | 6
+    sa.Column("shared", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+subnet_pool = table(  # prefixes of which subnets get theirs
+    "subnet_pool",
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(255), nullable=False, server_default=""),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("ip_version", sa.Integer, nullable=False),  # 4 | 6
+    sa.Column("prefixes", sa.JSON, nullable=False),  # CIDRs as texts: sorted, none within another
+    sa.Column("min_prefixlen", sa.Integer, nullable=False),
+    sa.Column("max_prefixlen", sa.Integer, nullable=False),
+    sa.Column("default_prefixlen", sa.Integer, nullable=False),
+    sa.Column("default_quota", sa.BigInteger),  # of a project: IPv4 addresses, or /64s of IPv6; null: no limit
+    sa.Column("address_scope_id", sa.ForeignKey("address_scope.id"), index=True),
+    sa.Column("is_default", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("shared", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.CheckConstraint(
+        "min_prefixlen <= default_prefixlen AND default_prefixlen <= max_prefixlen", name="prefixlen_order"
+    ),
+)
+sa.Index(
+    "uq_subnet_pool_default",
+    subnet_pool.c.ip_version,
+    unique=True,
+    sqlite_where=subnet_pool.c.is_default,
+    postgresql_where=subnet_pool.c.is_default,
+)
+
 subnet = table(  # of networks that projects made; an operator's network has what its own row says
     "subnet",
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
@@ -26,6 +64,7 @@ subnet = table(  # of networks that projects made; an operator's network has wha
     sa.Column("address_mode", sa.String(24)),
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.Column("subnetpool_id", sa.ForeignKey("subnet_pool.id"), index=True),  # the pool that its range is of
     sa.CheckConstraint("version IN (4, 6)", name="version"),
 )
 

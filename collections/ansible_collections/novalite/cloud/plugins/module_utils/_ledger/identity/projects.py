@@ -16,6 +16,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes, checked_names
 from ..db import tables
+from ..db.tables_networking import address_scope, subnet_pool
 from ..db.tables_volumes import volume
 from .quotas import checked_quotas, quota_limits, write_quotas
 
@@ -45,8 +46,11 @@ def write_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) ->
 
 
 def remove_projects(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> JsonObject:
-    """Remove the projects that `items` name. Raises ConflictError for one that still has instances, networks, images,
-    volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it."""
+    """Remove the projects that `items` name.
+
+    Raises ConflictError for one that still has instances, networks, images, volumes, subnet pools, address scopes or
+    floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it.
+    """
     names = checked_names("project", items, NAME_LENGTH)
     ids = _ids(connection, names)
     changes = Changes()
@@ -81,6 +85,8 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
         (tables.network, tables.network.c.owner == project_id, "network"),
         (tables.image, tables.image.c.owner == project_id, "image"),
         (volume, volume.c.project_id == project_id, "volume"),
+        (subnet_pool, subnet_pool.c.project_id == project_id, "subnet pool"),
+        (address_scope, address_scope.c.project_id == project_id, "address scope"),
     ):
         left = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars().first()
         if left is not None:

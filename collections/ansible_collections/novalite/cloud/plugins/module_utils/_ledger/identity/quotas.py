@@ -31,8 +31,9 @@ DEFAULTS: t.Mapping[str, int] = {
     "server_group_members": 10,
     "fixed_ips": UNLIMITED,
     "floating_ips": 10,
-    "networks": 100,  # these four: Neutron's
+    "networks": 100,  # these: Neutron's
     "subnets": 100,
+    "subnet_pools": 100,  # Neutron counts none
     "ports": 500,  # those that projects make by themselves
     "routers": 10,
     "images": 100,

@@ -23,6 +23,7 @@ from ..queries.network_records import Network, subnet_id
 from . import networks
 from .networks import check_handed_out_once
 from .pool_claims import pool_lock
+from .subnet_pools import draw, pool_of
 from .tenant_networks import Subnet, TenantError, check_no_port
 
 OTHER = {4: 6, 6: 4}  # versions of IP
@@ -47,13 +48,17 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     """Give the network `row` a subnet; returns its UUID.
 
     `given` has "version", "cidr" and, where they were said, "gateway" (None: none), "pools", "dns", "routes",
-    "enable_dhcp", "name", "description". Raises NovaliteError for what cannot be, ConflictError for a range that
-    another network has.
+    "enable_dhcp", "name", "description". With "subnetpool_id", "cidr" or "prefixlen" (or neither) say what of that
+    subnet pool it gets. Raises NovaliteError for what cannot be, NotFoundError for a pool that the project does not
+    see, ConflictError for a range that another network has.
     """
     pool_lock(connection)
     version = given["version"]
     if row.range_of(version) is not None:
         raise NovaliteError(f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind")
+    pool_id = given.get("subnetpool_id")
+    if pool_id is not None:
+        given = {**given, "cidr": draw(connection, pool_of(connection, row.owner, pool_id), row.owner, given)}
     wanted = _checked(given)
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**dataclasses.asdict(row), column: str(wanted.cidr)}
@@ -67,6 +72,7 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
             address_mode="slaac" if version == 6 else None,
             created_at=now,
             updated_at=now,
+            subnetpool_id=pool_id,
             **_kept(wanted),
         )
     )

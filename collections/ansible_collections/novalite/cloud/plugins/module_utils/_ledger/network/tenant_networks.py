@@ -21,7 +21,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_addresses import HELD
-from ..db.tables_networking import resource_tag, router_interface, subnet
+from ..db.tables_networking import resource_tag, router_interface, subnet, subnet_pool
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network
@@ -55,6 +55,8 @@ class Subnet:
     address_mode: str | None
     created_at: int
     updated_at: int
+    subnetpool_id: str | None
+    address_scope_id: str | None  # of the pool
 
 
 class Carrier(t.NamedTuple):
@@ -180,5 +182,6 @@ def _handle(connection: sa.Connection, project_id: str, name: str, number: str) 
 
 def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], Subnet]:
     """(network, IP version) -> what a project said of the subnet."""
-    rows = connection.execute(sa.select(subnet).where(subnet.c.network_id.in_(sorted(ids)))).mappings()
+    query = sa.select(subnet, subnet_pool.c.address_scope_id).outerjoin(subnet_pool)
+    rows = connection.execute(query.where(subnet.c.network_id.in_(sorted(ids)))).mappings()
     return {(row["network_id"], row["version"]): Subnet(**row) for row in rows}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ..db import tables
 from ..db.tables_jobs import job
-from ..db.tables_networking import port, router
+from ..db.tables_networking import port, router, subnet_pool
 from .usage import usage
 from .volume_views import used as used_by_volumes
 
@@ -25,6 +25,7 @@ OWNERS = {
     "floating_ips": tables.floating_ip.c.project_id,
     "networks": tables.network.c.owner,
     "routers": router.c.project_id,
+    "subnet_pools": subnet_pool.c.project_id,
     "images": tables.image.c.owner,
 }
 

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Subnet pools and address scopes: a project's own, and those that an administrator shares with all."""
+
+from __future__ import annotations
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import address_scopes, subnet_pools
+
+from ...web.bodies import Answer, Record
+from ...web.context import current
+from ...web.errors import BadRequestError
+from ...web.services import takes, writes, writes_checked
+from . import records, schemas
+from .blueprint import network, refused
+from .changes import owner_of
+
+CREATE_POOL = schemas.one_or_many("subnetpool", schemas.CREATE_SUBNET_POOL, ["name", "prefixes"])
+UPDATE_POOL = schemas.wrapped("subnetpool", schemas.UPDATE_SUBNET_POOL)
+CREATE_SCOPE = schemas.one_or_many("address_scope", schemas.CREATE_ADDRESS_SCOPE, ["name", "ip_version"])
+UPDATE_SCOPE = schemas.wrapped("address_scope", schemas.UPDATE_ADDRESS_SCOPE)
+
+records.put_into(network, "subnetpools", "network:subnet_pools:read")
+records.put_into(network, "address_scopes", "network:subnet_pools:read")
+
+
+@network.post("/subnetpools", "network:subnet_pools:write", takes(CREATE_POOL), writes_checked)
+def create_subnet_pools(connection: Connection, body: Record) -> Answer:
+    def create(item: Record) -> str:
+        _check_for_all(item, "subnetpool", "shared", "is_default")
+        return subnet_pools.create_subnet_pool(connection, owner_of(connection, item), item)
+
+    return records.create_some(connection, "subnetpools", body, create), 201
+
+
+@network.put("/subnetpools/<pool_id>", "network:subnet_pools:write", takes(UPDATE_POOL), writes_checked)
+def update_subnet_pool(connection: Connection, wanted: Record, pool_id: str) -> Answer:
+    _check_for_all(wanted, "subnetpool", "is_default")
+    before = records.subnet_pool_row(connection, pool_id, write=True)
+    subnet_pools.update_subnet_pool(connection, before, wanted)
+    return {"subnetpool": records.find(connection, "subnetpools", before.id)}, 200
+
+
+@network.delete("/subnetpools/<pool_id>", "network:subnet_pools:write", writes_checked)
+def delete_subnet_pool(connection: Connection, pool_id: str) -> Answer:
+    row = records.subnet_pool_row(connection, pool_id, write=True)
+    subnet_pools.delete_subnet_pool(connection, row.id)
+    return "", 204
+
+
+@network.post("/address-scopes", "network:subnet_pools:write", takes(CREATE_SCOPE), writes_checked)
+def create_address_scopes(connection: Connection, body: Record) -> Answer:
+    def create(item: Record) -> str:
+        _check_for_all(item, "address_scope", "shared")
+        values = {"name": item["name"], "ip_version": int(item["ip_version"]), "shared": item.get("shared", False)}
+        return address_scopes.create_scope(connection, owner_of(connection, item), values)
+
+    return records.create_some(connection, "address_scopes", body, create), 201
+
+
+@network.put("/address-scopes/<scope_id>", "network:subnet_pools:write", takes(UPDATE_SCOPE), writes_checked)
+def update_address_scope(connection: Connection, wanted: Record, scope_id: str) -> Answer:
+    _check_for_all(wanted, "address_scope", "shared")
+    before = records.address_scope_row(connection, scope_id)
+    address_scopes.update_scope(connection, before, wanted)
+    return {"address_scope": records.find(connection, "address_scopes", before.id)}, 200
+
+
+@network.delete("/address-scopes/<scope_id>", "network:subnet_pools:write", writes)
+def delete_address_scope(connection: Connection, scope_id: str) -> Answer:
+    address_scopes.delete_scope(connection, records.address_scope_row(connection, scope_id).id)
+    return "", 204
+
+
+def from_pool(connection: Connection, wanted: Record) -> Record:
+    """Where a new subnet gets its range: "cidr", or "subnetpool_id" with what is wanted of the pool, and "version"."""
+    number, cidr, length = (wanted.get(name) for name in ("subnetpool_id", "cidr", "prefixlen"))
+    if wanted.get("use_default_subnetpool"):
+        if number is not None:
+            raise BadRequestError("subnetpool_id and use_default_subnetpool cannot both be specified.")
+        if "ip_version" not in wanted:
+            raise BadRequestError("subnet: use_default_subnetpool needs ip_version.")
+        number = subnet_pools.default_pool(connection, current().reach, int(wanted["ip_version"]))
+    if cidr is not None and length is not None:
+        raise BadRequestError("cidr and prefixlen must not be supplied together.")
+    if cidr is None and wanted.get("allocation_pools"):
+        raise BadRequestError("allocation_pools allowed only for specific subnet requests: name the cidr, too.")
+    if number is None:
+        if cidr is None:
+            raise BadRequestError("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
+        if "ip_version" not in wanted:
+            raise BadRequestError("Invalid input for operation: subnet: cidr needs ip_version.")
+        return {"cidr": cidr}
+    pool = records.subnet_pool_row(connection, number)
+    drawn: Record = {"version": pool.ip_version, "subnetpool_id": pool.id}
+    if cidr is not None:
+        drawn["cidr"] = cidr
+    if length is not None:
+        drawn["prefixlen"] = int(length)
+    return drawn
+
+
+def _check_for_all(wanted: Record, name: str, *attributes: str) -> None:
+    """Refuse what concerns all projects, except to administrators."""
+    for attribute in attributes:
+        if wanted.get(attribute) and not current().is_admin:
+            raise refused(f"rule:create_{name}:{attribute} is disallowed by policy: ask an administrator")

@@ -1,0 +1,247 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Subnet pools: prefixes of which projects' subnets get theirs, none twice.
+
+That two prefixes do not overlap is no constraint that a database could decide: whoever draws one, or changes a pool,
+holds pool_lock(). That an address family has one default pool, a unique index decides.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+import uuid
+
+import netaddr
+import sqlalchemy as sa
+
+from ..._addressing import prefixes, texts
+from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
+from ..._json import JsonMapping
+from ..db.tables import network
+from ..db.tables_networking import resource_tag, subnet, subnet_pool
+from ..identity.quotas import check_quota
+from ..queries.lookups import lock_project
+from .address_scopes import check_scope
+from .pool_claims import pool_lock
+
+SHORTEST = {4: 8, 6: 64}  # Neutron's default of min_prefixlen
+WIDTH = {4: 32, 6: 128}  # bits of an address
+UNIT = {4: 32, 6: 64}  # default_quota counts prefixes of this length
+_CIDR = sa.case((subnet.c.version == 4, network.c.cidr), else_=network.c.cidr_v6)
+
+
+@dataclasses.dataclass(frozen=True)
+class SubnetPool:
+    """A subnet pool. Times are in seconds since the epoch."""
+
+    id: str
+    project_id: str
+    name: str
+    description: str
+    ip_version: int
+    prefixes: list[str]
+    min_prefixlen: int
+    max_prefixlen: int
+    default_prefixlen: int
+    default_quota: int | None  # of a project: IPv4 addresses, or /64s of IPv6
+    address_scope_id: str | None
+    is_default: bool
+    shared: bool
+    created_at: int
+    updated_at: int
+
+
+def subnet_pools_seen(connection: sa.Connection, project_id: str | None) -> list[SubnetPool]:
+    """The project's own pools and those that are shared (None: all projects')."""
+    mine = sa.true() if project_id is None else sa.or_(subnet_pool.c.project_id == project_id, subnet_pool.c.shared)
+    query = sa.select(subnet_pool).where(mine).order_by(subnet_pool.c.created_at, subnet_pool.c.id)
+    return [SubnetPool(**row) for row in connection.execute(query).mappings()]
+
+
+def create_subnet_pool(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
+    """Make a pool of the project; `given` as for update_subnet_pool, and "shared". Returns its UUID."""
+    pool_lock(connection)
+    lock_project(connection, project_id)
+    now = int(time.time())
+    pool = _checked(given, str(uuid.uuid4()), project_id, now)
+    _check_placed(connection, pool)
+    connection.execute(sa.insert(subnet_pool).values(dataclasses.asdict(pool)))
+    count = sa.select(sa.func.count()).select_from(subnet_pool).where(subnet_pool.c.project_id == project_id)
+    check_quota(connection, project_id, "subnet_pools", connection.execute(count).scalar_one())
+    return pool.id
+
+
+def update_subnet_pool(connection: sa.Connection, before: SubnetPool, given: JsonMapping) -> None:
+    """Change what is `given` of the pool: the attributes of SubnetPool but "ip_version" and "shared".
+
+    Raises NovaliteError for prefixes that would go, or lengths that cannot be; ConflictError for prefixes that another
+    pool of the address scope has.
+    """
+    pool_lock(connection)
+    kept = {**dataclasses.asdict(before), **given}
+    pool = _checked(kept, before.id, before.project_id, before.created_at)
+    if pool.ip_version != before.ip_version or not all(
+        prefixes.within(prefix, pool.prefixes) for prefix in before.prefixes
+    ):
+        raise NovaliteError(
+            f"Illegal update to prefixes: the prefixes that subnet pool {before.id} has must stay: "
+            f"{', '.join(before.prefixes[:5])}; name them with the new ones."
+        )
+    _check_placed(connection, pool)
+    values = {**dataclasses.asdict(pool), "updated_at": int(time.time())}
+    connection.execute(sa.update(subnet_pool).where(subnet_pool.c.id == before.id).values(values))
+
+
+def delete_subnet_pool(connection: sa.Connection, number: str) -> None:
+    """Remove a pool. Raises NovaliteError while a subnet has a prefix of it."""
+    pool_lock(connection)
+    if _drawn(connection, number):
+        raise NovaliteError("Unable to delete subnet pool: Subnet pool has existing allocations.")
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
+    connection.execute(sa.delete(subnet_pool).where(subnet_pool.c.id == number))
+
+
+def default_pool(connection: sa.Connection, project_id: str | None, version: int) -> str:
+    """The UUID of the default pool of this IP version. Raises NovaliteError where there is none."""
+    for pool in subnet_pools_seen(connection, project_id):
+        if pool.is_default and pool.ip_version == version:
+            return pool.id
+    raise NovaliteError(f"No default subnetpool found for IPv{version}: name one in subnetpool_id.")
+
+
+def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, wanted: JsonMapping) -> str:
+    """Return a prefix of the pool for a subnet of the project, under pool_lock().
+
+    `wanted` has "version", and "cidr", or "prefixlen", or neither for the pool's default. Raises NovaliteError for one
+    that cannot be, ConflictError when the pool has no room, QuotaError.
+    """
+    if wanted["version"] != pool.ip_version:
+        raise NovaliteError(f"subnet: ip_version {wanted['version']} and subnet pool {pool.id} of IPv{pool.ip_version}")
+    cidr = wanted.get("cidr")
+    asked = None if cidr is None else _prefix(cidr, pool.ip_version)
+    length: int = wanted.get("prefixlen") or pool.default_prefixlen
+    if asked is not None:
+        length = netaddr.IPNetwork(asked).prefixlen
+    for bound, word, wrong in (
+        (pool.min_prefixlen, "minimum", length < pool.min_prefixlen),
+        (pool.max_prefixlen, "maximum", length > pool.max_prefixlen),
+    ):
+        if wrong:
+            raise NovaliteError(
+                f"Unable to allocate subnet with prefix length {length}, {word} allowed prefix is {bound}."
+            )
+    drawn = _drawn(connection, pool.id)
+    _check_share(pool, project_id, length, drawn)
+    taken = [prefix for prefix, _owner in drawn]
+    if asked is None:
+        free = prefixes.first_free(pool.prefixes, taken, length)
+        if free is None:
+            raise ConflictError(
+                f"Failed to allocate subnet: Insufficient prefix space to allocate subnet size /{length}: "
+                f"delete subnets of subnet pool {pool.id}, or give it more prefixes."
+            )
+        return free
+    if not prefixes.within(asked, pool.prefixes) or prefixes.overlapping([asked], taken) is not None:
+        raise ConflictError(
+            f"Failed to allocate subnet: {asked} is not free in subnet pool {pool.id}: leave cidr out for one that is."
+        )
+    return asked
+
+
+def _check_share(pool: SubnetPool, project_id: str, length: int, drawn: t.Sequence[tuple[str, str]]) -> None:
+    """Raise QuotaError if a prefix of this length is too much for the project."""
+    if not pool.default_quota:
+        return
+    lengths = [netaddr.IPNetwork(prefix).prefixlen for prefix, owner in drawn if owner == project_id]
+    used = sum(2.0 ** (UNIT[pool.ip_version] - each) for each in (*lengths, length))
+    if used > pool.default_quota:
+        raise QuotaError(
+            f"Per-tenant subnet pool prefix quota exceeded: {used:.0f} wanted, {pool.default_quota} allowed; delete "
+            f"subnets, or have default_quota of subnet pool {pool.id} raised."
+        )
+
+
+def _drawn(connection: sa.Connection, number: str) -> list[tuple[str, str]]:
+    """The prefixes that subnets have of the pool, each with the project of its network."""
+    query = sa.select(_CIDR, network.c.owner).join(subnet, subnet.c.network_id == network.c.id)
+    return [(cidr, owner) for cidr, owner in connection.execute(query.where(subnet.c.subnetpool_id == number))]
+
+
+def _check_placed(connection: sa.Connection, pool: SubnetPool) -> None:
+    """Raise NovaliteError if another pool is the default, and for what the pool's address scope does not let it be."""
+    c = subnet_pool.c
+    if pool.is_default:
+        other = sa.select(c.id).where(c.ip_version == pool.ip_version, c.is_default, c.id != pool.id)
+        if (number := connection.execute(other).scalar()) is not None:
+            raise NovaliteError(
+                f"Invalid input for operation: subnet pool {number} is the default of IPv{pool.ip_version}: make that "
+                "one another's no more first; each address family has one."
+            )
+    if pool.address_scope_id is None:
+        return
+    check_scope(connection, pool.project_id, pool.address_scope_id, pool.ip_version)
+    others = sa.select(c.id, c.prefixes).where(c.address_scope_id == pool.address_scope_id, c.id != pool.id)
+    for number, theirs in connection.execute(others):
+        if (prefix := prefixes.overlapping(pool.prefixes, theirs)) is not None:
+            raise ConflictError(
+                f"Failed to associate address scope: {prefix} overlaps subnet pool {number} of address scope "
+                f"{pool.address_scope_id}: subnetpools within an address scope must have unique prefixes."
+            )
+
+
+def _checked(given: JsonMapping, number: str, project_id: str, created_at: int) -> SubnetPool:
+    listed = given["prefixes"]
+    versions = {netaddr.IPNetwork(_prefix(text)).version for text in listed}
+    if len(versions) != 1:
+        raise NovaliteError("Cannot mix IPv4 and IPv6 prefixes in a subnet pool: name prefixes of one family.")
+    (version,) = versions
+    shortest = _length(given, "min_prefixlen", SHORTEST[version], version)
+    longest = _length(given, "max_prefixlen", WIDTH[version], version)
+    usual = _length(given, "default_prefixlen", shortest, version)
+    if not shortest <= usual <= longest:
+        raise NovaliteError(
+            f"Illegal prefix bounds: min_prefixlen={shortest}, default_prefixlen={usual}, max_prefixlen={longest}: "
+            "give them in this order."
+        )
+    return SubnetPool(
+        id=number,
+        project_id=project_id,
+        name=given.get("name", ""),
+        description=given.get("description", ""),
+        ip_version=version,
+        prefixes=prefixes.compacted(map(_prefix, listed)),
+        min_prefixlen=shortest,
+        max_prefixlen=longest,
+        default_prefixlen=usual,
+        default_quota=given.get("default_quota"),
+        address_scope_id=given.get("address_scope_id"),
+        is_default=given.get("is_default", False),
+        shared=given.get("shared", False),
+        created_at=created_at,
+        updated_at=created_at,
+    )
+
+
+def _length(given: JsonMapping, name: str, default: int, version: int) -> int:
+    length = int(default if given.get(name) is None else given[name])
+    if not 1 <= length <= WIDTH[version]:
+        raise NovaliteError(f"subnet pool: {name} {length}: a prefix of IPv{version} has 1 to {WIDTH[version]} bits")
+    return length
+
+
+def _prefix(text: str, version: int | None = None) -> str:
+    try:
+        return str(texts.parse_network(text if "/" in text else "", version=version))
+    except ValueError:
+        raise NovaliteError(f"subnet pool: {text[:45]!r} is no range: write for example 10.8.0.0/16") from None
+
+
+def pool_of(connection: sa.Connection, project_id: str | None, number: str) -> SubnetPool:
+    """The pool with this UUID, if the project sees it (None: any). Raises NotFoundError."""
+    for pool in subnet_pools_seen(connection, project_id):
+        if pool.id == number.lower():
+            return pool
+    raise NotFoundError(f"Subnet pool {number} could not be found.")
