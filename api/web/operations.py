@@ -84,6 +84,10 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:servers:unrescue": "member",
     "compute:servers:rebuild": "member",
     "compute:servers:create_image": "member",
+    "compute:servers:shelve": "member",
+    "compute:servers:unshelve": "member",
+    "compute:servers:unshelve_to_host": "admin",
+    "compute:servers:shelve_offload": "admin",
     "compute:servers:change_password": "member",
     "compute:servers:console_output": "member",  # guests print passwords and keys there
     "compute:servers:resize": "member",

@@ -180,7 +180,8 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
         },
         "compute-feature-enabled": {
             "resize": True,
-            "shelve": False,
+            "shelve": True,
+            "shelve_migrate": True,
             "change_password": False,
             "block_migration_for_live_migration": True,
             "attach_encrypted_volume": False,

@@ -142,6 +142,8 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:resize": (action("resize", {"flavorRef": "2"}), job("resize")),
     "compute:servers:resume": (action("resume"), job("resume")),
     "compute:servers:revert_resize": (action("revertResize"), job("revertResize")),
+    "compute:servers:shelve": (action("shelve"), job("shelve")),
+    "compute:servers:shelve_offload": (action("shelveOffload"), job("shelveOffload")),
     "compute:servers:show": (
         Http("GET", "/compute/v2.1/servers/{server}"),
         Page("GET", "/instances/{server}"),
@@ -152,6 +154,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:suspend": (action("suspend"), job("suspend")),
     "compute:servers:unpause": (action("unpause"), job("unpause")),
     "compute:servers:unrescue": (action("unrescue"), job("unrescue")),
+    "compute:servers:unshelve": (action("unshelve"), job("unshelve")),
     "compute:servers:update": (
         Http("PUT", "/compute/v2.1/servers/{server}", {"server": {"name": "alts"}}),
         Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The actions that make a server's disks anew, or copy them: rebuild, rescue, unrescue, createImage.
+"""The actions that make a server's disks anew, or copy them: rebuild, rescue, createImage, shelve, and their ends.
 
 Each is begun here, in one transaction with the job that carries it out. Beside them is what Nova has for a guest that
 can be talked to, and is refused as Nova refuses it where it cannot: changePassword, and ways to a console.
@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
-from ....web import validation
+from ....web import policy, validation
 from ....web.bodies import Answer, Body, Record
 from ....web.context import Caller, current
 from ....web.errors import BadRequestError
@@ -171,8 +171,33 @@ def create_remote_console(server_id: str) -> Answer:
     raise _unavailable(row, asked["type"])
 
 
+def _shelve(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+    begin(connection, "shelve", row, {"user_id": caller.user_id})
+
+
+@functools.lru_cache(maxsize=128)
+def unshelve_schema(version: Version) -> Schema:
+    if version < (2, 77):
+        return {}
+    zone: Schema = {"availability_zone": NAME if version < (2, 91) else or_null(NAME)}
+    if version < (2, 91):
+        return or_null(an_object(zone, ["availability_zone"]))
+    return or_null({**an_object({**zone, "host": NAME}), "minProperties": 1})
+
+
+def _unshelve(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:
+    where = value if microversion() >= (2, 77) else {}
+    if "host" in where:
+        policy.check("compute:servers:unshelve_to_host")
+    with refusals_as_bad_requests():
+        begin(connection, "unshelve", row, where)
+
+
 ACTIONS.update(
     {
+        "shelve": Action("compute:servers:shelve", {}, _shelve),
+        "shelveOffload": Action("compute:servers:shelve_offload", {}, power("shelveOffload")),
+        "unshelve": Action("compute:servers:unshelve", unshelve_schema, _unshelve),
         "rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild, _with_password),
         "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
         "unrescue": Action("compute:servers:unrescue", {}, power("unrescue")),

@@ -14,7 +14,8 @@ author:
   - novalite contributors (@novalite)
 description:
   - The first and the last step of stopping, starting, rebooting, pausing, unpausing, suspending, resuming, locking and
-    unlocking instances, of rescuing and rebuilding them, of making images of them, and of reading their consoles.
+    unlocking instances, of rescuing and rebuilding them, of making images of them, of shelving them, and of reading
+    their consoles. What is unshelved is launched after the first step.
   - An action begins with a compare-and-swap of the instance's task state, so that one of two wins, in the states that
     Nova allows. Returns what each compute host is to be given for it. With O(outcomes), records what came of that.
   - A server that is already what the action would make it is left alone. A reboot always reboots.
@@ -41,6 +42,9 @@ options:
       - unrescue
       - rebuild
       - createImage
+      - shelve
+      - shelveOffload
+      - unshelve
       - lock
       - unlock
       - console
@@ -93,6 +97,12 @@ options:
       properties:
         description: Properties of that image, beside those that it has from the server's own.
         type: dict
+      availability_zone:
+        description: Zone that V(unshelve) launches the server in. By default the one that it was asked for in.
+        type: str
+      host:
+        description: Compute host that V(unshelve) launches the server on.
+        type: str
   reason:
     description: Why the servers are locked, or unlocked.
     type: str
@@ -206,11 +216,15 @@ looks:
       than the ledger has it.
   returned: when an action began
   type: dict
-targets:
-  description: The hosts of each play, C(hosts) and C(looks), and C(controller), V(localhost) if there are any.
+tell:
+  description: What other hosts are told of instances that leave theirs, as M(novalite.cloud.server_plan) returns it.
   returned: when an action began
   type: dict
-  sample: {"hosts": ["hv1"], "looks": [], "controller": ["localhost"]}
+targets:
+  description: The hosts of each play, C(hosts), C(looks) and C(tell), and C(controller), V(localhost) if there are any.
+  returned: when an action began
+  type: dict
+  sample: {"hosts": ["hv1"], "looks": [], "tell": [], "controller": ["localhost"]}
 orphans:
   description: Files of images whose instance was deleted meanwhile. They are no use to anybody.
   returned: when O(outcomes) is given
@@ -245,6 +259,9 @@ ARGUMENT_SPEC = {
             "unrescue",
             "rebuild",
             "createImage",
+            "shelve",
+            "shelveOffload",
+            "unshelve",
             "lock",
             "unlock",
             "console",
@@ -266,6 +283,8 @@ ARGUMENT_SPEC = {
             "files": {"type": "list", "elements": "dict", "no_log": True},
             "image_name": {"type": "str"},
             "properties": {"type": "dict"},
+            "availability_zone": {"type": "str"},
+            "host": {"type": "str"},
         },
     },
     "reason": {"type": "str"},

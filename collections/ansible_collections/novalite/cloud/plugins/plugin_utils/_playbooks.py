@@ -281,6 +281,8 @@ PLAYBOOKS: dict[str, Playbook] = {
         (("stack",),),
         hosts=False,  # asked for when there is something to do on one
     ),
+    "shelve": _of_servers(SHUTDOWN),
+    "shelve_offload": _of_servers(),
     "snapshot": _of_servers(
         {"image_name": Variable("name of the image"), "image_properties": Variable("properties of the image", "dict")}
     ),
@@ -291,6 +293,9 @@ PLAYBOOKS: dict[str, Playbook] = {
     "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
     "unpause": _of_servers(),
     "unrescue": _of_servers(SHUTDOWN, WAIT),
+    "unshelve": _of_servers(
+        SCHEDULING, WAIT, _options("availability_zone"), {"host": Variable("compute host to go to")}
+    ),
     "users": Playbook({}, hosts=False),
     "volume_attach": Playbook(
         {

@@ -26,6 +26,7 @@ class InstanceRow(StateRow, t.Protocol):
 
     id: int
     project_id: str
+    display_name: str | None
     hostname: str
     flavor: Flavor
     image: Image
@@ -45,6 +46,7 @@ class InstanceRow(StateRow, t.Protocol):
     locked: bool
     locked_reason: str | None
     rescue_image: Image | None
+    disk_image: Image | None
     adopted: Adopted | None
     tags: list[str]
 

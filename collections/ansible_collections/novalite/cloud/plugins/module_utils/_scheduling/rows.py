@@ -12,6 +12,7 @@ import operator
 import typing as t
 
 from .._json import Json, JsonMapping
+from .._model.instance import Instance
 
 GIB = 1024**3
 AMOUNTS = ("vcpus", "memory_mb", "disk_gb")  # what an instance takes of its host: cores, MiB, GiB
@@ -175,6 +176,13 @@ _ALIKE = operator.attrgetter(
     *("vcpus", "memory_mb", "disk_gb", "root_gb", "project_id", "flavor_name", "image_id", "availability_zone"),
     *("requested_host", "image_min_ram_mb", "image_min_disk_gb", "requirements", "rank"),
 )
+
+
+def unpinned(instance: Instance, host: str | None = None) -> Instance:
+    """The instance without the host that was asked for at its launch, or with another one in its place."""
+    hints = {name: value for name, value in (instance.get("request") or {}).items() if name != "host"}
+    zone = (instance.get("availability_zone") or "").partition(":")[0] or None
+    return {**instance, "request": {**hints, **({"host": host} if host else {})}, "availability_zone": zone}
 
 
 def request_of(instance: JsonMapping, group: Group | None = None) -> Request:

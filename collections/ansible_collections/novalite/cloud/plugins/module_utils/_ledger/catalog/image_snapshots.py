@@ -19,7 +19,7 @@ from ..db.tables import image, instance_action
 from ..queries.lookups import public_properties
 from .image_records import checked_properties, delete_images, insert_image
 
-ACTION = "createImage"
+ACTIONS = ("createImage", "shelve")  # those that make one
 
 Details = JsonObject
 
@@ -90,7 +90,7 @@ def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     """The instances are deleted: the images that were being made of them come to nothing."""
     begun_with = connection.execute(
         sa.select(instance_action.c.details).where(
-            instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.action == ACTION
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.action.in_(ACTIONS)
         )
     ).scalars()
     ids = [details["image_id"] for details in begun_with if "image_id" in details]

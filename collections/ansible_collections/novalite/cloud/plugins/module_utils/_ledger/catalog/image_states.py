@@ -102,7 +102,7 @@ def is_needed(connection: sa.Connection, source: str) -> bool:
     boot_files = [image.c[kind]["source"].as_string() == source for kind in ("kernel", "ramdisk")]
     if is_any(connection, sa.or_(image.c.source == source, *boot_files)):
         return True
-    images = (instance.c.image, instance.c.rescue_image)
+    images = (instance.c.image, instance.c.rescue_image, instance.c.disk_image)
     columns = [*images, *(column[kind] for column in images for kind in ("kernel", "ramdisk"))]
     named = sa.or_(*(column["source"].as_string() == source for column in columns))
     if is_any(connection, instance.c.deleted == 0, named):

@@ -14,8 +14,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonObject
+from ..._rules.build_states import BUILDS, build_of
 from ..db.tables import instance
 from ..queries import actions, adopted
+from ..queries.instance_rows import being_built
 from ..queries.views import instances_by
 
 
@@ -27,26 +29,26 @@ class Task(t.TypedDict):
 
 
 def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
-    """`to_build`, those of these servers that are BUILD, and `existing`, those that run, whatever their projects; not
-    what is being deleted or is ERROR. A build that a dead run had begun goes on where it was: on its host, if it has
-    one."""
+    """`to_build`, those of these servers that are BUILD or being unshelved, and `existing`, those that run, whatever
+    their projects; not what is being deleted or is ERROR. A build that a dead run had begun goes on where it was: on
+    its host, if it has one."""
     found = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
-    pending = [server["uuid"] for server in found if server["vm_state"] == "building"]
-    if pending:
-        connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.uuid.in_(pending),
-                instance.c.vm_state == "building",
-                instance.c.task_state.is_distinct_from("deleting"),
+    pending: list[str] = []
+    for build in BUILDS:
+        theirs = [server["uuid"] for server in found if build_of(server["vm_state"], server["task_state"]) is build]
+        if theirs:
+            connection.execute(
+                sa.update(instance)
+                .where(instance.c.uuid.in_(theirs), being_built(build))
+                .values(task_state=build.waiting, updated_at=int(time.time()))
             )
-            .values(task_state="scheduling", updated_at=int(time.time()))
-        )
-    to_build = [server for server in instances_by(connection, uuids=pending) if server["task_state"] == "scheduling"]
+        pending += theirs
+    waiting = {build.waiting for build in BUILDS}
+    to_build = [server for server in instances_by(connection, uuids=pending) if server["task_state"] in waiting]
     return {
         "changed": bool(to_build),
         "to_build": to_build,
-        "existing": [server for server in found if server["vm_state"] not in ("building", "error")],
+        "existing": [server for server in found if server["uuid"] not in pending and server["vm_state"] != "error"],
     }
 
 

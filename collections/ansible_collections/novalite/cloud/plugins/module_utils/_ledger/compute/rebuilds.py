@@ -64,11 +64,12 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
 
 def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
     """The instance stands on its new image from now on: whatever becomes of the run, that is what it was asked for."""
+    details["disk_before"] = row.disk_image
     if details.get("image") is None:
-        return {}
+        return {"disk_image": None}
     record = lookups.image_by_id(connection, details["image"], row.project_id)
     details["before"] = row.image
-    return {"image": image_of(record)}
+    return {"image": image_of(record), "disk_image": None}
 
 
 def ended_rebuild(
@@ -85,7 +86,8 @@ def ended_rebuild(
             "launched_at": now,
         }
     if said.get("untouched"):
-        return {"vm_state": row.vm_state, **({"image": details["before"]} if details.get("before") else {})}
+        former = {"image": details["before"]} if details.get("before") else {}
+        return {"vm_state": row.vm_state, "disk_image": details.get("disk_before"), **former}
     return {"vm_state": "error", "fault": {"code": 500, "message": error, "created": now}}
 
 

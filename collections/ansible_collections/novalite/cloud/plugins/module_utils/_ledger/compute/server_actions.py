@@ -20,14 +20,16 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
+from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE
 from ..catalog import image_snapshots
 from ..db.tables import instance
 from ..db.tables_jobs import job, job_instance
-from ..db.tables_volumes import volume_attachment
 from ..queries import actions, adopted
 from ..queries.instance_rows import instance_rows, swap
 from ..queries.views import instances_by
-from . import migrations, rebuilds
+from ..volumes import volume_attachments
+from . import migrations, rebuilds, shelving
+from .shelving import OFFLOAD, SHELVE
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
 SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
@@ -69,6 +71,9 @@ OTHERS = {
     "revertResize": Action("resize_reverting", frozenset({"resized"}), None, None),
     "live-migration": Action("migrating", frozenset({"active", "paused"}), None, None),
     "evacuate": Action("rebuild_spawning", frozenset({"active", "stopped", "error"}), None, None),
+    SHELVE: Action("shelving", frozenset({"active", "stopped", "paused", "suspended"}), SHELVED, SHUTDOWN),
+    OFFLOAD: Action("shelving_offloading", frozenset({SHELVED}), OFFLOADED, None),
+    UNSHELVE.action: Action(UNSHELVE.waiting, UNSHELVE.vm_states, "active", RUNNING),
 }
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
@@ -93,11 +98,15 @@ _BEGUN: dict[str, _Begun] = {
     "createImage": image_snapshots.begun,
     "rebuild": rebuilds.begun_rebuild,
     "rescue": rebuilds.begun_rescue,
+    SHELVE: shelving.begun_shelve,
+    UNSHELVE.action: shelving.begun_unshelve,
 }
 _ENDED: dict[str, _Ended] = {
     "createImage": image_snapshots.ended,
     "rebuild": rebuilds.ended_rebuild,
     "rescue": rebuilds.ended_rescue,
+    SHELVE: shelving.ended_shelve,
+    OFFLOAD: shelving.ended_offload,
 }
 
 
@@ -239,6 +248,8 @@ def finish(
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
     migrations.ended(connection, action, changed, message)
+    if action == OFFLOAD and error is None:
+        shelving.left(connection, {uuid: hosts[uuid] for uuid in changed}, now)
     return changed
 
 
@@ -292,19 +303,12 @@ def refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
     if row.vm_state not in allowed:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
-    if row.host is None:  # its build failed: there is no guest
+    if row.host is None and row.vm_state != OFFLOADED:  # its build failed: there is no guest
         raise ConflictError(f"Instance {row.uuid} is not ready")
-
-
-def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | None:
-    """The UUID of one of these instances that starts from a volume, instead of a root disk of its own."""
-    table = volume_attachment
-    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(uuids)), table.c.boot_index == 0)
-    return connection.execute(query.limit(1)).scalar()
 
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
-    found = one_from_volume(connection, [row.uuid for row in rows])
+    found = next(iter(volume_attachments.from_volumes(connection, [row.uuid for row in rows])), None)
     if found is not None:
         raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")

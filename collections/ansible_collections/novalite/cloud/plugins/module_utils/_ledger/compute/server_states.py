@@ -21,6 +21,7 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
+from ..._rules.build_states import BUILDS, CREATE, UNSHELVE, Build, build_of
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
@@ -29,17 +30,16 @@ from ..network.preexisting_ports import interfaces_to_release, let_go
 from ..placement.claims import release_claims
 from ..placement.server_groups import leave
 from ..queries import actions
-from ..queries.instance_rows import instance_rows, swap
+from ..queries.instance_rows import being_built, instance_rows, swap
 from ..queries.views import instances_by
 from ..volumes import server_volumes, volume_attachments
-from . import migrations
+from . import migrations, shelving
 
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
 RUNNING = 1  # Nova's power states
 NO_STATE = 0
 STATES = ("active", "error", "retry", "deleted")
-# a server whose deletion was asked for does not come back because its build ends just then
-_BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
+_BUILDING = sa.or_(*map(being_built, BUILDS))
 
 End = tuple[str, t.Optional[str], t.Optional[str]]  # UUID, host, error
 
@@ -61,6 +61,7 @@ class _Report:
     changed: set[str] = field(default_factory=set)  # UUIDs
     retry: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
+    unshelving: frozenset[str] = frozenset()  # UUIDs of those whose build is no new server's
 
     def error(self, row: InstanceRow, message: str) -> None:
         self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
@@ -79,6 +80,7 @@ def record_outcomes(
     _lock_hosts(connection, [*hosts, *(outcome.get("host") for outcome in outcomes.values())])
     # only now: nobody who holds to the order of these locks changes them from here on
     rows = {row.uuid: row for row in instance_rows(connection, of_these)}
+    report.unshelving = frozenset(uuid for uuid, row in rows.items() if _build(row) is UNSHELVE)
     by_state: dict[str, list[tuple[InstanceRow, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
         if uuid in rows:
@@ -136,8 +138,9 @@ def _active(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
         else:
             report.error(row, _too_late(row, "active", host))
     server_volumes.running(connection, [uuid for uuid, _host, _error in done])
+    shelving.forget(connection, [row for row, _outcome in pairs if row.uuid in report.unshelving & report.changed])
     _count_builds(connection, dict.fromkeys((host for _uuid, host, _error in done if host), 0))
-    actions.finish(connection, "create", done, now=now)
+    _log(connection, report, done, now)
 
 
 def _retry(
@@ -148,13 +151,14 @@ def _retry(
     done: list[End] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
-        if row.vm_state == "building" and row.host is None and row.task_state == "scheduling":
+        build = _build(row)
+        if build is not None and row.host is None and row.task_state == build.waiting:
             report.retry.append(row.uuid)  # said before, or it never got as far as a host
             continue
         if row.vm_state == "error":
             report.error(row, _fault_of(row))  # said before, and it was the last attempt
             continue
-        if row.vm_state == "building" and row.host != host and host in row.attempts:
+        if build is not None and row.host != host and host in row.attempts:
             continue  # said before, and it is on its next host already
         if row.task_state == "deleting":
             report.error(row, _too_late(row, "to be tried again", host))
@@ -173,7 +177,7 @@ def _retry(
             connection,
             row,
             (_BUILDING, instance.c.host == host),
-            {"task_state": "scheduling", "host": None, "attempts": attempts, "updated_at": now},
+            {"task_state": (build or CREATE).waiting, "host": None, "attempts": attempts, "updated_at": now},
         )
         if moved:
             report.changed.add(row.uuid)
@@ -184,7 +188,7 @@ def _retry(
     release_claims(connection, [uuid for uuid, _host, _message in done])
     _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
     _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
-    actions.finish(connection, "create", done, ended=False, now=now)
+    _log(connection, report, done, now, ended=False)
     return exhausted
 
 
@@ -209,13 +213,10 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
         else:
             guard = sa.and_(_BUILDING, sa.or_(instance.c.host.is_(None), instance.c.host == host))
             attempts = [*row.attempts, host] if host and host not in row.attempts else row.attempts
-            values |= {
-                "vm_state": "error",
-                "task_state": None,
-                "power_state": NO_STATE,
-                "host": None,
-                "attempts": attempts,
-            }
+            values |= {"vm_state": "error", "task_state": None, "power_state": NO_STATE, "host": None}
+            values["attempts"] = attempts
+            if row.uuid in report.unshelving:  # its image is there, and what it had besides stays its own
+                values |= {"vm_state": UNSHELVE.failed, "power_state": row.power_state, "fault": None}
         if not _swap(connection, row, (guard,), values):
             report.error(row, _too_late(row, "failed", host))
             continue
@@ -225,10 +226,11 @@ def _failed(connection: sa.Connection, pairs: list[tuple[InstanceRow, Outcome]],
         named = outcome.get("host")
         if named and not deleting:  # otherwise it failed on the controller, before its host was asked
             blamed.append(named)
-    _give_back(connection, [uuid for uuid, _host, _message in built], now)
+    _give_back(connection, [uuid for uuid, _host, _message in built if uuid not in report.unshelving], now)
+    release_claims(connection, report.unshelving & {uuid for uuid, _host, _message in built})
     _count_builds(connection, collections.Counter(blamed))
     _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
-    actions.finish(connection, "create", built, now=now)
+    _log(connection, report, built, now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
 
@@ -291,12 +293,24 @@ def _forget(connection: sa.Connection, rows: t.Sequence[InstanceRow], now: int) 
     _give_back(connection, uuids, now)
     volume_attachments.release(connection, uuids)
     image_snapshots.forget(connection, uuids)
+    shelving.forget(connection, rows)
     leave(connection, uuids)
     let_go(connection, vif.c.instance_uuid.in_(uuids))
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
     connection.execute(
         sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
     )
+
+
+def _build(row: InstanceRow) -> Build | None:
+    return build_of(row.vm_state, row.task_state)
+
+
+def _log(connection: sa.Connection, report: _Report, ends: t.Sequence[End], now: int, ended: bool = True) -> None:
+    """Record how builds went on the action that each belongs to."""
+    for build in BUILDS:
+        theirs = [end for end in ends if (end[0] in report.unshelving) == (build is UNSHELVE)]
+        actions.finish(connection, build.action, theirs, ended=ended, now=now)
 
 
 def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[tuple[str, int]]:

@@ -241,7 +241,7 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("availability_zone", sa.String(255)),  # as requested
     sa.Column("metadata", sa.JSON, nullable=False),
     sa.Column("host", sa.String(255)),  # compute_host.name
-    sa.Column("vm_state", sa.String(16), nullable=False),  # building active stopped error deleted
+    sa.Column("vm_state", sa.String(32), nullable=False),  # building active stopped error shelved deleted
     sa.Column("task_state", sa.String(32)),  # scheduling networking spawning deleting; null = at rest
     sa.Column("power_state", sa.Integer, nullable=False, server_default="0"),  # Nova's: 0 none, 1 running, 4 shutdown
     sa.Column("fault", sa.JSON(none_as_null=True)),  # {"code", "message", "created"}
@@ -267,6 +267,7 @@ instance = numbered(  # instance-%08x, nova-inst-<id>; never used again
     sa.Column("access_ip_v6", sa.String(39)),
     sa.Column("disk_config", sa.String(8), nullable=False, server_default="MANUAL"),  # or AUTO
     sa.Column("rescue_image", sa.JSON(none_as_null=True)),  # as `image`, while it is rescued
+    sa.Column("disk_image", sa.JSON(none_as_null=True)),  # as `image`: what its disk stands on since it was shelved
     sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),

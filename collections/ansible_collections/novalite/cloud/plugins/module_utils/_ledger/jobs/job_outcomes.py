@@ -12,7 +12,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._json import JsonMapping
-from ..compute import interfaces, server_actions
+from ..._rules.build_states import CREATE, UNSHELVE, build_of
+from ..compute import interfaces, server_actions, shelving
 from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db.tables import instance, instance_action
@@ -20,6 +21,7 @@ from ..queries.volume_views import attachments_by
 from ..volumes import volume_attachments, volume_snapshots, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"
+_BUILDS = {LAUNCH: CREATE, UNSHELVE.action: UNSHELVE}
 INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": interfaces.DETACHING}
 
 
@@ -53,12 +55,13 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
     gone. What came to its end before is left alone.
     """
     rows = _rows(connection, uuids)
-    if kind == LAUNCH:
-        unfinished = [row.uuid for row in rows if row.vm_state == "building" and row.task_state != "deleting"]
+    if kind in _BUILDS:
+        unfinished = [row.uuid for row in rows if build_of(row.vm_state, row.task_state) is _BUILDS[kind]]
     elif kind == TERMINATE:
         unfinished = [row.uuid for row in rows if row.task_state == "deleting"]
     elif kind in server_actions.NAMES:
-        server_actions.interrupt(connection, kind, [row.uuid for row in rows], reason)
+        for action in shelving.FOLLOWED_BY.get(kind, (kind,)):
+            server_actions.interrupt(connection, action, [row.uuid for row in rows], reason)
         return
     elif kind in INTERFACES:
         interfaces.finish(connection, INTERFACES[kind], {row.uuid: reason for row in rows})

@@ -22,6 +22,7 @@ from ..placement.compute_hosts import SERVICE_DOWN_TIME
 from ..queries import lookups
 from ..queries.instance_rows import instance_rows
 from ..queries.usage import usage
+from ..volumes import volume_attachments
 
 _SIZES: t.Final = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
 _DISKS: t.Final = ("root_gb", "ephemeral_gb")
@@ -70,7 +71,7 @@ def begin_move(
                 f"Instance {row.uuid} has a {found[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
-            _check_flavor(row, flavor, own_root=server_actions.one_from_volume(connection, [row.uuid]) is None)
+            _check_flavor(row, flavor, own_root=not volume_attachments.from_volumes(connection, [row.uuid]))
         _check_host(connection, action, row, host)
         migrations.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:

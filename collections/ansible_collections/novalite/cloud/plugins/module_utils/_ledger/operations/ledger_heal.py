@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
+from ..._rules.build_states import BUILDS, CREATE, build_of
 from ..._rules.records import with_diff
 from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
@@ -28,7 +29,7 @@ from ..db.tables import allocation, compute_host, fixed_ip, instance, network, v
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
-from ..queries.instance_rows import instance_rows, whereabouts
+from ..queries.instance_rows import being_built, instance_rows, whereabouts
 from ..volumes import volume_heal
 from .server_state import server_state
 
@@ -90,10 +91,9 @@ def _silent(connection: sa.Connection, since: int, *conditions: sa.ColumnElement
 
 
 def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
-    """Make instances whose build nobody goes on with errors. That gives back what they hold."""
-    c = instance.c
-    building = (c.vm_state == "building", c.task_state.is_distinct_from("deleting"))
-    stale = _silent(connection, now - timeout, *building)
+    """Make instances whose build nobody goes on with errors. That gives back what they hold. One that was being
+    unshelved is shelved again, and keeps its addresses."""
+    stale = _silent(connection, now - timeout, sa.or_(*map(being_built, BUILDS)))
     reasons = {
         row.uuid: f"its build was abandoned: no sign of life for {now - row.updated_at} s"
         + (f" ({row.task_state}{f' on {row.host}' if row.host else ''})" if row.task_state else "")
@@ -102,16 +102,15 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
     if not stale:
         return []
     outcomes = [{"uuids": [uuid], "state": "error", "reason": reason} for uuid, reason in reasons.items()]
-    changed = {
-        server["uuid"] for server in server_state(connection, {"outcomes": outcomes})["instances"] if server["fault"]
-    }
+    after = server_state(connection, {"outcomes": outcomes})["instances"]
+    changed = {server["uuid"] for server in after if build_of(server["vm_state"], server["task_state"]) is None}
     return [
         Correction(
             "instance",
             f"{row.name} ({row.uuid})",
             reasons[row.uuid],
             {"vm_state": row.vm_state, "task_state": row.task_state, "host": row.host},
-            {"vm_state": "error", "task_state": None, "host": None},
+            {"vm_state": (build_of(row.vm_state, row.task_state) or CREATE).failed, "task_state": None, "host": None},
         )
         for row in stale
         if row.uuid in changed

@@ -14,10 +14,12 @@ from ..._errors import ConflictError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
+from ..._rules.build_states import build_of
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
 from ..._scheduling.rows import Request, request_of
 from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
+from ..compute import shelving
 from ..db.tables import allocation, compute_host, instance
 from ..placement.claims import CLAIM_ATTEMPTS, DEFAULT_CHOICE, asks_for_instances, release_claims, take_room
 from ..placement.compute_hosts import SERVICE_DOWN_TIME, host_states, record
@@ -87,6 +89,7 @@ def _place(
             seen=params.get("seen_hosts") or (),
         )
         groups = groups_of(connection, ask)
+        ask = shelving.placed_anew(connection, ask)
         placed = _decide(
             outcome,
             [request_of(server, groups.get(server["uuid"])) for server in ask],
@@ -169,7 +172,8 @@ def _not_to_be_built(row: StateRow | None) -> str | None:
         return None
     if row.deleted or row.task_state == "deleting":
         return "deleted" if row.deleted else "being deleted"
-    return None if row.vm_state in ("building", "error") else str(row.vm_state)
+    buildable = row.vm_state == "error" or build_of(row.vm_state, row.task_state) is not None
+    return None if buildable else str(row.vm_state)
 
 
 def _claim(

@@ -19,9 +19,10 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._plan import targets
 from ..._plan.host_plan import Plan
+from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
-from ..compute import power_states, reimage, server_actions, server_requests
+from ..compute import power_states, reimage, server_actions, server_requests, shelving
 from ..compute.named_servers import servers_named, states_of, take_over, told_by_hosts, under_way, with_names
 from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
@@ -64,7 +65,9 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 def _planned(connection: sa.Connection, params: JsonMapping, going: list[Instance], result: JsonObject) -> JsonObject:
     """The `result` with the instances that the action is `going` on with, and what their hosts do."""
     hosts = _plans(connection, params, going)
-    result["targets"] = targets.of_hosts(hosts, looks=result["looks"])
+    result["tell"] = {host: plan.pop("tell") for host, plan in hosts.items() if "tell" in plan}
+    hosts = {host: plan for host, plan in hosts.items() if plan}
+    result["targets"] = targets.of_hosts(hosts, looks=result["looks"], tell=result["tell"])
     result["targets"]["controller"] = targets.controller(hosts, result["looks"])
     return {**result, "instances": going, "hosts": hosts, "secret": any(plan.get("secret") for plan in hosts.values())}
 
@@ -87,7 +90,8 @@ def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]
     rules = server_actions.action_of(name, details)
     take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
     # A reboot is an event and no state: whoever asks for one gets one.
-    settled = [server for server in found if name != "reboot" and server["vm_state"] == rules.vm_state]
+    there = (rules.vm_state, OFFLOADED) if name == server_actions.SHELVE else (rules.vm_state,)
+    settled = [server for server in found if name != "reboot" and server["vm_state"] in there]
     settled += reimage.settled(connection, params, found)
     to_begin = [server for server in found if server not in settled]
     if not to_begin:
@@ -98,6 +102,9 @@ def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]
         if name in reimage.ACTIONS:
             begun = reimage.begin(connection, params, to_begin, request_id)
         else:
+            if name == UNSHELVE.action:
+                asked = params.get("request") or {}
+                details = {key: asked[key] for key in ("availability_zone", "host") if asked.get(key) is not None}
             begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
     except (ConflictError, NotFoundError) as error:
         raise type(error)(with_names(str(error), to_begin)) from None
@@ -132,6 +139,10 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
     and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
     hosts: dict[str, Plan] = {}
+    if params["action"] == UNSHELVE.action:
+        return hosts  # it is launched
+    if params["action"] == server_actions.OFFLOAD:
+        return _offload_plans(connection, params, instances)
     if params["action"] in reimage.STARTS:
         hosts = reimage.plans(connection, params, instances)
     elif params["action"] in _STARTS:
@@ -149,6 +160,20 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
             domain["shutdown_timeout"] = image_properties.shutdown_timeout(one["image"])
     if params["action"] == reimage.SNAPSHOT:
         reimage.add_snapshots(connection, hosts)
+    elif params["action"] == server_actions.SHELVE:
+        shelving.add_snapshots(connection, hosts)
+    return hosts
+
+
+def _offload_plans(connection: sa.Connection, params: JsonMapping, instances: list[Instance]) -> dict[str, Plan]:
+    """Return what is to be taken from the hosts, as the role `reclaim` takes it; the data of volumes stay. `tell` is
+    what other hosts are told of it: the parts `peers` and `groups` of server_plan."""
+    hosts: dict[str, Plan] = {}
+    for host, plans in plan_hosts(connection, params["state_dir"], leaving=instances, moving=True).hosts.items():
+        tell = {part: plans[part] for part in ("peers", "groups") if part in plans}
+        removed = plans.get("remove", {})
+        results = {"results": [{"uuid": uuid} for uuid in removed["uuids"]]} if removed else {}
+        hosts[host] = {**removed, **results, **({"tell": tell} if tell else {})}
     return hosts
 
 

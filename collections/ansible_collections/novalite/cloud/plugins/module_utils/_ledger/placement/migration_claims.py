@@ -20,7 +20,7 @@ from ..._json import JsonMapping
 from ..._model.instance import Flavor, Instance
 from ..._scheduling.explain import Decision, explanation, lines_of
 from ..._scheduling.options import Options
-from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of
+from ..._scheduling.rows import AMOUNTS, HostState, Request, request_of, unpinned
 from ..._scheduling.select import select
 from ..db.tables import allocation, compute_host
 from ..queries.groups import groups_of, lock_groups
@@ -92,13 +92,11 @@ def _select(hosts: t.Sequence[HostState], request: Request, options: Options) ->
 def _request(connection: sa.Connection, one: Instance) -> Request:
     """Return what the instance asks of a host, as at its launch, but without the host that was asked for then; its
     server group counts it at its destination only."""
-    hints = {key: value for key, value in (one.get("request") or {}).items() if key != "host"}
-    zone = (one.get("availability_zone") or "").partition(":")[0] or None
     group = groups_of(connection, [one]).get(one["uuid"])
     if group is not None:
         members = {uuid: host for uuid, host in group.members.items() if uuid != one["uuid"]}
         group = dataclasses.replace(group, members=members)
-    return request_of({**one, "request": hints, "availability_zone": zone, "attempts": []}, group)
+    return request_of({**unpinned(one), "attempts": []}, group)
 
 
 def _claim(

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import StateRow
+from ..._rules.build_states import BUILDS, CREATE, build_of
 from ..._scheduling.explain import NAMED, Decision, explanation, lines_of
 from ..._scheduling.select import EXPLAINED_HOSTS
 from ..db.tables import instance, instance_action
@@ -39,14 +40,14 @@ def write_outcome(connection: sa.Connection, outcome: Outcome, rows: t.Mapping[s
     """Write what was decided to the instances and to the record of their launch, where there are any."""
     moves = []
     for uuid, row in rows.items():
+        build = build_of(row.vm_state, row.task_state) or CREATE
+        move: JsonObject = {"of": uuid, "was": row.task_state, "task": None, "at": None, "why": None}
         if uuid in outcome.recorded:
             fault = {"code": 500, "message": outcome.unplaced[uuid], "created": now}
-            moves.append({"of": uuid, "was": row.task_state, "vm": "error", "task": None, "at": None, "why": fault})
-        elif uuid in outcome.hosts and (uuid not in outcome.kept or row.task_state == "scheduling"):
-            host = outcome.hosts[uuid]
-            moves.append(
-                {"of": uuid, "was": row.task_state, "vm": "building", "task": "networking", "at": host, "why": None}
-            )
+            moves.append({**move, "vm": build.failed, "why": fault if build is CREATE else None})
+        elif uuid in outcome.hosts and (uuid not in outcome.kept or row.task_state == build.waiting):
+            vm_state = "building" if build is CREATE else row.vm_state
+            moves.append({**move, "vm": vm_state, "task": build.placed, "at": outcome.hosts[uuid]})
     if moves:
         written = connection.execute(
             sa.update(instance)
@@ -76,7 +77,7 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
         sa.select(instance_action.c.id, instance_action.c.instance_uuid, instance_action.c.details)
         .where(
             instance_action.c.instance_uuid.in_(concerned),
-            instance_action.c.action == "create",
+            instance_action.c.action.in_([build.action for build in BUILDS]),
             instance_action.c.finished_at.is_(None),
         )
         .order_by(instance_action.c.id)
@@ -112,10 +113,12 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> JsonObject:
         if uuid in outcome.unplaced:
             unplaced.append({"instance": dict(server), "message": outcome.unplaced[uuid]})
         elif host is not None:
-            moved = uuid not in outcome.kept or server.get("task_state") == "scheduling"
+            build = build_of(server["vm_state"], server.get("task_state")) or CREATE
+            moved = uuid not in outcome.kept or server.get("task_state") == build.waiting
             alternates = list(decision.alternates) if decision else list(server.get("alternates") or [])
             there: Instance = {**server, "host": host, "alternates": alternates}
-            placed.append({**there, "vm_state": "building", "task_state": "networking"} if moved else there)
+            vm_state = "building" if build is CREATE else there["vm_state"]
+            placed.append({**there, "vm_state": vm_state, "task_state": build.placed} if moved else there)
         if decision is not None:
             explanations.append(_explanation(outcome, uuid, outcome.explain_all))
         else:

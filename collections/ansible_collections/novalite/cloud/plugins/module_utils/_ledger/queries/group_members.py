@@ -19,6 +19,7 @@ from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
 from ..._plan.host_plan import Plan
+from ..._rules.build_states import OFFLOADED
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 from ..db.tables_addresses import HELD
 from .address_pairs import without_others
@@ -89,7 +90,12 @@ def members_of(
             .join(network, network.c.id == vif.c.network_id)
             .outerjoin(fixed_ip, HELD)
         )
-        .where(link.c.group_id.in_(sorted(groups)), instance.c.deleted == 0)
+        .where(
+            link.c.group_id.in_(sorted(groups)),
+            instance.c.deleted == 0,
+            # one that is shelved keeps its addresses, and sends nothing from them
+            sa.or_(instance.c.vm_state != OFFLOADED, instance.c.host.is_not(None)),
+        )
     )
     for row in rows.all():
         if row.uuid not in leaving:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ..._json import JsonMapping
 from ..._model.rows import InstanceRow, StateRow
+from ..._rules.build_states import DELETING, Build
 from ..db.tables import instance
 
 
@@ -31,6 +32,16 @@ def instance_row(connection: sa.Connection, uuid: str) -> InstanceRow:
     """The row of an instance that there is."""
     (row,) = instance_rows(connection, instance.c.uuid == uuid, instance.c.deleted == 0)
     return row
+
+
+def being_built(build: Build) -> sa.ColumnElement[bool]:
+    """The condition under which an instance is being built this way: build_of(), for the database."""
+    c = instance.c
+    # a server whose deletion was asked for does not come back because its build ends just then
+    tasks = c.task_state.is_distinct_from(DELETING)
+    if build.task_states is not None:
+        tasks = c.task_state.in_(sorted(build.task_states))
+    return sa.and_(c.vm_state.in_(sorted(build.vm_states)), tasks)
 
 
 def swap(connection: sa.Connection, uuid: str, values: JsonMapping, *expected: sa.ColumnElement[bool]) -> bool:

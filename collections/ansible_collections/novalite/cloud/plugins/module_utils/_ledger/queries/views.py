@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
+from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import (
     AttachedVolume,
@@ -47,6 +48,7 @@ from .address_pairs import without_others
 # the columns are named as the keys
 _FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
 _RULE_FIELDS, _NETWORK_FIELDS = tuple(Rule.__annotations__), tuple(Network.__annotations__)
+_FILE_FIELDS = ("source", "checksum", "size", "virtual_size", "disk_format")
 _INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
 _ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
 
@@ -111,8 +113,14 @@ def flavor_of(record: JsonMapping) -> Flavor:
 def _instance(
     row: sa.Row[t.Any], nics: list[Nic], groups: list[SecurityGroup], hints: JsonObject, volumes: list[AttachedVolume]
 ) -> Instance:
+    image = row.image
+    if row.disk_image is not None:
+        # no host mounts what a guest has written
+        own = {"properties": image_properties.without_host_mount(image["properties"])}
+        image = {**image, **{field: row.disk_image[field] for field in _FILE_FIELDS}, **own}
     made = {
         **{field: getattr(row, field) for field in _INSTANCE_FIELDS},
+        "image": image,
         "domain_name": domain_name(row.id, row.adopted),
         "project": {"id": row.project_id, "name": row.project_name},
         "alternates": [],

@@ -158,6 +158,13 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     return changed
 
 
+def from_volumes(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    """Those of these instances that start from a volume, instead of a root disk of their own."""
+    table = volume_attachment
+    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(set(uuids))))
+    return set(connection.execute(query.where(table.c.boot_index == 0)).scalars())
+
+
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
     """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
     of an instance that is on no host, for nobody would remove that."""
