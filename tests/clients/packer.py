@@ -186,7 +186,7 @@ class Relay(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: t.Any) -> None:
         self.shutdown()
         super().__exit__(*error)
 

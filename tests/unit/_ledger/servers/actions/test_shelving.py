@@ -31,12 +31,12 @@ def shelve(cloud: t.Any, uuid: str) -> None:
 
 
 def images(cloud: t.Any) -> dict[str, t.Any]:
-    return {found.name: found for found in cloud.rows(sa.select(tables.image)) if not found.name.startswith("ami-")}
+    return {image.name: image for image in cloud.rows(sa.select(tables.image)) if not image.name.startswith("ami-")}
 
 
 def claims(cloud: t.Any) -> list[int]:
     assert not cloud.run("ledger_heal")["changed"]
-    return [found.compute_host_id for found in cloud.rows(sa.select(tables.allocation))]
+    return [claim.compute_host_id for claim in cloud.rows(sa.select(tables.allocation))]
 
 
 def launched(cloud: t.Any, uuid: str) -> dict[str, t.Any]:
@@ -55,7 +55,7 @@ def launched(cloud: t.Any, uuid: str) -> dict[str, t.Any]:
 
 def addresses(cloud: t.Any) -> list[t.Any]:
     held = sa.select(tables.fixed_ip.c.ip, tables.fixed_ip.c.owner).where(tables.fixed_ip.c.owner.like("vif:%"))
-    return [tuple(found) for found in cloud.rows(held)]
+    return [tuple(address) for address in cloud.rows(held)]
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +159,7 @@ def test_what_a_host_did_not_do_leaves_the_server_where_it_was(cloud: t.Any) -> 
 
 def test_a_server_that_starts_from_a_volume_needs_no_image(cloud: t.Any) -> None:
     cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny", "volumes": [{"boot": True, "size": 1}]})
-    (uuid,) = [found.uuid for found in cloud.rows(sa.select(tables.instance))]
+    (uuid,) = [instance.uuid for instance in cloud.rows(sa.select(tables.instance))]
     cloud.place(uuid, "hv1")
     cloud.state({"uuids": [uuid], "state": "active", "host": "hv1"})
     begun = ask(cloud, "shelve", "web")
@@ -221,7 +221,8 @@ def test_its_disk_stands_on_its_own_image_until_it_is_rebuilt(cloud: t.Any) -> N
     assert there["base"] == FILE["checksum"]
     begun = ask(cloud, "rebuild", "web")
     (disk,) = begun["hosts"][host]["disks"]
-    assert disk["base"] != FILE["checksum"] and [one["uuid"] for one in begun["hosts"][host]["injections"]] == [uuid]
+    (injection,) = begun["hosts"][host]["injections"]
+    assert (injection["uuid"], disk["base"] == FILE["checksum"]) == (uuid, False)
     results = [{"uuid": uuid, "error": "no room", "untouched": True}]
     ask(cloud, "rebuild", plans=begun["hosts"], outcomes=[{"host": host, "results": results, "error": "no room"}])
     assert row(cloud, uuid).disk_image["checksum"] == FILE["checksum"]

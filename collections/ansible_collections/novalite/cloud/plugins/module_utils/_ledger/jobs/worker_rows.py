@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from ..db.tables_jobs import run, worker
 
-
 SERVICE_DOWN_TIME = 60.0  # seconds, as in Nova
 
 
