@@ -126,6 +126,7 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
         "delete_on_termination": True,
     }
     blank = {"source_type": "blank", "destination_type": "volume", "volume_size": "1", "boot_index": -1}
+    blank["volume_type"] = ""  # the default one, as some clients write it
     answer = create(api, [root, blank], imageRef="")
     assert answer.status_code == 202, answer.get_json()
     uuid_ = answer.get_json()["server"]["id"]

@@ -206,7 +206,7 @@ def _volume(device: Record, boot: bool, image: str) -> VolumeRequest:
         source=source,
         of=of,
         size_gb=None if size is None else int(size),
-        type=device.get("volume_type"),
+        type=device.get("volume_type") or None,
         boot=boot,
         device=device.get("device_name"),
         tag=device.get("tag"),
