@@ -24,7 +24,7 @@ _UNDER_WAY: t.Mapping[str, State] = {
 }
 _AT_REST: t.Mapping[str, State] = {
     "building": PENDING,
-    **dict.fromkeys(("active", "rescued", "resized"), RUNNING),
+    **dict.fromkeys(("active", "rescued"), RUNNING),
     **dict.fromkeys(("paused", "suspended", "stopped"), STOPPED),
     "deleted": TERMINATED,
 }
@@ -40,9 +40,9 @@ def state(record: Record) -> State:
     under_way = _UNDER_WAY.get(record["task_state"] or "")
     if under_way is not None:
         return under_way
-    if record["vm_state"] == "error":
-        if record["launched_at"] is None:
-            return TERMINATED
+    if record["vm_state"] == "error" and record["launched_at"] is None:
+        return TERMINATED
+    if record["vm_state"] in ("error", "resized"):
         return RUNNING if record["power_state"] == _POWERED_ON else STOPPED
     return _AT_REST.get(record["vm_state"], STOPPED)
 

@@ -179,7 +179,12 @@ _KINDS = (
     _action("shelve", "make images of instances, and give back their hosts' room", timeout=7200),
     _action("shelveOffload", "take shelved instances from their hosts", "shelve_offload", book="shelve_offload.yml"),
     _action("unshelve", "launch shelved instances anew", timeout=3600),
-    _action("resize", "give instances another size, on another host or their own", timeout=3600),
+    _action(
+        "resize",
+        "give instances another size, on another host or their own",
+        timeout=3600,
+        variables={"confirm": BOOLEAN},
+    ),
     _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
     _action("confirmResize", "confirm resizes and migrations", "confirm_resize", book="confirm_resize.yml"),
     _action("revertResize", "revert resizes and migrations", "revert_resize", 3600, book="revert_resize.yml"),

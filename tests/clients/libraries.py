@@ -16,6 +16,7 @@ from .report import Report, Skipped
 
 PLAYBOOK = pathlib.Path(__file__).with_name("server.yml")
 TIMEOUT = 300  # seconds
+RULES = 8  # of the playbook's security group
 
 
 def sdk(report: Report, cloud: Cloud) -> None:
@@ -66,20 +67,22 @@ def ansible(report: Report, cloud: Cloud) -> None:
         environment = {**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
         return play_result(PLAYBOOK, variables, 2 * TIMEOUT, environment)
 
-    with report.step(part, "openstack.cloud.server: present"):
+    with report.step(part, "openstack.cloud.security_group with rules, openstack.cloud.server: present"):
         made = play("present")
         found["id"] = made["id"]
         assert made["changed"] and made["status"] == "ACTIVE", made
+        assert made["group_changed"] and made["rules"] == RULES, made
     login(report, cloud, part, found, name)
-    with report.step(part, "openstack.cloud.server: present already"):
+    with report.step(part, "both: present already"):
         if "id" not in found:
             raise Skipped("there is no server")
         again = play("present")
-        assert again == {**again, "id": found["id"], "changed": False}, again
-    with report.step(part, "openstack.cloud.server: absent"):
+        assert again == {**made, "changed": False, "group_changed": False}, again
+    with report.step(part, "both: absent"):
         if "id" not in found:
             raise Skipped("there is no server")
-        assert play("absent")["changed"]
+        gone = play("absent")
+        assert gone["changed"] and gone["group_changed"], gone
 
 
 def collection_is_there() -> bool:

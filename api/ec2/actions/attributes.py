@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import Json
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.begin import begin_move
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing, views
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 
+from ...openstack.compute.servers import waiting
 from ...openstack.compute.servers.routes_actions import ACTIONS as SERVER_ACTIONS
-from ...web.context import Caller
-from ..blueprint import reads, writes
+from ...openstack.compute.tasks import asker, enqueue
+from ...web import policy
+from ...web.context import Caller, current
+from ...web.ledger import writing_ledger
+from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, an_attribute, each
-from ..views_instances import instance, instance_id
+from ..views_instances import STOPPED, instance, instance_id, state
 from .groups import find_group
-from .instances import find, find_live
-from .run import STOP
+from .instances import TYPE_CHANGE, find, find_live
+from .run import STOP, flavor_of
 
 # attribute: (column of ec2_instance)
 _FLAGS = {"disableApiTermination": "disable_api_termination", "disableApiStop": "disable_api_stop"}
@@ -89,16 +94,27 @@ _CHANGES: t.Mapping[str, Shape] = {
 }
 
 
-@writes("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
-def modify_instance_attribute(connection: Connection, caller: Caller, asked: Asked) -> None:
+@action("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
+def modify_instance_attribute(asked: Asked) -> None:
+    """A new type is there when it is answered, as with Amazon: clients start the instance right away."""
+    with writing_ledger() as connection:
+        job_id = _modify(connection, current(), asked)
+        refuse_dry_run()
+    job = None if job_id is None else waiting.ended(job_id)
+    if job is not None and job.state != "succeeded":
+        message = job.message or "its host did not say why"
+        full = "No valid host" in message
+        raise Ec2Error("InsufficientInstanceCapacity" if full else "InternalError", message, 500)
+
+
+def _modify(connection: Connection, caller: Caller, asked: Asked) -> str | None:
+    """Record the changes. Returns the id of the job that changes the type, if there is one to be changed."""
     if "Attribute" in asked:
         asked = {**asked, **_named(asked["Attribute"], asked.get("Value"))}
     for name in ("UserData", "Kernel", "Ramdisk", "SriovNetSupport"):
         if name in asked:
             raise unsupported(f"To change {name} of an instance that is there")
     record = find_live(connection, caller.project, asked["InstanceId"])
-    if asked.get("InstanceType", {}).get("Value", record["flavor"]["name"]) != record["flavor"]["name"]:
-        raise unsupported("To change the type of an instance that is there (the Compute API resizes)")
     for name in ("EbsOptimized", "EnaSupport"):
         if asked.get(name, {}).get("Value"):
             raise unsupported(name)
@@ -111,6 +127,21 @@ def modify_instance_attribute(connection: Connection, caller: Caller, asked: Ask
         _change_groups(connection, caller, record, asked["GroupId"])
     for mapping in asked.get("BlockDeviceMapping", []):
         _change_device(connection, record, mapping)
+    name = asked.get("InstanceType", {}).get("Value", record["flavor"]["name"])
+    return None if name == record["flavor"]["name"] else _change_type(connection, caller, record, name)
+
+
+def _change_type(connection: Connection, caller: Caller, record: Record, name: str) -> str:
+    """Resize the instance, which has to be stopped; there is nothing to confirm. Returns the job's id."""
+    policy.check("compute:servers:resize")
+    flavor = flavor_of(connection, caller, name)
+    row = server_listing.one(connection, record["uuid"], caller.project)
+    if state(record) is not STOPPED or record["vm_state"] != "stopped":
+        raise Ec2Error("IncorrectInstanceState", f"The instance '{instance_id(record)}' is not in the 'stopped' state.")
+    with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "InstanceLimitExceeded"}):
+        begin_move(connection, "resize", [row.uuid], flavor=views.flavor_of(flavor), **asker())
+    kind, variables = TYPE_CHANGE
+    return enqueue(connection, kind, row, variables)
 
 
 def _named(attribute: str, value: str | None) -> Asked:

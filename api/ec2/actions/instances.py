@@ -11,15 +11,16 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
-from ...openstack.compute.servers import routes_actions
+from ...openstack.compute.servers import routes_actions, waiting
 from ...openstack.compute.servers.routes_servers import delete
 from ...web.context import Caller, current
 from ...web.host_names import veil_faults
-from ...web.ledger import reading_ledger
+from ...web.ledger import reading_ledger, writing_ledger
 from .. import filters, ids, images
 from ..blueprint import action, reads, refuse_dry_run, writes
 from ..common import Asked, Body, Record, moment
@@ -78,6 +79,7 @@ STATUS_FILTERS = {
     **filters.like("status reachability=details.status", at="instance-status", element="instanceStatus"),
 }
 DELETE = "delete"
+TYPE_CHANGE = ("resize", {"confirm": True})  # the kind and the variables of the job that changes an instance's type
 MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
 _WRONG_STATE: t.Mapping[type[Exception], str] = {ConflictError: "IncorrectInstanceState"}
 
@@ -169,9 +171,21 @@ def _wrong(record: Record, doing: str) -> Ec2Error:
 _ASKED = {"InstanceId": TEXTS}
 
 
-@writes("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
-def start_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    """One that was hibernated (suspended) goes on where it was."""
+@action("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
+def start_instances(asked: Asked) -> Body:
+    """One that was hibernated (suspended) goes on where it was. One whose type is being changed gets it before."""
+    with reading_ledger() as connection:
+        records = find(connection, current().project, asked["InstanceId"])
+        resizes = [server_changes.open_job(connection, record["uuid"], *TYPE_CHANGE) for record in records]
+    for job_id in filter(None, resizes):
+        waiting.ended(job_id)
+    with writing_ledger() as connection:
+        body = _start(connection, current(), asked)
+        refuse_dry_run()
+        return body
+
+
+def _start(connection: Connection, caller: Caller, asked: Asked) -> Body:
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
     def start(record: Record) -> tuple[str, JsonObject] | None:

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import base64
+import types
 import typing as t
 
 import pytest
 
-from api.openstack.compute.servers import routes_actions
-from tests.api.ec2.test_ec2_instances import NOBODYS, RUN, became, described, names, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from api.openstack.compute.servers import routes_actions, waiting
+from tests.api.ec2.test_ec2_instances import NOBODYS, RUN, became, described, jobs, names, run
 from tests.api.ec2_door import Client, Door, refused
 
 
@@ -48,10 +51,61 @@ def test_attributes(door: Door, demo: Client) -> None:
     assert [membership["GroupName"] for membership in attribute("groupSet")] == ["web"]
     demo.modify_instance_attribute(InstanceId=number, Attribute="disableApiTermination", Value="true")
     assert attribute("disableApiTermination") == {"Value": True}
-    with refused("UnsupportedOperation"):
-        demo.modify_instance_attribute(InstanceId=number, InstanceType={"Value": "m1.small"})
     with refused("InvalidParameterValue"):
         demo.describe_instance_attribute(InstanceId=number, Attribute="nosuch")
+
+
+def test_a_stopped_instance_gets_another_type(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = run(demo)["InstanceId"]
+    uuid = became(door.api, number)
+    wish: dict[str, t.Any] = {"InstanceId": number, "InstanceType": {"Value": "m1.small"}}
+    with refused("IncorrectInstanceState"):
+        demo.modify_instance_attribute(**wish)
+    became(door.api, number, vm_state="stopped", power_state=4)
+    with refused("InvalidParameterValue"):
+        demo.modify_instance_attribute(**{**wish, "InstanceType": {"Value": "nosuch"}})
+    with refused("DryRunOperation"):
+        demo.modify_instance_attribute(**wish, DryRun=True)
+    with refused("InvalidInstanceID.NotFound"):
+        door.client("alt").modify_instance_attribute(**wish)
+    with refused("UnauthorizedOperation"):
+        door.client("reader").modify_instance_attribute(**wish)
+    demo.modify_instance_attribute(**{**wish, "InstanceType": {"Value": "m1.tiny"}})  # as it is
+    assert "resize" not in [job.kind for job in jobs(door.api)]
+
+    def ended(job_id: str) -> t.Any:
+        """What its host does."""
+        (job,) = (job for job in jobs(door.api) if job.id == job_id)
+        assert (job.kind, job.variables) == ("resize", {"confirm": True})
+        with transaction(door.api.engine) as connection:
+            server_actions.finish(connection, "resize", [uuid], error="No valid host was found.")
+        return types.SimpleNamespace(state="failed", message="No valid host was found.")
+
+    monkeypatch.setattr(waiting, "ended", ended)
+    with refused("InsufficientInstanceCapacity"):
+        demo.modify_instance_attribute(**wish)
+    monkeypatch.undo()
+    demo.modify_instance_attribute(InstanceId=number, Attribute="instanceType", Value="m1.small")
+    assert described(demo, number)["State"]["Name"] == "stopped"
+    with refused("IncorrectInstanceState"):
+        demo.modify_instance_attribute(**wish)  # it is under way
+    with refused("IncorrectInstanceState"):
+        demo.start_instances(InstanceIds=[number])
+
+    def changed(job_id: str) -> None:
+        """What its host does, in the end."""
+        became(door.api, number, vm_state="stopped", power_state=4)
+
+    monkeypatch.setattr(waiting, "ended", changed)
+    started = demo.start_instances(InstanceIds=[number])["StartingInstances"]
+    assert started[0]["CurrentState"]["Name"] == "pending"
+
+
+@pytest.mark.parametrize(("power", "name"), [(1, "running"), (4, "stopped")])
+def test_one_that_waits_to_be_confirmed_is_what_its_guest_is(door: Door, demo: Client, power: int, name: str) -> None:
+    number = run(demo)["InstanceId"]
+    became(door.api, number, vm_state="resized", power_state=power)
+    assert described(demo, number)["State"]["Name"] == name
 
 
 def test_filters(door: Door, demo: Client) -> None:

@@ -254,6 +254,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         {
             **MOVE,
             **_options("flavor"),
+            "confirm": Variable("whether the resizes are confirmed at once", "bool"),
             "same_host": Variable("whether they may stay where they are", choices=("allowed", "never", "only")),
         },
         WHOM,
