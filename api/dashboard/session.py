@@ -50,7 +50,7 @@ def _begin() -> None:
         return
     with reading_ledger() as connection:
         caller = find_caller(connection, token()) if 1 <= len(token()) <= MAX_TOKEN else None
-    if caller is None or caller.project_id is None:
+    if caller is None or caller.project_id is None or caller.access_rules is not None:
         rates.count_nobody()
         raise UnauthorizedError("Log in first.")
     rates.count_caller(caller.user_id, caller.project_id)

@@ -15,13 +15,17 @@ from flask import g, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.roles import ROLES, implied
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holder
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.counts import project_by
 
 from . import rates
+from .access_rules import is_within
+from .bodies import Record
 from .errors import UnauthorizedError
 from .ledger import reading_ledger
+
+__all__ = ["ROLES", "implied"]  # who asks for callers asks for these
 
 _REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MAX_TOKEN = 255  # characters
@@ -29,12 +33,12 @@ MAX_TOKEN = 255  # characters
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """The user behind a valid token, and the project that the token is for (None: an unscoped token)."""
+    """The user behind a valid token, and the project or domain that the token is for (None: an unscoped token)."""
 
     user_id: str
     user_name: str
     project_id: str | None
-    project_name: str | None
+    project_name: str | None  # the playbooks' handle
     roles: frozenset[str]  # with those that a role implies
     token_hash: str
     method: str
@@ -42,6 +46,17 @@ class Caller:
     issued_at: float
     expires_at: float
     application_credential_id: str | None = None
+    access_rules: t.Sequence[Record] | None = None  # all that the token may do; None: what its roles allow
+    trust: Record | None = None
+    domain_id: str | None = None
+    # names by ids; where a token was read, as Identity shows them
+    role_names: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    shown: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_delegated(self) -> bool:
+        """Whether the token stands for less than its user: it is of a trust, or of an application credential."""
+        return self.trust is not None or self.application_credential_id is not None
 
     @property
     def is_admin(self) -> bool:
@@ -60,12 +75,6 @@ class Caller:
         return None if self.is_admin else self.project
 
 
-def implied(roles: set[str]) -> frozenset[str]:
-    """`roles` with those that each implies."""
-    highest = max((ROLES.index(role) for role in roles if role in ROLES), default=-1)
-    return frozenset(ROLES[: highest + 1])
-
-
 def authenticate() -> None:
     """Find out who asks, by the header X-Auth-Token. Raises UnauthorizedError without a valid token."""
     token = request.headers.get("X-Auth-Token", "")
@@ -78,6 +87,8 @@ def authenticate() -> None:
         rates.count_nobody()
         raise UnauthorizedError("The request you have made requires authentication.")
     rates.count_caller(caller.user_id, caller.project_id)
+    if caller.access_rules is not None and not is_within(caller.access_rules, request.method, request.path):
+        raise UnauthorizedError("The access rules of the application credential do not allow this request.")
     g.caller = caller
 
 
@@ -126,25 +137,33 @@ def find_caller(connection: Connection, token: str, now: float | None = None) ->
     Roles are read anew each time, so that one which was taken away is gone at once.
     """
     now = time.time() if now is None else now
-    rows = token_holders(connection, token, now)
-    if not rows:
+    holder = token_holder(connection, token, now)
+    if holder is None:
         return None
-    row = rows[0]
-    roles = implied({each.role for each in rows if each.role is not None})
-    if row.granted is not None:
-        roles = roles & implied(set(row.granted))
-    if row.project_id is not None and not roles:
-        return None  # the last role in that project was taken away
+    row = holder.row
     return Caller(
         user_id=row.user_id,
         user_name=row.user_name,
         project_id=row.project_id,
         project_name=row.project_name,
-        roles=roles,
-        token_hash=rows[0].hash,
+        roles=implied(holder.roles),
+        token_hash=row.hash,
         method=row.method,
         audit_id=row.audit_id,
         issued_at=row.issued_at,
         expires_at=row.expires_at,
         application_credential_id=row.application_credential_id,
+        access_rules=row.access_rules,
+        trust=holder.trust,
+        domain_id=row.domain_id,
+        role_names=holder.roles,
+        shown={
+            "user": row.user_display_name or row.user_name,
+            "user_domain_id": row.user_domain_id,
+            "user_domain": row.user_domain_name,
+            "project": row.project_display_name or row.project_name,
+            "project_domain_id": row.project_domain_id,
+            "project_domain": row.project_domain_name,
+            "domain": row.domain_name,
+        },
     )

@@ -18,7 +18,12 @@ from werkzeug.routing import AnyConverter, Rule
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
+    access_rules,
+    credentials,
+    kept_credentials,
+    trusts,
+)
 from tests.api.seeds import PUBLIC_KEY, Api
 from tests.support.rows import an_image
 
@@ -29,6 +34,9 @@ OWNED: dict[tuple[str, str], str] = {
     ("identity", "users"): "user",
     ("identity", "application_credentials"): "application_credential",
     ("identity", "OS-EC2"): "ec2_credential",
+    ("identity", "credentials"): "kept_credential",
+    ("identity", "access_rules"): "access_rule",
+    ("identity", "trusts"): "trust",
     ("compute", "servers"): "server",
     ("compute", "os-instance-actions"): "request",
     ("compute", "os-interface"): "port",
@@ -85,6 +93,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("identity", "services"): "nosuch",
     ("identity", "endpoints"): "nosuch",
     ("identity", "roles"): "nosuch",
+    ("identity", "groups"): "nosuch",
+    ("identity", "tags"): "tag",
     ("compute", "flavors"): "1",
     ("compute", "os-extra_specs"): "key",
     ("compute", "os-flavor-access"): "nosuch",
@@ -161,6 +171,18 @@ def make(api: Api) -> Objects:
             connection, user_id=user, project_id=project, name="alts", secret_hash="x", roles=["member"]
         )
         ec2 = credentials.create_ec2_credential(connection, seal, user, project)
+        kept_fields = {"type": "cert", "user_id": user, "project_id": None, "blob": "x"}
+        kept_credential = kept_credentials.create_credential(connection, seal, kept_fields)
+        rule_fields = {"service": "compute", "method": "GET", "path": "/v2.1/servers"}
+        (access_rule,) = access_rules.record_access_rules(connection, user, [rule_fields])
+        trust = trusts.create_trust(
+            connection,
+            trustor_user_id=user,
+            trustee_user_id=api.users["reader"],
+            project_id=project,
+            roles=["member"],
+            impersonation=True,
+        )
         volume_types.ensure_default(connection)
         of_type = volume_types.DEFAULT_ID
     server = api.instance("alt", "alts", "hv1", [(net, "10.30.0.254")], user_id=user)
@@ -217,6 +239,9 @@ def make(api: Api) -> Objects:
             "user": user,
             "application_credential": application["id"],
             "ec2_credential": ec2["access"],
+            "kept_credential": kept_credential["id"],
+            "access_rule": access_rule["id"],
+            "trust": trust["id"],
             "server": server,
             "request": request,
             "port": vif,

@@ -12,10 +12,17 @@ import typing as t
 
 from flask import current_app, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
+    auth_failures,
+    credentials,
+    domains,
+    trusts,
+    users,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit, subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.domains import DEFAULT_DOMAIN
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
     Token,
     issue_token,
@@ -32,7 +39,6 @@ from ...web.ledger import reading_ledger, writing_ledger
 REFUSED = "The request you have made requires authentication."
 DELAY = 60.0  # seconds between two guesses of a user's password from addresses where it is not known, at most
 KNOWN_DELAY = 15.0  # and from one where it is
-DEFAULT_DOMAIN = ({"id": "default"}, {"name": "Default"}, {"id": "default", "name": "Default"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,24 +132,39 @@ def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Reco
     with writing_ledger() as connection:
         if proof.attempt is not None:
             proof.attempt.succeed(connection)
-        project_id, wanted = _scope(connection, proof, scope)
-        for project in dict.fromkeys((project_id, None)):
+        _check_methods(users.find_user(connection, proof.user_id), proof)
+        wanted = _scope(connection, proof, scope)
+        for place in (wanted,) if wanted.is_asked_for else (wanted, Scope()):
+            ends = [end for end in (proof.expires_at, place.expires_at) if end is not None]
             token = issue_token(
                 connection,
-                proof.user_id,
-                project,
+                place.user_id or proof.user_id,
+                place.project_id,
                 method=proof.method,
                 issued_at=proof.began,
-                expires_at=proof.expires_at,
+                expires_at=min(ends, default=None),
                 lifetime=settings.token_seconds,
                 application_credential_id=proof.application_credential_id,
+                domain_id=place.domain_id,
+                trust_id=place.trust_id,
             )
             caller = find_caller(connection, token.text)
-            if caller is not None:
+            if caller is not None and (place.trust_id is None or trusts.take_use(connection, place.trust_id)):
                 return token, caller, credential_of(connection, caller)
             revoke_token(connection, token.text)
-            if wanted:
-                break
+        raise UnauthorizedError(REFUSED)
+
+
+def _check_methods(user: Record, proof: Proof) -> None:
+    """Raise UnauthorizedError unless the methods are enough for one of the user's rules, as Keystone reads them.
+
+    What a rule asks for besides the methods that there are is left out of it.
+    """
+    options = user["options"]
+    rules = [set(rule) & set(METHODS) for rule in options.get("multi_factor_auth_rules") or ()]
+    used = set(proof.method.split(","))
+    counts = options.get("multi_factor_auth_enabled") is not False and any(rules)
+    if counts and not any(rule and rule <= used for rule in rules):
         raise UnauthorizedError(REFUSED)
 
 
@@ -154,15 +175,15 @@ def credential_of(connection: Connection, caller: Caller) -> Record | None:
     return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
 
 
-def check_password(user: Record | None, name: str, password: str) -> Attempt:
-    """Raise UnauthorizedError unless it is the password of `user`; every failure counts.
+def check_password(user: Record | None, name: str, password: str, enabled: bool) -> Attempt:
+    """Raise UnauthorizedError unless it is the password of `user`, who is `enabled`; every failure counts.
 
     `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
     the password is asked for.
     """
     if user is None:
         return _check(subject("user", name), None, password, allowed=False)
-    return _check(subject("user", user["name"]), user["password_hash"], password, allowed=user["enabled"])
+    return _check(subject("user", user["name"]), user["password_hash"], password, allowed=enabled)
 
 
 def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
@@ -189,9 +210,18 @@ def _by_password(fields: Record) -> Proof:
     asked = fields["user"]
     with reading_ledger() as connection:
         user = _find_user(connection, asked)
-    attempt = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
+        enabled = user is not None and is_enabled(connection, user)
+    name = str(asked.get("name") or asked.get("id") or "")
+    if "name" in asked and asked.get("domain", {}).get("id", DEFAULT_DOMAIN) != DEFAULT_DOMAIN:
+        name = f"{name}-{asked['domain']['id']}"
+    attempt = check_password(user, name, asked["password"], enabled)
     assert user is not None
     return Proof(user["id"], "password", began, user["default_project_id"], attempt=attempt)
+
+
+def is_enabled(connection: Connection, user: Record) -> bool:
+    """Return whether the user may log in at all: it is enabled, and so is its domain."""
+    return bool(user["enabled"]) and users.is_in_enabled_domain(connection, user)
 
 
 def _by_application_credential(fields: Record) -> Proof:
@@ -229,6 +259,8 @@ def _by_token(fields: Record) -> Proof:
         caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
         if caller is None:  # Keystone's answer: it tells nobody more than a refusal
             raise NotFoundError("Could not find token.")
+        if caller.trust is not None:
+            raise ForbiddenError("A token of a trust gives no other one: have another one of the trust.")
         user = users.find_user(connection, caller.user_id)
     methods = caller.method.split(",")
     return Proof(
@@ -252,28 +284,74 @@ METHODS: dict[str, t.Callable[[Record], Proof]] = {
 def _find_user(connection: Connection, asked: Record) -> Record | None:
     if "id" in asked:
         return users.user_by_id(connection, asked["id"])
-    if "name" not in asked or asked.get("domain", DEFAULT_DOMAIN[0]) not in DEFAULT_DOMAIN:
+    domain_id = _domain_id(connection, asked.get("domain"))
+    if "name" not in asked or domain_id is None:
         return None
-    return users.user_by_name(connection, asked["name"])
+    return users.user_by_name(connection, asked["name"], domain_id)
 
 
-def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> tuple[str | None, bool]:
-    """The project's id, and whether it was asked for: a default that cannot be had is left out."""
-    if scope is None:
-        return proof.default_project_id, proof.only_project_id is not None
-    if isinstance(scope, str):  # "unscoped"
-        if proof.only_project_id is not None:
-            raise UnauthorizedError(REFUSED)
-        return None, True
-    asked = scope.get("project")
-    if not asked or len(scope) != 1:
-        raise UnauthorizedError(REFUSED)
-    if "id" in asked:
-        project_id = asked["id"] if projects.project_by_id(connection, asked["id"]) else None
-    elif "name" in asked and asked.get("domain", DEFAULT_DOMAIN[0]) in DEFAULT_DOMAIN:
-        project_id = projects.project_id_of(connection, asked["name"])
+def _domain_id(connection: Connection, asked: Record | None) -> str | None:
+    """Return the id of the domain that is named by its id, its name or both (None: the first one); None for none."""
+    if asked is None:
+        return DEFAULT_DOMAIN
+    name = asked.get("name")
+    if isinstance(asked.get("id"), str):
+        record = domains.domain_by_id(connection, asked["id"])
     else:
+        record = domains.domain_by_name(connection, str(name))
+    if record is None or (isinstance(name, str) and not domains.is_name_of(record, name)):
+        return None
+    return str(record["id"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """The scope of a token. A default that cannot be had is left out, unlike one that was asked for."""
+
+    project_id: str | None = None
+    domain_id: str | None = None
+    is_asked_for: bool = True
+    # of a trust
+    trust_id: str | None = None
+    user_id: str | None = None
+    expires_at: float | None = None
+
+
+def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> Scope:
+    """Return the scope that was asked for. Raises UnauthorizedError for one that is not there, or out of bounds."""
+    only = proof.only_project_id
+    if scope is None:
+        return Scope(proof.default_project_id, is_asked_for=only is not None)
+    if isinstance(scope, str) and only is None:  # "unscoped"
+        return Scope()
+    if isinstance(scope, str) or len(scope) != 1:
         raise UnauthorizedError(REFUSED)
-    if project_id is None or project_id != (proof.only_project_id or project_id):
+    ((kind, asked),) = scope.items()
+    project_id = None
+    if kind == "project" and "id" in asked:
+        project_id = asked["id"] if projects.project_by_id(connection, asked["id"]) else None
+    elif kind == "project" and "name" in asked:
+        domain_id = _domain_id(connection, asked.get("domain"))
+        project_id = domain_id and projects.project_id_of(connection, asked["name"], domain_id)
+    elif kind == "domain" and asked and only is None:
+        domain_id = _domain_id(connection, asked)
+        if domain_id is not None:
+            return Scope(domain_id=domain_id)
+    elif kind == "OS-TRUST:trust" and only is None:
+        return _trusted(connection, proof, asked)
+    if project_id is None or project_id != (only or project_id):
         raise UnauthorizedError(REFUSED)
-    return str(project_id), True
+    return Scope(str(project_id))
+
+
+def _trusted(connection: Connection, proof: Proof, asked: Record) -> Scope:
+    """Return the scope of a trust, which its trustee alone has."""
+    given = trusts.trust_by_id(connection, asked["id"]) if isinstance(asked.get("id"), str) else None
+    if given is None or given["trustee_user_id"] != proof.user_id:
+        raise UnauthorizedError(REFUSED)
+    return Scope(
+        given["project_id"],
+        trust_id=given["id"],
+        user_id=given["trustor_user_id"] if given["impersonation"] else given["trustee_user_id"],
+        expires_at=given["expires_at"],
+    )

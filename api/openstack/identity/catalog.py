@@ -69,9 +69,11 @@ def endpoints(project_id: str | None) -> list[Body]:
     return rows
 
 
-def catalog(project_id: str) -> list[Body]:
-    """The catalog of a token that is scoped to `project_id`."""
-    everywhere = endpoints(project_id)
+def catalog(project_id: str | None) -> list[Body]:
+    """The catalog of a token that is scoped to `project_id`; with None, to a domain: without what is a project's."""
+    projects = {fixed_id("service", kind) for kind, _name, path in SERVICES if "{project_id}" in path}
+    left_out = projects if project_id is None else ()
+    everywhere = [endpoint for endpoint in endpoints(project_id) if endpoint["service_id"] not in left_out]
     return [
         {
             **same(service, "id", "type", "name"),

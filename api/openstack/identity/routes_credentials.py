@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Application credentials and EC2 credentials of one's own."""
+"""Application credentials with their access rules, and EC2 credentials, of one's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import time
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import access_rules, credentials, roles
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import assignments
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
 
 from ...web import services
@@ -38,7 +39,7 @@ def _check_own() -> None:
 @service.get("/application_credentials", "identity:application_credentials:list", reads)
 def list_application_credentials(connection: Connection, user_id: str) -> Body:
     rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
-    return views.listing("application_credentials", map(views.application_credential, rows))
+    return views.listing("application_credentials", [_shown(connection, row) for row in rows])
 
 
 @service.post(
@@ -49,7 +50,7 @@ def create_application_credential(asked: Record, user_id: str) -> Answer:
     if asked.get("project_id", project_id) != project_id:
         raise BadRequestError("project_id is not that of the token: have a token for that project first")
     secret = asked.get("secret") or secrets.token_urlsafe(48)
-    end = _end(asked.get("expires_at"))
+    end = end_of(asked.get("expires_at"))
     hashed = hash_password(secret)
     with writing_ledger() as connection:
         _refuse_restricted(connection)
@@ -59,20 +60,20 @@ def create_application_credential(asked: Record, user_id: str) -> Answer:
             project_id=project_id,
             name=asked["name"],
             secret_hash=hashed,
-            roles=_roles(asked, users.roles_in(connection, user_id, project_id)),
+            roles=_roles(asked, assignments.roles_in_project(connection, user_id, project_id)),
             description=asked.get("description") or "",
-            unrestricted=asked.get("unrestricted", False),
-            expires_at=None if end is None else int(end),
+            unrestricted=bool(asked.get("unrestricted")),
+            expires_at=end,
+            access_rules=access_rules.record_access_rules(connection, user_id, asked.get("access_rules") or ()) or None,
         )
-    # the answer to its creation has the end as it was asked for; kept are whole seconds
-    body = views.application_credential({**row, "expires_at": end})
+        body = _shown(connection, row)
     return {"application_credential": {**body, "secret": secret}}, 201
 
 
 @service.get("/application_credentials/<credential_id>", "identity:application_credentials:show", reads)
 def show_application_credential(connection: Connection, user_id: str, credential_id: str) -> Body:
     row = credentials.find_application_credential(connection, user_id, credential_id)
-    return {"application_credential": views.application_credential(row)}
+    return {"application_credential": _shown(connection, row)}
 
 
 @service.delete("/application_credentials/<credential_id>", "identity:application_credentials:delete", writes)
@@ -82,37 +83,68 @@ def delete_application_credential(connection: Connection, user_id: str, credenti
     return "", 204
 
 
+def _shown(connection: Connection, row: Record) -> Body:
+    return views.application_credential(row, roles.named_roles(connection, row["roles"]))
+
+
 def _refuse_restricted(connection: Connection) -> None:
+    """A token makes or removes credentials only with all that its user has: none that is of a trust, or bounded."""
     credential = authenticate.credential_of(connection, current())
-    if credential is not None and not credential["unrestricted"]:
+    if credential is not None and (not credential["unrestricted"] or credential["access_rules"]):
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
+    if current().trust is not None:
+        raise ForbiddenError("A token of a trust cannot make or remove application credentials.")
 
 
-def _roles(asked: Record, assigned: set[str]) -> list[str]:
+def _roles(asked: Record, assigned: assignments.Names) -> list[str]:
     """The roles that a new credential gives: those that were named, else all that the caller has by assignment."""
     have = implied(assigned) & current().roles
     if not asked.get("roles"):
-        return sorted(assigned & current().roles) or sorted(have)
-    names = []
+        return sorted(set(assigned) & current().roles) or sorted(have)
+    by_name = {assigned.get(role_id, role_id): role_id for role_id in have}
+    ids = []
     for role in asked["roles"]:
-        name = role.get("name") or views.role_name(role.get("id", ""))
-        if name not in have:
+        role_id = by_name.get(role["name"]) if "name" in role else views.role_number(role.get("id", ""))
+        if role_id is None or role_id not in have:
             raise BadRequestError(f"role {str(role.get('name') or role.get('id'))!r} is not among your own")
-        names.append(name)
-    return names
+        ids.append(role_id)
+    return sorted(set(ids))
 
 
-def _end(text: str | None) -> float | None:
+def end_of(text: str | None) -> float | None:
     """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC, as Keystone reads it."""
     if text is None:
         return None
     try:
         end = parse(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
     if end <= time.time():
         raise BadRequestError(f"expires_at {text!r} has passed already")
     return end
+
+
+# --- Access rules -----------------------------------------------------------------------------------------------------
+
+
+@service.get("/access_rules", "identity:access_rules:list", reads)
+def list_access_rules(connection: Connection, user_id: str) -> Body:
+    asked = {name: request.args[name] for name in access_rules.FIELDS if name in request.args}
+    rows = [row for row in access_rules.list_access_rules(connection, user_id) if asked.items() <= row.items()]
+    return views.listing("access_rules", [views.access_rule(row, user_id) for row in rows])
+
+
+@service.get("/access_rules/<rule_id>", "identity:access_rules:show", reads)
+def show_access_rule(connection: Connection, user_id: str, rule_id: str) -> Body:
+    row = access_rules.find_access_rule(connection, user_id, rule_id)
+    return {"access_rule": views.access_rule(row, user_id)}
+
+
+@service.delete("/access_rules/<rule_id>", "identity:access_rules:delete", writes)
+def delete_access_rule(connection: Connection, user_id: str, rule_id: str) -> Answer:
+    _refuse_restricted(connection)
+    access_rules.delete_access_rule(connection, user_id, rule_id)
+    return "", 204
 
 
 # --- EC2 ------------------------------------------------------------------------------------------------------------
@@ -125,10 +157,10 @@ def list_ec2_credentials(user_id: str) -> Body:
 
 @service.post("/credentials/OS-EC2", "identity:ec2_credentials:create", takes(schemas.CREATE_EC2_CREDENTIAL))
 def create_ec2_credential(project_id: str, user_id: str) -> Answer:
-    _refuse_delegated()
+    refuse_delegated("EC2 credentials")
     seal = credentials_seal()
     with writing_ledger() as connection:
-        if not users.roles_in(connection, user_id, project_id):
+        if not assignments.roles_in_project(connection, user_id, project_id):
             raise unknown("project", project_id)
         row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
     return {"credential": views.ec2_credential(row)}, 201
@@ -142,19 +174,21 @@ def show_ec2_credential(user_id: str, access: str) -> Body:
 
 @service.delete("/credentials/OS-EC2/<access>", "identity:ec2_credentials:delete", writes)
 def delete_ec2_credential(connection: Connection, user_id: str, access: str) -> Answer:
-    _refuse_delegated()
+    refuse_delegated("EC2 credentials")
     credentials.delete_ec2_credential(connection, user_id, access)
     return "", 204
 
 
-def _refuse_delegated() -> None:
-    """An EC2 key has all of the user's roles and no end: an application credential may have less, and gets none."""
+def refuse_delegated(what: str) -> None:
+    """Raise ForbiddenError for a token that may have less than its user: what it made or read would have all of it."""
     if current().application_credential_id is not None:
-        raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
+        raise ForbiddenError(f"A token of an application credential cannot be used for {what}.")
+    if current().trust is not None:
+        raise ForbiddenError(f"A token of a trust cannot be used for {what}.")
 
 
 def _ec2_credentials(user_id: str) -> list[Record]:
-    _refuse_delegated()
+    refuse_delegated("EC2 credentials")
     seal = credentials_seal()
     with reading_ledger() as connection:
         return credentials.list_ec2_credentials(connection, seal, user_id)

@@ -11,8 +11,9 @@ from flask import Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import domains_with_roles
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
 from ...web import services
@@ -66,10 +67,10 @@ def _rendered(caller: Caller, credential: Record | None, text: str, status: int)
 
 @service.get("/catalog", "identity:auth:catalog")
 def show_catalog() -> Body:
-    project_id = current().project_id
-    if project_id is None:
-        raise ForbiddenError("A token that is not scoped to a project has no catalog.")
-    return {"catalog": catalog.catalog(project_id), "links": {"self": catalog.url("auth/catalog")}}
+    caller = current()
+    if caller.project_id is None and caller.domain_id is None:
+        raise ForbiddenError("A token that is scoped to no project or domain has no catalog.")
+    return {"catalog": catalog.catalog(caller.project_id), "links": {"self": catalog.url("auth/catalog")}}
 
 
 @service.get("/projects", "identity:auth:projects", reads)
@@ -78,10 +79,12 @@ def list_projects(connection: Connection) -> Body:
     return views.listing("projects", map(views.project, projects_of_user(connection, current().user_id)))
 
 
-@service.get("/domains", "identity:auth:domains")
-def list_domains() -> Body:
-    """The domains that one can have a token for: roles are had in projects only."""
-    return views.listing("domains", [])
+@service.get("/domains", "identity:auth:domains", reads)
+def list_domains(connection: Connection) -> Body:
+    """The domains that one can have a token for."""
+    ids = domains_with_roles(connection, current().user_id)
+    rows = [row for row in domains.list_domains(connection) if row["id"] in ids]
+    return views.listing("domains", map(views.domain, rows))
 
 
 # --- Discovery --------------------------------------------------------------------------------------------------------
@@ -126,16 +129,10 @@ def _put_into(word: str, everything: t.Callable[[], t.Sequence[Body]], filters: 
         return {word: the_one(linked(), "id", resource_id, views.unknown(word, resource_id))}, 200
 
 
-def _domains() -> list[Body]:
-    return [{**views.DOMAIN, "description": "The default domain", "enabled": True, "tags": [], "options": {}}]
-
-
 def _regions() -> list[Body]:
     return [{"id": catalog.REGION, "description": "", "parent_region_id": None}]
 
 
-_put_into("domain", _domains, ["name"])
-_put_into("region", _regions)
+_put_into("region", _regions, ["parent_region_id"])
 _put_into("service", catalog.services, ["type", "name"])
 _put_into("endpoint", lambda: catalog.endpoints(None), ["interface", "service_id", "region_id"])
-_put_into("role", lambda: [views.role(name) for name in ROLES], ["name"])

@@ -39,7 +39,7 @@ def test_projects_by_an_admin(api: Api) -> None:
     for wrong in ({"name": ""}, {"name": "x" * 65}, {"name": " x"}, {"name": "x", "more": 1}, {"name": "\n"}):
         assert admin.post(f"{V3}/projects", json={"project": wrong}).status_code == 400, wrong
     assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "domain_id": "y"}}).status_code == 404
-    assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "parent_id": "y"}}).status_code == 400
+    assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "parent_id": "y"}}).status_code == 404
 
 
 def test_a_project_in_use_stays(api: Api) -> None:

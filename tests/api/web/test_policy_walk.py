@@ -49,6 +49,7 @@ BODIES: dict[tuple[str, str], t.Any] = {
     ("PATCH", "/identity/v3/users/{}"): {"user": {"description": "mine"}},
     ("POST", "/identity/v3/users/{}/password"): {"user": {"password": "x", "original_password": "y"}},
     ("POST", "/identity/v3/users/{}/application_credentials"): {"application_credential": {"name": "mine"}},
+    ("PATCH", "/identity/v3/credentials/{}"): {"credential": {"blob": "mine"}},
     ("PUT", "/compute/v2.1/servers/{}"): {"server": {"name": "mine"}},
     ("POST", "/compute/v2.1/servers/{}/action"): {"os-stop": None},
     ("POST", "/compute/v2.1/servers/{}/metadata"): {"metadata": {"a": "b"}},

@@ -113,7 +113,7 @@ def empty(cloud: Cloud) -> None:
     """Lose the ledger, and make a new one."""
     with transaction(cloud.engine) as connection:
         for table in reversed(tables.metadata.sorted_tables):
-            if table.name not in ("ledger_identity", "volume_type"):
+            if table.name not in ("ledger_identity", "volume_type", "domain", "role"):
                 connection.execute(sa.delete(table))
         connection.execute(sa.update(tables.metadata.tables["ledger_identity"]).values(uuid=str(uuid.uuid4())))
         connection.execute(sa.delete(tables.tables_volumes.volume_type))

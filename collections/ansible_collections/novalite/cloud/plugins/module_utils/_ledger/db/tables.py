@@ -50,11 +50,16 @@ secret = table(  # what keys are derived from (secrets.py); never shown
 project = table(
     "project",
     sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("name", sa.String(64), nullable=False, unique=True),
+    sa.Column("name", sa.String(64), nullable=False, unique=True),  # the playbooks' handle
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("domain_id", sa.String(32), nullable=False, server_default=tables_identity.DEFAULT_DOMAIN),
+    sa.Column("display_name", sa.String(64)),  # what Identity shows in other domains than the default; null: the name
+    sa.Column("parent_id", sa.String(32), index=True),  # the project above; null: the domain is
+    sa.Column("extra", sa.JSON, nullable=False, server_default="{}"),  # attributes of the clients' own
 )
+sa.Index("uq_project_domain_id", project.c.domain_id, project.c.display_name, unique=True)
 
 quota = table(  # only what differs from the defaults; -1 = unlimited
     "quota",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 import typing as t
@@ -14,13 +15,15 @@ import sqlalchemy as sa
 from cryptography.fernet import InvalidToken
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
+from ..._json import JsonObject
 from ..._rules.records import NAME_LENGTH, check_text
 from ..db import tables
 from ..db.sealing import Seal
 from ..db.tables_identity import application_credential as application
+from ..db.tables_identity import domain, user
 from ..db.tables_identity import ec2_credential as ec2
-from ..db.tables_identity import role_assignment, user
-from ..queries.counts import count, equal
+from ..queries.assignments import roles_in_project
+from ..queries.counts import count, equal, is_any
 
 Credential = dict[str, t.Any]
 
@@ -37,7 +40,8 @@ def create_application_credential(
     roles: t.Collection[str],
     description: str = "",
     unrestricted: bool = False,
-    expires_at: int | None = None,
+    expires_at: float | None = None,
+    access_rules: t.Sequence[JsonObject] | None = None,
 ) -> Credential:
     """Record one. Raises ConflictError for a name that the user has already, QuotaError beyond 100."""
     if not check_text("application credential name", name, NAME_LENGTH):
@@ -59,6 +63,7 @@ def create_application_credential(
         "unrestricted": unrestricted,
         "expires_at": expires_at,
         "created_at": int(time.time()),
+        "access_rules": access_rules,
     }
     connection.execute(sa.insert(application).values(**row))
     return row
@@ -80,18 +85,12 @@ def find_application_credential(connection: sa.Connection, user_id: str, credent
 
 
 def application_credential_of(
-    connection: sa.Connection,
-    *,
-    credential_id: str | None = None,
-    user_id: str | None = None,
-    user_name: str | None = None,
-    name: str | None = None,
+    connection: sa.Connection, *, credential_id: str | None = None, user_id: str | None = None, name: str | None = None
 ) -> Credential | None:
     """The one that somebody says to have, by its id, or by its user and name."""
-    who = user.c.id == user_id if user_id is not None else user.c.name == user_name
-    asked = sa.and_(who, application.c.name == name) if credential_id is None else application.c.id == credential_id
-    query = sa.select(application).select_from(application.join(user)).where(asked)
-    row = connection.execute(query).mappings().first()
+    mine = sa.and_(application.c.user_id == user_id, application.c.name == name)
+    asked = mine if credential_id is None else application.c.id == credential_id
+    row = connection.execute(sa.select(application).where(asked)).mappings().first()
     return None if row is None else dict(row)
 
 
@@ -102,26 +101,37 @@ def delete_application_credential(connection: sa.Connection, user_id: str, crede
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
 
 
-def create_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, project_id: str) -> Credential:
-    """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100."""
+def create_ec2_credential(
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str, given: t.Mapping[str, str] | None = None
+) -> Credential:
+    """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100.
+
+    `given`: the access and secret that the user chose, and the `blob` that has them. Raises ConflictError for an access
+    key that is taken.
+    """
     if count(connection, ec2.c.user_id == user_id) >= MOST:
         raise QuotaError(f"a user has at most {MOST} EC2 credentials: delete one first")
-    secret = secrets.token_hex(16)
-    row = {
-        "access": secrets.token_hex(16),
-        "secret": seal.encrypt(secret),
-        "user_id": user_id,
-        "project_id": project_id,
-        "created_at": int(time.time()),
-    }
+    access, secret = secrets.token_hex(16), secrets.token_hex(16)
+    row = {"user_id": user_id, "project_id": project_id, "created_at": int(time.time())}
+    if given is not None:
+        access, secret = given["access"], given["secret"]
+        row["blob"] = seal.encrypt(given["blob"])
+    if is_any(connection, sa.or_(ec2.c.access == access, ec2.c.credential_id == credential_id_of(access))):
+        raise ConflictError("Conflict occurred attempting to store credential - Duplicate entry.")
+    row |= {"access": access, "secret": seal.encrypt(secret), "credential_id": credential_id_of(access)}
     connection.execute(sa.insert(ec2).values(**row))
     return {**row, "secret": secret}
 
 
+def credential_id_of(access: str) -> str:
+    """Return the id in /v3/credentials of the pair that was made with this access key."""
+    return hashlib.sha256(access.encode()).hexdigest()
+
+
 def list_ec2_credentials(
-    connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
+    connection: sa.Connection, seal: Seal, user_id: str | None, project_id: str | None = None
 ) -> list[Credential]:
-    """The user's pairs, with their secrets in the clear."""
+    """The user's pairs (None: everybody's), with their secrets in the clear."""
     mine = equal({ec2.c.user_id: user_id, ec2.c.project_id: project_id})
     query = sa.select(ec2).where(*mine).order_by(ec2.c.created_at, ec2.c.access)
     return [_readable(seal, dict(row)) for row in connection.execute(query).mappings()]
@@ -132,22 +142,20 @@ def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Creden
 
     None for an unknown one, and for one whose user or project is disabled, or whose user has no role there any more.
     """
-    project, one = tables.project, role_assignment.c
-    allowed = sa.and_(one.user_id == ec2.c.user_id, one.project_id == ec2.c.project_id)
+    project = tables.project
+    enabled = sa.select(domain.c.id).where(domain.c.enabled)
     query = (
-        sa.select(ec2, user.c.name.label("user_name"), project.c.name.label("project_name"), one.role)
-        .select_from(
-            ec2.join(user, user.c.id == ec2.c.user_id)
-            .join(project, project.c.id == ec2.c.project_id)
-            .join(role_assignment, allowed)
-        )
+        sa.select(ec2, user.c.name.label("user_name"), project.c.name.label("project_name"))
+        .select_from(ec2.join(user, user.c.id == ec2.c.user_id).join(project, project.c.id == ec2.c.project_id))
         .where(ec2.c.access == access, user.c.enabled, project.c.enabled)
+        .where(user.c.domain_id.in_(enabled), project.c.domain_id.in_(enabled))
     )
-    rows = connection.execute(query).mappings().all()
-    if not rows:
+    found = connection.execute(query).mappings().first()
+    if found is None:
         return None
-    pair = {key: value for key, value in rows[0].items() if key != "role"}
-    return {**_readable(seal, pair), "roles": sorted({row["role"] for row in rows})}
+    pair = dict(found)
+    roles = roles_in_project(connection, pair["user_id"], pair["project_id"])
+    return {**_readable(seal, pair), "roles": sorted(roles)} if roles else None
 
 
 def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) -> None:

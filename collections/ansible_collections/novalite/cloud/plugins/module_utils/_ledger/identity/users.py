@@ -14,15 +14,19 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules.records import check_text, checked_names
 from ..db import tables
-from ..db.tables_identity import role_assignment, user
-from ..queries.counts import equal
+from ..db.tables_identity import DEFAULT_DOMAIN, domain, role_assignment, user
+from ..queries.counts import equal, is_any
+from .assignments import Place, grant, revoke
+from .roles import ROLES
 from .tokens import revoke_tokens
 
-User = JsonObject
+User = JsonObject  # its row, and `shown_name`: what Identity shows; `name` is the playbooks' handle
 
-ROLES = ("reader", "member", "manager", "admin")  # each has the rights of those before it
 TEXT_LENGTH = 255
-EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "password_hash")
+EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "password_hash", "extra", "options")
+
+SHOWN: sa.ColumnElement[str] = sa.func.coalesce(user.c.display_name, user.c.name)
+_USERS = sa.select(user, SHOWN.label("shown_name"))
 
 
 def find_user(connection: sa.Connection, user_id: str) -> User:
@@ -34,27 +38,42 @@ def find_user(connection: sa.Connection, user_id: str) -> User:
 
 
 def user_by_id(connection: sa.Connection, user_id: str) -> User | None:
-    row = connection.execute(sa.select(user).where(user.c.id == user_id)).mappings().first()
-    return None if row is None else dict(row)
+    return _first(connection, user.c.id == user_id)
 
 
-def user_by_name(connection: sa.Connection, name: str) -> User | None:
-    row = connection.execute(sa.select(user).where(user.c.name == name)).mappings().first()
-    return None if row is None else dict(row)
+def user_by_name(connection: sa.Connection, name: str, domain_id: str = DEFAULT_DOMAIN) -> User | None:
+    """The user that the domain has under this name; None where there is none."""
+    return _first(connection, _is_shown_as(name), user.c.domain_id == domain_id)
 
 
-def list_users(connection: sa.Connection, name: str | None = None, enabled: bool | None = None) -> list[User]:
-    """All users, by name."""
-    query = sa.select(user).where(*equal({user.c.name: name, user.c.enabled: enabled})).order_by(user.c.name)
+def list_users(
+    connection: sa.Connection, name: str | None = None, enabled: bool | None = None, domain_id: str | None = None
+) -> list[User]:
+    """All users, by name; or those of this name, state or domain."""
+    asked = equal({user.c.enabled: enabled, user.c.domain_id: domain_id})
+    asked += [] if name is None else [_is_shown_as(name)]
+    query = _USERS.where(*asked).order_by(SHOWN, user.c.id)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def insert_user(connection: sa.Connection, values: JsonMapping) -> User:
-    """Make a user of `values` (see EDITABLE). Raises ConflictError for a name that is taken."""
+def is_in_enabled_domain(connection: sa.Connection, record: JsonMapping) -> bool:
+    """Return whether the domain of the user or project `record` is enabled."""
+    return is_any(connection, domain.c.id == record["domain_id"], domain.c.enabled)
+
+
+def insert_user(connection: sa.Connection, values: JsonMapping, domain_id: str = DEFAULT_DOMAIN) -> User:
+    """Make a user of `values` (see EDITABLE) in the domain, which must be there.
+
+    Raises ConflictError for a name that is taken.
+    """
     checked = _checked(values)
-    if user_by_name(connection, checked["name"]) is not None:
-        raise ConflictError(f"a user {checked['name']!r} exists already")
-    row = {"id": uuid.uuid4().hex, "created_at": int(time.time()), **checked}
+    name = checked["name"]
+    if user_by_name(connection, name, domain_id) is not None:
+        raise ConflictError(f"a user {name!r} exists already")
+    row = {"id": uuid.uuid4().hex, "created_at": int(time.time()), "domain_id": domain_id, **checked}
+    if domain_id != DEFAULT_DOMAIN:
+        # what playbooks know it by is one over all domains
+        row |= {"name": f"{name[:222]}-{row['id']}", "display_name": name}
     connection.execute(sa.insert(user).values(**row))
     return find_user(connection, row["id"])
 
@@ -62,11 +81,15 @@ def insert_user(connection: sa.Connection, values: JsonMapping) -> User:
 def update_user(connection: sa.Connection, user_id: str, values: JsonMapping) -> User:
     """Change `values` of a user. A new password, or to disable the user, makes its tokens void."""
     before = find_user(connection, user_id)
-    changed = {key: value for key, value in _checked(values).items() if before[key] != value}
+    values = _checked(values)
+    name = values.pop("name", before["shown_name"])
+    changed = {key: value for key, value in values.items() if before[key] != value}
+    if name != before["shown_name"]:
+        if user_by_name(connection, name, before["domain_id"]) is not None:
+            raise ConflictError(f"a user {name!r} exists already")
+        changed["name" if before["display_name"] is None else "display_name"] = name
     if not changed:
         return before
-    if "name" in changed and user_by_name(connection, changed["name"]) is not None:
-        raise ConflictError(f"a user {changed['name']!r} exists already")
     connection.execute(sa.update(user).where(user.c.id == user_id).values(**changed))
     if "password_hash" in changed or changed.get("enabled") is False:
         revoke_tokens(connection, user_id)
@@ -80,41 +103,36 @@ def delete_user(connection: sa.Connection, user_id: str) -> None:
 
 
 def grant_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> None:
-    """Give a role, unless the user has it already."""
+    """Give one of the four roles, unless the user has it already."""
     if role not in ROLES:
         raise NovaliteError(f"role {role!r} is none: there are {', '.join(ROLES)}")
-    insert = "INSERT INTO role_assignment (user_id, project_id, role) VALUES (:user, :project, :role)"
-    mine = {"user": user_id, "project": project_id, "role": role}
-    connection.execute(sa.text(f"{insert} ON CONFLICT DO NOTHING"), mine)
+    grant(connection, Place(user_id=user_id, project_id=project_id), role)
 
 
 def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: str) -> bool:
     """Take a role away; it counts at once, for tokens that exist too. Returns whether the user had it."""
-    mine = _assigned(user_id, project_id, role)
-    return connection.execute(sa.delete(role_assignment).where(*mine)).rowcount > 0
+    return revoke(connection, Place(user_id=user_id, project_id=project_id), role)
 
 
-def list_roles(
-    connection: sa.Connection, user_id: str | None = None, project_id: str | None = None, role: str | None = None
-) -> list[JsonObject]:
-    """List role assignments: user_id, user_name, project_id, project_name, role."""
-    one = role_assignment
+def list_roles(connection: sa.Connection, user_id: str) -> list[JsonObject]:
+    """List which of the four roles were given to the user in which projects: project_id, project_name, role."""
+    one, project = role_assignment.c, tables.project
     query = (
-        sa.select(one, user.c.name.label("user_name"), tables.project.c.name.label("project_name"))
-        .select_from(one.join(user).join(tables.project, tables.project.c.id == one.c.project_id))
-        .where(*_assigned(user_id, project_id, role))
-        .order_by(tables.project.c.name, user.c.name, one.c.role)
+        sa.select(one.project_id, project.c.name.label("project_name"), one.role)
+        .join(project, project.c.id == one.project_id)
+        .where(one.user_id == user_id, ~one.inherited, one.role.in_(ROLES))
+        .order_by(project.c.name, one.role)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[str]:
-    return {row["role"] for row in list_roles(connection, user_id, project_id)}
+def _is_shown_as(name: str) -> sa.ColumnElement[bool]:
+    return sa.or_(user.c.display_name == name, sa.and_(user.c.display_name.is_(None), user.c.name == name))
 
 
-def _assigned(user_id: str | None, project_id: str | None, role: str | None) -> list[sa.ColumnElement[bool]]:
-    one = role_assignment.c
-    return equal({one.user_id: user_id, one.project_id: project_id, one.role: role})
+def _first(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> User | None:
+    row = connection.execute(_USERS.where(*conditions)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def _checked(values: JsonMapping) -> JsonObject:

@@ -1,7 +1,11 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Projects: which there are, and whose. Reads only."""
+"""Projects: which there are, and whose. Reads only.
+
+A project's `name` is the handle that playbooks know it by; in another domain than the default one it differs from
+`shown_name`, which Identity shows.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,12 @@ import sqlalchemy as sa
 
 from ..._json import JsonObject
 from ..db.tables import project
-from ..db.tables_identity import role_assignment
+from ..db.tables_identity import DEFAULT_DOMAIN, domain, project_tag
+from .assignments import ancestry, projects_with_roles
 
 Record = JsonObject
+
+SHOWN: sa.ColumnElement[str] = sa.func.coalesce(project.c.display_name, project.c.name)
 
 
 def projects(connection: sa.Connection) -> list[Record]:
@@ -26,21 +33,43 @@ def project_by_id(connection: sa.Connection, project_id: str) -> Record | None:
 
 
 def project_name(connection: sa.Connection, project_id: str) -> str | None:
-    """Return the name of the project of this id; None where there is none."""
+    """Return the handle of the project of this id; None where there is none."""
     return connection.execute(sa.select(project.c.name).where(project.c.id == project_id)).scalar()
 
 
-def project_id_of(connection: sa.Connection, name: str) -> str | None:
-    """Return the id of the project of this name; None where there is none."""
-    return connection.execute(sa.select(project.c.id).where(project.c.name == name)).scalar()
+def project_id_of(connection: sa.Connection, name: str, domain_id: str = DEFAULT_DOMAIN) -> str | None:
+    """Return the id of the project that the domain has under this name; None where there is none."""
+    shown = sa.or_(project.c.display_name == name, sa.and_(project.c.display_name.is_(None), project.c.name == name))
+    return connection.execute(sa.select(project.c.id).where(shown, project.c.domain_id == domain_id)).scalar()
 
 
 def projects_of_user(connection: sa.Connection, user_id: str) -> list[Record]:
-    """Return the enabled projects that the user has a role in, by name."""
-    held = sa.select(role_assignment.c.project_id).where(role_assignment.c.user_id == user_id)
-    return _rows(connection, sa.and_(project.c.id.in_(held), project.c.enabled))
+    """Return the enabled projects, of enabled domains, that the user has a role in, by name."""
+    enabled = sa.select(domain.c.id).where(domain.c.enabled)
+    held = projects_with_roles(connection, user_id)
+    return _rows(connection, sa.and_(project.c.id.in_(held), project.c.enabled, project.c.domain_id.in_(enabled)))
+
+
+def projects_below(connection: sa.Connection, project_id: str) -> list[Record]:
+    """Return all projects below this one, by name."""
+    below = [number for number, over in ancestry(connection).items() if project_id in over]
+    return _rows(connection, project.c.id.in_(below))
+
+
+def projects_above(connection: sa.Connection, project_id: str) -> list[Record]:
+    """Return the projects above this one, the nearest first."""
+    over = ancestry(connection)[project_id]
+    return sorted(_rows(connection, project.c.id.in_(over)), key=lambda row: over.index(row["id"]))
 
 
 def _rows(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> list[Record]:
-    query = sa.select(project).where(condition).order_by(project.c.name)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    query = sa.select(project, SHOWN.label("shown_name")).where(condition).order_by(SHOWN, project.c.id)
+    rows: list[Record] = [{**row, "tags": []} for row in connection.execute(query).mappings()]
+    by_id = {row["id"]: row for row in rows}
+    tags = sa.select(project_tag).order_by(project_tag.c.project_id, project_tag.c.tag)
+    if len(rows) == 1:
+        tags = tags.where(project_tag.c.project_id == rows[0]["id"])
+    for tag in connection.execute(tags) if rows else ():
+        if tag.project_id in by_id:
+            by_id[tag.project_id]["tags"].append(tag.tag)
+    return rows

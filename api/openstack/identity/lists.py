@@ -1,0 +1,59 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What requests to Identity have in common: flags and filters of a query, domains, attributes of the clients' own."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
+
+from ...web.bodies import Record
+from ...web.context import current
+from . import schemas
+
+
+def flag(name: str) -> bool | None:
+    """Return a query parameter that is yes or no, as Keystone reads them; None where it is not there."""
+    text = request.args.get(name)
+    return None if text is None else text.lower() not in ("false", "0", "no", "off")
+
+
+def described(asked: Record, *names: str) -> Record:
+    """Return the body's values under `names`, and its description, which is never null in the ledger."""
+    values: Record = {key: asked[key] for key in names if key in asked}
+    return {**values, "description": asked["description"] or ""} if "description" in asked else values
+
+
+def extra(asked: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
+    """Return the attributes of the client's own, of `asked` and those that were there `before`; null removes one."""
+    (word,) = schema["required"]
+    known = schema["properties"][word]["properties"]
+    merged = {**(before or {}), **{key: value for key, value in asked.items() if key not in known}}
+    kept = {key: value for key, value in merged.items() if value is not None}
+    return dict(sorted(kept.items())[: schemas.MOST_FIELDS])
+
+
+def own_domain() -> str:
+    """Return the domain that the caller works in: of its token, or of the token's project."""
+    caller = current()
+    return caller.domain_id or caller.shown.get("project_domain_id") or domains.DEFAULT_DOMAIN
+
+
+def domain_for(connection: Connection, domain_id: str | None) -> str:
+    """Return the domain that something is to be made in, which stays until the transaction ends.
+
+    Raises NotFoundError for one that is not there.
+    """
+    return str(domains.find_domain(connection, domain_id or own_domain(), lock=True)["id"])
+
+
+def sees_domain(domain_id: str | None) -> bool:
+    """Tell whether the caller may know of the domain: an admin of all, others of their own and their project's."""
+    caller = current()
+    mine = (None, caller.domain_id, caller.shown.get("user_domain_id"), caller.shown.get("project_domain_id"))
+    return caller.is_admin or domain_id in mine

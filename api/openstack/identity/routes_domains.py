@@ -1,0 +1,135 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Domains, and groups of users with their members: an admin makes and changes them."""
+
+from __future__ import annotations
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, groups, users
+
+from ...web import services
+from ...web.bodies import Answer, Body, Record
+from ...web.context import current
+from ...web.errors import BadRequestError
+from ...web.services import reads, takes, writes, writes_checked
+from . import schemas, views
+from .lists import described, domain_for, extra, flag, sees_domain
+from .views import unknown
+
+service = services.Service("identity_domains", "/identity/v3")
+
+
+@service.get("/domains", "identity:domains:read", reads)
+def list_domains(connection: Connection) -> Body:
+    rows = domains.list_domains(connection, request.args.get("name"), flag("enabled"))
+    return views.listing("domains", [views.domain(row) for row in rows if sees_domain(row["id"])])
+
+
+@service.post("/domains", "identity:domains:create", takes(schemas.CREATE_DOMAIN), writes_checked)
+def create_domain(connection: Connection, asked: Record) -> Answer:
+    row = domains.create_domain(connection, described(asked, "name", "enabled"))
+    return {"domain": views.domain(row)}, 201
+
+
+@service.get("/domains/<domain_id>", "identity:domains:read", reads)
+def show_domain(connection: Connection, domain_id: str) -> Body:
+    row = domains.find_domain(connection, domain_id)
+    if not sees_domain(domain_id):
+        raise unknown("domain", domain_id)
+    return {"domain": views.domain(row)}
+
+
+@service.patch("/domains/<domain_id>", "identity:domains:update", takes(schemas.UPDATE_DOMAIN), writes_checked)
+def update_domain(connection: Connection, asked: Record, domain_id: str) -> Body:
+    return {"domain": views.domain(domains.update_domain(connection, domain_id, described(asked, "name", "enabled")))}
+
+
+@service.delete("/domains/<domain_id>", "identity:domains:delete", writes)
+def delete_domain(connection: Connection, domain_id: str) -> Answer:
+    domains.delete_domain(connection, domain_id)
+    return "", 204
+
+
+# --- Groups -----------------------------------------------------------------------------------------------------------
+
+
+@service.get("/groups", "identity:groups:list", reads)
+def list_groups(connection: Connection) -> Body:
+    rows = groups.list_groups(connection, request.args.get("name"), request.args.get("domain_id"))
+    return views.listing("groups", map(views.group, rows))
+
+
+@service.post("/groups", "identity:groups:create", takes(schemas.CREATE_GROUP), writes_checked)
+def create_group(connection: Connection, asked: Record) -> Answer:
+    values = {**described(asked, "name"), "extra": extra(asked, schemas.CREATE_GROUP)}
+    values["domain_id"] = domain_for(connection, asked.get("domain_id"))
+    return {"group": views.group(groups.create_group(connection, values))}, 201
+
+
+@service.get("/groups/<group_id>", "identity:groups:show", reads)
+def show_group(connection: Connection, group_id: str) -> Body:
+    return {"group": views.group(groups.find_group(connection, group_id))}
+
+
+@service.patch("/groups/<group_id>", "identity:groups:update", takes(schemas.UPDATE_GROUP), writes_checked)
+def update_group(connection: Connection, asked: Record, group_id: str) -> Body:
+    before = groups.find_group(connection, group_id)
+    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
+        raise BadRequestError("Cannot change Domain ID")
+    values = {**described(asked, "name"), "extra": extra(asked, schemas.UPDATE_GROUP, before["extra"])}
+    return {"group": views.group(groups.update_group(connection, group_id, values))}
+
+
+@service.delete("/groups/<group_id>", "identity:groups:delete", writes)
+def delete_group(connection: Connection, group_id: str) -> Answer:
+    groups.delete_group(connection, group_id)
+    return "", 204
+
+
+@service.get("/groups/<group_id>/users", "identity:groups:members", reads)
+def list_members(connection: Connection, group_id: str) -> Body:
+    groups.find_group(connection, group_id)
+    members = set(groups.members_of(connection, group_id))
+    rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
+    return views.listing("users", [views.user(row) for row in rows if row["id"] in members])
+
+
+@service.get("/groups/<group_id>/users/<user_id>", "identity:groups:members", reads)
+def check_member(connection: Connection, group_id: str, user_id: str) -> Answer:
+    """Check a membership, as clients do with HEAD. Raises NotFoundError where there is none."""
+    _find_both(connection, group_id, user_id)
+    if not groups.is_member(connection, group_id, user_id):
+        raise unknown("user in the group", user_id)
+    return "", 204
+
+
+@service.put("/groups/<group_id>/users/<user_id>", "identity:groups:add_member", writes)
+def add_member(connection: Connection, group_id: str, user_id: str) -> Answer:
+    _find_both(connection, group_id, user_id)
+    groups.add_member(connection, group_id, user_id)
+    return "", 204
+
+
+@service.delete("/groups/<group_id>/users/<user_id>", "identity:groups:remove_member", writes)
+def remove_member(connection: Connection, group_id: str, user_id: str) -> Answer:
+    _find_both(connection, group_id, user_id)
+    if not groups.remove_member(connection, group_id, user_id):
+        raise unknown("user in the group", user_id)
+    return "", 204
+
+
+@service.get("/users/<user_id>/groups", "identity:users:groups", reads)
+def list_groups_of(connection: Connection, user_id: str) -> Body:
+    if not (user_id == current().user_id or current().is_admin):
+        raise unknown("user", user_id)
+    users.find_user(connection, user_id)
+    rows = groups.list_groups(connection, request.args.get("name"), user_id=user_id)
+    return views.listing("groups", map(views.group, rows))
+
+
+def _find_both(connection: Connection, group_id: str, user_id: str) -> None:
+    groups.find_group(connection, group_id)
+    users.find_user(connection, user_id)

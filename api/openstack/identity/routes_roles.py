@@ -1,0 +1,190 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Roles, and their assignments to users and groups, in projects and domains, there or in the projects below."""
+
+from __future__ import annotations
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import (
+    assignments,
+    domains,
+    groups,
+    roles,
+    users,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.assignments import Place
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+
+from ...web import services
+from ...web.bodies import Answer, Body, Record
+from ...web.errors import BadRequestError
+from ...web.services import reads, takes, writes, writes_checked
+from . import catalog, schemas, views
+from .lists import described, domain_for, flag, sees_domain
+from .views import unknown
+
+service = services.Service("identity_roles", "/identity/v3")
+
+
+@service.get("/roles", "identity:roles", reads)
+def list_roles(connection: Connection) -> Body:
+    """Those for all domains; with `domain_id`, those of the domain alone."""
+    domain_id = request.args.get("domain_id")
+    rows = roles.list_roles(connection, domain_id, request.args.get("name")) if sees_domain(domain_id) else []
+    return views.listing("roles", map(views.role, rows))
+
+
+@service.post("/roles", "identity:roles:create", takes(schemas.CREATE_ROLE), writes_checked)
+def create_role(connection: Connection, asked: Record) -> Answer:
+    domain_id = None if asked.get("domain_id") is None else domain_for(connection, asked["domain_id"])
+    row = roles.create_role(connection, asked["name"], domain_id, asked.get("description") or "")
+    return {"role": views.role(row)}, 201
+
+
+@service.get("/roles/<role_id>", "identity:roles", reads)
+def show_role(connection: Connection, role_id: str) -> Body:
+    return {"role": views.role(_find(connection, role_id))}
+
+
+@service.patch("/roles/<role_id>", "identity:roles:update", takes(schemas.UPDATE_ROLE), writes_checked)
+def update_role(connection: Connection, asked: Record, role_id: str) -> Body:
+    before = _find(connection, role_id)
+    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
+        raise BadRequestError("Cannot change Domain ID")
+    return {"role": views.role(roles.update_role(connection, before["id"], described(asked, "name")))}
+
+
+@service.delete("/roles/<role_id>", "identity:roles:delete", writes)
+def delete_role(connection: Connection, role_id: str) -> Answer:
+    roles.delete_role(connection, _find(connection, role_id)["id"])
+    return "", 204
+
+
+@service.get("/role_inferences", "identity:roles", reads)
+def list_inferences(connection: Connection) -> Body:
+    """What the roles that come with the cloud imply; others imply nothing."""
+    known = {row["id"]: views.role(row) for row in roles.list_roles(connection)}
+    rows: list[Body] = [
+        {"prior_role": known[name], "implies": [known[below] for below in roles.implied_ids(name) if below != name]}
+        for name in roles.ROLES[1:]
+    ]
+    return {"role_inferences": rows, "links": {"self": catalog.url("role_inferences")}}
+
+
+@service.get("/roles/<role_id>/implies", "identity:roles", reads)
+def list_implied(connection: Connection, role_id: str) -> Body:
+    prior = _find(connection, role_id)
+    below = [name for name in roles.implied_ids(prior["id"]) if name != prior["id"]]
+    implied = [views.role(roles.find_role(connection, name)) for name in below]
+    links = {"self": catalog.url(f"roles/{role_id}/implies")}
+    return {"role_inference": {"prior_role": views.role(prior), "implies": implied}, "links": links}
+
+
+def _find(connection: Connection, role_id: str) -> Record:
+    """Return the role that clients know by this id. Raises NotFoundError, with the id as it was sent."""
+    try:
+        row = roles.find_role(connection, views.role_number(role_id))
+    except NotFoundError:
+        raise unknown("role", role_id) from None
+    if not sees_domain(row["domain_id"]):
+        raise unknown("role", role_id)
+    return row
+
+
+# --- Assignments ------------------------------------------------------------------------------------------------------
+
+_PLACE = "/<any(projects, domains):targets>/<target_id>/<any(users, groups):actors>/<actor_id>/roles"
+_BELOW = f"/OS-INHERIT{_PLACE}"
+
+
+def _place(connection: Connection, ids: dict[str, str]) -> Place:
+    """Return whose role it is, and where, by the variables of the path. Raises NotFoundError."""
+    target_id, actor_id = ids["target_id"], ids["actor_id"]
+    if ids["targets"] == "projects":
+        if projects.project_by_id(connection, target_id) is None:
+            raise unknown("project", target_id)
+    else:
+        domains.find_domain(connection, target_id)
+    if ids["actors"] == "users":
+        users.find_user(connection, actor_id)
+    else:
+        groups.find_group(connection, actor_id)
+    inherited = request.path.startswith("/identity/v3/OS-INHERIT/")
+    of_target, of_actor = f"{ids['targets'][:-1]}_id", f"{ids['actors'][:-1]}_id"
+    return Place(**{of_target: target_id, of_actor: actor_id}, inherited=inherited)
+
+
+@service.get(_PLACE, "identity:assignments:list")
+@service.get(f"{_BELOW}/inherited_to_projects", "identity:assignments:list", reads, endpoint="list_inherited_roles")
+def list_roles_of(connection: Connection, **ids: str) -> Body:
+    rows = assignments.roles_at(connection, _place(connection, ids))
+    return views.listing("roles", map(views.role, rows))
+
+
+@service.get(f"{_PLACE}/<role_id>", "identity:assignments:check")
+@service.get(
+    f"{_BELOW}/<role_id>/inherited_to_projects", "identity:assignments:check", reads, endpoint="check_inherited"
+)
+def check_role(connection: Connection, role_id: str, **ids: str) -> Answer:
+    """Check a role assignment, as clients do with HEAD. Raises NotFoundError if there is none."""
+    place, role = _place(connection, ids), _find(connection, role_id)
+    if role["id"] not in {row["id"] for row in assignments.roles_at(connection, place)}:
+        raise unknown("role assignment with role", role_id)
+    return "", 204
+
+
+@service.put(f"{_PLACE}/<role_id>", "identity:assignments:create")
+@service.put(
+    f"{_BELOW}/<role_id>/inherited_to_projects", "identity:assignments:create", writes, endpoint="grant_inherited"
+)
+def grant_role(connection: Connection, role_id: str, **ids: str) -> Answer:
+    place = _place(connection, ids)
+    assignments.grant(connection, place, _find(connection, role_id)["id"])
+    return "", 204
+
+
+@service.delete(f"{_PLACE}/<role_id>", "identity:assignments:delete")
+@service.delete(
+    f"{_BELOW}/<role_id>/inherited_to_projects", "identity:assignments:delete", writes, endpoint="revoke_inherited"
+)
+def revoke_role(connection: Connection, role_id: str, **ids: str) -> Answer:
+    place = _place(connection, ids)
+    if not assignments.revoke(connection, place, _find(connection, role_id)["id"]):
+        raise unknown("role assignment with role", role_id)
+    return "", 204
+
+
+@service.get("/role_assignments", "identity:assignments:list", reads)
+def list_assignments(connection: Connection) -> Body:
+    args, effective = request.args, bool(flag("effective"))
+    inherited = None
+    if "scope.OS-INHERIT:inherited_to" in args:
+        if args["scope.OS-INHERIT:inherited_to"] != "projects":
+            raise BadRequestError("scope.OS-INHERIT:inherited_to can be projects alone")
+        inherited = True
+    if effective and "group.id" in args:
+        raise BadRequestError("Combining effective and group filter will always result in an empty list.")
+    if effective and inherited and "scope.domain.id" in args:
+        raise BadRequestError("Combining effective, domain and inherited filters will always result in an empty list.")
+    project_ids = None
+    if "scope.project.id" in args:
+        project_ids = {args["scope.project.id"]}
+        if flag("include_subtree"):
+            project_ids |= {row["id"] for row in projects.projects_below(connection, args["scope.project.id"])}
+    rows = assignments.list_assignments(
+        connection,
+        user_id=args.get("user.id"),
+        group_id=args.get("group.id"),
+        role_id=views.role_number(args["role.id"]) if "role.id" in args else None,
+        project_ids=project_ids,
+        domain_id=args.get("scope.domain.id"),
+        inherited=inherited,
+        effective=effective,
+    )
+    shown = [] if "scope.system" in args else rows  # nobody has a role in the system as a whole
+    names = bool(flag("include_names"))
+    return views.listing("role_assignments", [views.assignment(row, names) for row in shown])

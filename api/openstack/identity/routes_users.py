@@ -1,0 +1,128 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Users. An admin makes and changes them; all users see themselves, and change their own passwords."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import hash_password
+
+from ...web import services
+from ...web.bodies import Answer, Body, Record
+from ...web.context import current
+from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
+from ...web.ledger import reading_ledger, writing_ledger
+from ...web.services import reads, takes, writes
+from . import authenticate, schemas, views
+from .lists import described, domain_for, extra, flag
+from .views import unknown
+
+service = services.Service("identity_users", "/identity/v3")
+
+
+@service.get("/users", "identity:users:list", reads)
+def list_users(connection: Connection) -> Body:
+    rows = users.list_users(connection, request.args.get("name"), flag("enabled"), request.args.get("domain_id"))
+    return views.listing("users", map(views.user, rows))
+
+
+@service.post("/users", "identity:users:create", takes(schemas.CREATE_USER))
+def create_user(asked: Record) -> Answer:
+    values = {**_values(asked), "extra": extra(asked, schemas.CREATE_USER), "options": _options(asked, {})}
+    with writing_ledger() as connection:
+        domain_id = domain_for(connection, asked.get("domain_id"))
+        _check_project(connection, values)
+        with as_bad_request():
+            return {"user": views.user(users.insert_user(connection, values, domain_id))}, 201
+
+
+@service.get("/users/<user_id>", "identity:users:show", reads)
+def show_user(connection: Connection, user_id: str) -> Body:
+    _check_mine(user_id)
+    return {"user": views.user(users.find_user(connection, user_id))}
+
+
+@service.patch("/users/<user_id>", "identity:users:update", takes(schemas.UPDATE_USER))
+def update_user(asked: Record, user_id: str) -> Body:
+    if asked.get("id", user_id) != user_id:
+        raise BadRequestError("Cannot change user ID")
+    values = _values(asked)
+    with writing_ledger() as connection:
+        before = users.find_user(connection, user_id)
+        if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
+            raise BadRequestError("Cannot change Domain ID")
+        _check_project(connection, values)
+        values["extra"] = extra(asked, schemas.UPDATE_USER, before["extra"])
+        values["options"] = _options(asked, before["options"])
+        with as_bad_request():
+            return {"user": views.user(users.update_user(connection, user_id, values))}
+
+
+@service.delete("/users/<user_id>", "identity:users:delete", writes)
+def delete_user(connection: Connection, user_id: str) -> Answer:
+    users.delete_user(connection, user_id)
+    return "", 204
+
+
+@service.post("/users/<user_id>/password", "identity:users:password", takes(schemas.CHANGE_PASSWORD))
+def change_password(asked: Record, user_id: str) -> Answer:
+    """One's own password, with the old one as the proof, and no token, as in Keystone: whose has expired may change it.
+
+    All tokens of the user are void from then on.
+    """
+    with reading_ledger() as connection:
+        row = users.user_by_id(connection, user_id)
+        enabled = row is not None and authenticate.is_enabled(connection, row)
+    attempt = authenticate.check_password(row, user_id[:64], asked["original_password"], enabled)
+    assert row is not None  # or the check had failed
+    hashed = hash_password(asked["password"])
+    with writing_ledger() as connection:
+        attempt.succeed(connection)
+        now = users.find_user(connection, user_id)
+        if now["password_hash"] != row["password_hash"]:
+            # it was changed meanwhile: what was proved is the old one
+            raise authenticate.UnauthorizedError(authenticate.REFUSED)
+        if now["options"].get("lock_password"):
+            raise ForbiddenError("The password of this user is locked: an administrator alone changes it.")
+        users.update_user(connection, user_id, {"password_hash": hashed})
+    return "", 204
+
+
+@service.get("/users/<user_id>/projects", "identity:users:projects", reads)
+def list_projects_of(connection: Connection, user_id: str) -> Body:
+    _check_mine(user_id)
+    users.find_user(connection, user_id)
+    return views.listing("projects", map(views.project, projects.projects_of_user(connection, user_id)))
+
+
+def _check_mine(user_id: str) -> None:
+    """Raise NotFoundError for another user, unless the caller is an admin."""
+    if not (user_id == current().user_id or current().is_admin):
+        raise unknown("user", user_id)
+
+
+def _values(asked: Record) -> Record:
+    """A user as the ledger takes one. To be made outside of a transaction: hashing takes its time."""
+    values = described(asked, "name", "enabled", "email", "default_project_id")
+    if "password" in asked:
+        values["password_hash"] = None if asked["password"] is None else hash_password(asked["password"])
+    return values
+
+
+def _options(asked: Record, before: t.Mapping[str, t.Any]) -> Record:
+    """The options that were there, as the request changes them; null removes one."""
+    merged = {**before, **asked.get("options", {})}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _check_project(connection: Connection, values: Record) -> None:
+    wanted = values.get("default_project_id")
+    if wanted is not None and projects.project_name(connection, wanted) is None:
+        raise BadRequestError(f"default_project_id {wanted!r} is no project's")
