@@ -245,6 +245,7 @@ _KINDS = (
             "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
             "join": _list(MEMBERSHIP),
             "leave": _list(MEMBERSHIP),
+            "ports": _list(UUID),
         },
     ),
     Kind("firewall", "cloud:firewall", "make every host's firewall what the ledger says", limit=True, runs=1),

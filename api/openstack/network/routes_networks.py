@@ -62,7 +62,7 @@ def create_networks(connection: Connection, body: Record) -> Answer:
     how = current_app.extensions["settings"].carrier
 
     def create(item: Record) -> str:
-        values = {"name": "", "description": "", "mtu": None, **item}
+        values = {"name": "", "description": "", "mtu": None, "port_security_enabled": True, **item}
         return tenant_networks.create_network(connection, owner_of(connection, item), values, how)
 
     return records.create_some(connection, "networks", body, create), 201
@@ -127,7 +127,7 @@ CREATE_PORT = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE_PORT = schemas.wrapped("port", schemas.UPDATE_PORT)
 DEFAULTS: Record = {
     **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
-    **dict.fromkeys(("security_groups", "allowed_address_pairs", "fixed_ips")),
+    **dict.fromkeys(("security_groups", "allowed_address_pairs", "fixed_ips", "port_security_enabled")),
     "admin_state_up": True,
 }
 in_use = word(409, "PortInUse")
@@ -169,10 +169,13 @@ def update_port(connection: Connection, wanted: Record, port_id: str) -> Answer:
     row = records.network_row(connection, seen.network_uuid)
     _check_choices(row, wanted)
     with in_words(WORDS):
-        ports.update_port(connection, seen.project_id, row, seen, wanted)
-        if "security_groups" in wanted and seen.instance_uuid is not None:
+        for_host = ports.update_port(connection, seen.project_id, row, seen, wanted)
+        secured = wanted.get("port_security_enabled", seen.port_security_enabled)
+        if "security_groups" in wanted and seen.instance_uuid is not None and secured:
             groups = [group.lower() for group in wanted["security_groups"] or ()]
             _change_groups(connection, seen, seen.instance_uuid, groups)
+    if for_host and seen.host is not None:
+        tell_hosts(connection, "security_groups", {"ports": [seen.id]}, seen.project_id)
     return {"port": records.find(connection, "ports", seen.id)}, 200
 
 
@@ -204,11 +207,6 @@ def _check_attached(seen: Port, wanted: Record) -> None:
     """Refuse changes that a running guest's host would have to carry out: they are made with the server."""
     if not wanted.get("admin_state_up", True):
         raise in_use(f"Port {seen.id} is a server's: detach it instead of taking it down.")
-    if "allowed_address_pairs" in wanted:
-        before = [(pair["ip_address"], pair.get("mac_address")) for pair in seen.allowed_address_pairs or ()]
-        after = ports.checked_pairs(wanted["allowed_address_pairs"] or [])
-        if before != [(pair["ip_address"], pair["mac_address"]) for pair in after]:
-            raise in_use(f"Port {seen.id} is a server's: its address pairs stay while the server has it.")
 
 
 def _change_groups(connection: Connection, seen: Port, server_uuid: str, wanted: list[str]) -> None:

@@ -85,8 +85,9 @@ ADDRESS: Schema = text(45)
 ZONES: Schema = a_list({"const": "nova"}, 1)
 NETWORK: Schema = {
     **NAMED,
+    "port_security_enabled": BOOLEAN,
     # a network that is down, or that is another's to see, is not done here
-    **dict.fromkeys(("admin_state_up", "port_security_enabled"), TRUE),
+    "admin_state_up": TRUE,
     **dict.fromkeys(("shared", "router:external", "is_default"), FALSE),
 }
 CREATE_NETWORK: Schema = {
@@ -141,7 +142,7 @@ UPDATE_PORT: Schema = {
     "security_groups": or_null(a_list(UUID, 64)),
     "allowed_address_pairs": PAIRS,
     **dict.fromkeys(("device_id", "device_owner"), TEXT),
-    "port_security_enabled": TRUE,
+    "port_security_enabled": BOOLEAN,
     "extra_dhcp_opts": {"type": ["array", "null"], "maxItems": 0},
     "binding:vnic_type": {"const": "normal"},
     "binding:profile": {"type": ["object", "null"], "maxProperties": 0},

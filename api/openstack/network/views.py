@@ -41,6 +41,7 @@ def network(row: Network, said: t.Mapping[tuple[int, int], Subnet], admin: bool 
     subnets = [subnet_id(row.uuid, version) for version in ranges if ranges[version] is not None]
     shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
+    shown["port_security_enabled"] = row.port_security_enabled
     for version in ranges:
         drawn = said.get((row.id, version))
         shown[f"ipv{version}_address_scope"] = None if drawn is None else drawn.address_scope_id
@@ -184,14 +185,14 @@ def port(row: Port, admin: bool = False) -> Body:
         "fixed_ips": fixed_ips(row),
         "device_id": row.instance_uuid if attached else row.device_id,
         "device_owner": f"compute:{row.availability_zone or ZONE}" if attached else row.device_owner,
-        "security_groups": row.security_groups,
+        "security_groups": row.groups_in_force,
         "allowed_address_pairs": [
             {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row.mac}
             for pair in row.allowed_address_pairs or ()
         ],
         "binding:vnic_type": "normal",
         "extra_dhcp_opts": [],
-        "port_security_enabled": True,
+        "port_security_enabled": row.port_security_enabled,
     }
     if admin:
         shown.update({"binding:host_id": row.host or "", "binding:vif_type": "bridge" if attached else "unbound"})

@@ -112,6 +112,12 @@ options:
           - V(eui64) for a new network that does not say.
         type: str
         choices: [eui64, stable-privacy]
+      port_security_enabled:
+        description:
+          - Whether security groups, and the check of what guests send under which address, apply to interfaces that are
+            yet to be made on the network. What interfaces have already, ports say.
+          - V(true) for a new network that does not say.
+        type: bool
       domain:
         description: DNS domain of the guests. V(novalocal) for a new network that does not say.
         type: str
@@ -225,6 +231,9 @@ networks:
     ipv6_mode:
       description: How the guests' IPv6 addresses are made.
       type: str
+    port_security_enabled:
+      description: Whether port security is on for interfaces that are yet to be made.
+      type: bool
     dhcp:
       description: Whether the hypervisors answer DHCP.
       type: bool
@@ -272,6 +281,7 @@ ARGUMENT_SPEC = {
             "snat": {"type": "bool"},
             "ntp": {"type": "list", "elements": "str"},
             "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"]},
+            "port_security_enabled": {"type": "bool"},
             "dhcp": {"type": "bool"},
             "dns": {"type": "list", "elements": "str"},
             "domain": {"type": "str"},

@@ -266,9 +266,10 @@ PLAYBOOKS: dict[str, Playbook] = {
             "security_groups": Variable("groups and their rules", "list"),
             "join": Variable("servers and the groups that they join", "list"),
             "leave": Variable("servers and the groups that they leave", "list"),
+            "ports": Variable("UUIDs of ports that changed", "list"),
             **PROJECT,
         },
-        (("security_groups", "join", "leave"),),
+        (("security_groups", "join", "leave", "ports"),),
     ),
     "seed": Playbook({}, hosts=False),
     "stack": Playbook(

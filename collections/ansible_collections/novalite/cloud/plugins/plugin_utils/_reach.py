@@ -54,4 +54,6 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
         return set(hosts), {*(result.get("peers") or {}), *(result.get("firewall") or {})}
     if operation in ("security_group", "server_security_groups"):
         return set(), set(hosts)
+    if operation == "port_plan":
+        return set(hosts), set(result["firewall"])
     return set(), set()

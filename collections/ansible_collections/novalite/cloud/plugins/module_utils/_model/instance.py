@@ -82,6 +82,7 @@ class Network(t.TypedDict):
     ntp: list[str]
     ipv6_mode: str
     routes: list[Route]
+    allow_project_net_traffic: bool
 
 
 class FloatingAddress(t.TypedDict):

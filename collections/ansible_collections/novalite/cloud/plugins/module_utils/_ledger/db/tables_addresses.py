@@ -43,6 +43,9 @@ network = numbered(
     sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("routes", sa.JSON, nullable=False, server_default="[]"),  # [{"destination", "nexthop"}] told by DHCP
+    sa.Column("port_security_enabled", sa.Boolean, nullable=False, server_default=sa.true()),  # of interfaces to come
+    # its guests are open to each other, whatever their groups say
+    sa.Column("allow_project_net_traffic", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
 )
@@ -85,6 +88,7 @@ vif = table(
     sa.Column("ipv6", sa.String(39)),
     sa.Column("status", sa.String(16)),  # attaching | detaching, while its server's host is at it; null: at rest
     sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
+    sa.Column("port_security_enabled", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),
 )

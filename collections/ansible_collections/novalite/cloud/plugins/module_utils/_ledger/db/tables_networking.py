@@ -80,6 +80,8 @@ port = table(  # what was said of an interface (vif) by itself; one that a serve
     sa.Column("device_owner", sa.String(255), nullable=False, server_default=""),
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.Column("extra_dhcp_opts", sa.JSON(none_as_null=True)),  # [{"opt_name", "opt_value", "ip_version": 4 | 6}]
+    sa.Column("binding", sa.JSON(none_as_null=True)),  # "profile", "host_id" and "vnic_type", as far as they were said
 )
 
 port_security_group = table(  # of ports that no server has; then they are the server's

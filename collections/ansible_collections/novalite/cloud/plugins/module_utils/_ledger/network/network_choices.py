@@ -5,14 +5,14 @@
 
 Who chooses an address, a MAC or address pairs on a network that projects share can be whoever is there: its guests
 answer for the gateway, and the metadata service knows guests by their addresses. As in Neutron's default policy
-(create_port:fixed_ips, :mac_address, :allowed_address_pairs), such choices are the network's owner's, and
-administrators'.
+(create_port:fixed_ips, :mac_address, :allowed_address_pairs, :port_security_enabled), such choices are the network's
+owner's, and administrators'.
 """
 
 from __future__ import annotations
 
 from ..._errors import ForbiddenError
-from ..._json import JsonMapping
+from ..._json import JsonMapping, JsonObject
 from ..queries.network_records import Network
 
 
@@ -35,7 +35,8 @@ def check_port(row: Network, project_id: str, wanted: JsonMapping, by_admin: boo
     """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
     fixed = [fixed_ip["ip_address"] for fixed_ip in wanted.get("fixed_ips") or () if fixed_ip.get("ip_address")]
     pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
-    choices = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
+    choices: JsonObject = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
+    choices["port_security_enabled"] = "port_security_enabled" in wanted
     check(row.uuid, row.owner, project_id, choices, by_admin)
 
 

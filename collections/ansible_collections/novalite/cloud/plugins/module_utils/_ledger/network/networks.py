@@ -32,6 +32,7 @@ DEFAULTS: JsonMapping = {  # others follow from the manager
     "lease_seconds": 86400,
     "quarantine_seconds": 600,
     "ipv6_mode": "eui64",
+    "port_security_enabled": True,
 }
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges

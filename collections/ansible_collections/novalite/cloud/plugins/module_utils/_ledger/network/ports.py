@@ -21,7 +21,7 @@ from ..._addressing import texts
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
-from ..._json import Json, JsonMapping
+from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import AddressPair
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
@@ -29,6 +29,7 @@ from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network, Port, subnet_id
 from ..security.security_groups import ensure_default_group
+from . import port_security
 from .addresses import claim_addresses, release_addresses
 from .ipv6_claims import take_ipv6
 from .tenant_networks import TenantError
@@ -55,20 +56,24 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
 
     `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else a list of {"subnet_id",
     "ip_address"}), "security_groups" (UUIDs; None: the default group), "allowed_address_pairs", "name", "description",
-    "admin_state_up", "device_id", "device_owner". Raises NotFoundError, QuotaError, ConflictError for an address or a
-    MAC that is taken, and NovaliteError for what cannot be.
+    "admin_state_up", "device_id", "device_owner", "port_security_enabled" (None: as the network's). Raises
+    NotFoundError, QuotaError, ConflictError for an address or a MAC that is taken, NovaliteError for what cannot be.
     """
     lock_project(connection, project_id)
     number = str(uuid.uuid4())
-    groups = _groups(connection, project_id, given["security_groups"])
+    secured = given["port_security_enabled"]
+    if secured is None:
+        secured = row.port_security_enabled
+    port_security.check({**given, "security_groups": given["security_groups"] or ()}, secured)
+    groups = _groups(connection, project_id, given["security_groups"]) if secured else []
     nic = {"id": number, "instance_uuid": None, "network_id": row.id, "position": None}
     if given["mac"] is None:
         insert_vifs(connection, [nic], MAC_PREFIX)
     else:
         _insert_with(connection, nic, given["mac"], row)
-    if given["allowed_address_pairs"]:
-        pairs = checked_pairs(given["allowed_address_pairs"])
-        connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
+    pairs = checked_pairs(given["allowed_address_pairs"]) if given["allowed_address_pairs"] else None
+    made = sa.update(vif).where(vif.c.id == number)
+    connection.execute(made.values(allowed_address_pairs=pairs, port_security_enabled=secured))
     insert_port(connection, number, project_id, kept=True, **{key: given[key] for key in _SAID})
     _write_groups(connection, number, groups)
     take_addresses(connection, row, number, given["fixed_ips"])
@@ -151,13 +156,17 @@ def _parsed(text: str) -> netaddr.IPAddress:
         raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None
 
 
-def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, given: JsonMapping) -> None:
-    """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`.
+def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, given: JsonMapping) -> bool:
+    """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`; returns whether the
+    host of the port's server, if it has one, is to be told.
 
     Groups and addresses only of a port that no server has: those of the others are their server's. Raises TenantError
     for an address that would go from under a running server.
     """
     number = seen.id
+    secured = given.get("port_security_enabled", seen.port_security_enabled)
+    port_security.check(given, secured, seen.groups_in_force, seen.allowed_address_pairs)
+    of_vif: JsonObject = {} if secured == seen.port_security_enabled else {"port_security_enabled": secured}
     of_server = ("device_id", "device_owner") if seen.instance_uuid is not None else ()
     said = {key: given[key] for key in _SAID if key in given and key not in of_server}
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
@@ -166,12 +175,16 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **said))
     if "allowed_address_pairs" in given:
         pairs = checked_pairs(given["allowed_address_pairs"] or []) or None
-        connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
+        if pairs != (seen.allowed_address_pairs or None):
+            of_vif["allowed_address_pairs"] = pairs
+    if of_vif:
+        connection.execute(sa.update(vif).where(vif.c.id == number).values(**of_vif))
     if "security_groups" in given and seen.instance_uuid is None:
         connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
         _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
     if "fixed_ips" in given:
         _readdress(connection, row, seen, given["fixed_ips"] or [])
+    return bool(of_vif)
 
 
 def _readdress(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> None:

@@ -79,8 +79,8 @@ def carrier(text: str) -> Carrier:
 def create_network(connection: sa.Connection, project_id: str, wanted: JsonMapping, how: Carrier) -> str:
     """Record a network without addresses for the project; returns its UUID.
 
-    `wanted` has "name" (any text), "description", "mtu" (or None). Raises QuotaError, and NovaliteError when there is
-    no number left.
+    `wanted` has "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError, and
+    NovaliteError when there is no number left.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
@@ -92,6 +92,7 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
         "dhcp": True,
         "isolated": how.manager != "vlan",
         "snat": False,
+        "port_security_enabled": wanted["port_security_enabled"],
         "mtu": wanted["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
     networks.numbered(connection, "network", record)
@@ -114,8 +115,8 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
 
 
 def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> None:
-    """Write "name" or "description" of the network `row`."""
-    changed = {"description": values["description"]} if "description" in values else {}
+    """Write "name", "description" or "port_security_enabled" (of ports to come) of the network `row`."""
+    changed = {key: values[key] for key in ("description", "port_security_enabled") if key in values}
     if "name" in values:
         changed["display_name"] = values["name"]  # the handle stays: hosts know the network by it
     if changed:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ..._addressing.macs import MAC_PREFIX, new_mac
 from ..._errors import ConflictError
 from ..._json import JsonObject
-from ..db.tables import vif
+from ..db.tables import network, vif
 
 MAC_ATTEMPTS = 5
 
@@ -44,8 +44,16 @@ def insert_vifs(connection: sa.Connection, nics: list[JsonObject], mac_prefix: s
         written = set(connection.execute(insert, values).scalars())
         waiting = [nic for nic in waiting if nic["id"] not in written]
         if not waiting:
+            _follow_networks(connection, [nic["id"] for nic in nics])
             return
     raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
+
+
+def _follow_networks(connection: sa.Connection, numbers: t.Collection[str]) -> None:
+    """Switch the port security of these new interfaces off, as far as their networks say so."""
+    without = sa.select(network.c.id).where(network.c.port_security_enabled.is_(False))
+    new = sa.and_(vif.c.id.in_(list(numbers)), vif.c.network_id.in_(without))
+    connection.execute(sa.update(vif).where(new).values(port_security_enabled=False))
 
 
 def _new_macs(count: int, prefix: str) -> list[str]:

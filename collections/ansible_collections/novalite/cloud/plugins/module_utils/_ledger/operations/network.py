@@ -36,6 +36,7 @@ PLAIN = (
     "isolated",
     "snat",
     "ipv6_mode",
+    "port_security_enabled",
 )
 COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
 # running guests, and what the hypervisors have for them, hang on these

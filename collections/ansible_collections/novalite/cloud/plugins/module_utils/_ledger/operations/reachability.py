@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance
+from ..._model.instance import Instance, is_secured
 from ..._plan import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
@@ -53,7 +53,12 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
 
 def _instance_end(one: Instance, only: str | None = None) -> reach.End:
     addresses = tuple(
-        reach.Address(address, nic["network"]["id"], nic["network"]["bridge"] if nic["network"]["isolated"] else "")
+        reach.Address(
+            address,
+            nic["network"]["id"],
+            nic["network"]["bridge"] if nic["network"]["isolated"] else "",
+            is_secured(nic),
+        )
         for nic in one["nics"]
         for address in (nic["ip"], nic["ipv6"])
         if address and only in (None, address)

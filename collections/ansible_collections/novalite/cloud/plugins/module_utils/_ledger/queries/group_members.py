@@ -18,6 +18,7 @@ from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
+from ..._model.instance import is_secured
 from ..._plan.host_plan import Plan
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
@@ -67,7 +68,8 @@ def complete(
 def members_of(
     connection: sa.Connection, groups: t.Collection[int], given: t.Mapping[str, t.Sequence[Instance]]
 ) -> dict[int, Members]:
-    """Group -> the addresses of its instances, also those that several instances may use."""
+    """Group -> the addresses of its instances, also those that several instances may use; of an interface whose port
+    security is off, none."""
     link = instance_security_group
     leaving = {server["uuid"] for server in given.get("remove", ())}
     found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
@@ -93,6 +95,7 @@ def members_of(
         .where(
             link.c.group_id.in_(sorted(groups)),
             instance.c.deleted == 0,
+            vif.c.port_security_enabled.is_(True),
             # one that is shelved keeps its addresses, and sends nothing from them
             sa.or_(instance.c.vm_state != OFFLOADED, instance.c.host.is_not(None)),
         )
@@ -111,7 +114,7 @@ def members_of(
             )
     for server in given.get("build", ()):
         for group in server["security_groups"]:
-            for nic in server["nics"] if group["id"] in found else ():
+            for nic in filter(is_secured, server["nics"]) if group["id"] in found else ():
                 scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
                 found[group["id"]].setdefault(scope, set()).update(
                     _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs"))

@@ -69,6 +69,8 @@ class Network:
     created_at: int
     updated_at: int
     routes: list[dict[str, str]]  # "destination" and "nexthop"
+    port_security_enabled: bool  # of interfaces to come
+    allow_project_net_traffic: bool
     ranges: Ranges = dataclasses.field(default_factory=list)  # what of its IPv4 pool is handed out, where it was asked
 
     def range_of(self, version: int) -> str | None:
@@ -96,6 +98,7 @@ class Port:
     ipv6: str | None
     status: str | None
     allowed_address_pairs: list[AddressPair] | None
+    port_security_enabled: bool
     network_id: int
     network_uuid: str
     instance_id: int | None  # None: no server has it
@@ -114,6 +117,11 @@ class Port:
     kept: bool | None
     router_id: str | None
     security_groups: list[str]  # UUIDs; the server's where one has it
+
+    @property
+    def groups_in_force(self) -> list[str]:
+        """The security groups that judge what reaches the port."""
+        return self.security_groups if self.port_security_enabled else []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +209,10 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
     )
     rows = connection.execute(
         sa.select(
-            *(vif.c[name] for name in ("id", "mac", "ipv6", "status", "allowed_address_pairs")),
+            *(
+                vif.c[name]
+                for name in ("id", "mac", "ipv6", "status", "allowed_address_pairs", "port_security_enabled")
+            ),
             fixed_ip.c.ip,
             *(network.c[name].label(f"network_{name}") for name in ("id", "uuid")),
             *(instance.c[name].label(f"instance_{name}") for name in ("id", "uuid", "name", "created_at")),

@@ -144,6 +144,7 @@ def _nics(
             vif.c.mac,
             vif.c.ipv6,
             vif.c.allowed_address_pairs,
+            vif.c.port_security_enabled,
             instance.c.project_id,
             own.c.ip.label("own_ip"),
             dhcp.c.ip.label("dhcp_ip"),
@@ -171,6 +172,7 @@ def _nics(
                 "dhcp_server": _ipv4(row.dhcp_ip),
                 "floating_ips": floating.get(row.vif_id, []),
                 "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
+                "port_security_enabled": row.port_security_enabled,
                 "network": t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS}),
             }
         )
