@@ -196,6 +196,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:tags:write": "member",
     "network:quotas:update": "admin",
     "network:agents:read": "reader",
+    "network:ip_availability:read": "admin",
     # volumes
     "volume:read": "reader",
     "volume:write": "member",

@@ -57,6 +57,7 @@ OWNED: dict[tuple[str, str], str] = {
     ("compute", "images"): "image",
     ("image", "images"): "image",
     ("network", "networks"): "network",
+    ("network", "network-ip-availabilities"): "network",
     ("network", "subnets"): "subnet",
     ("network", "subnetpools"): "subnet_pool",
     ("network", "address-scopes"): "address_scope",

@@ -38,6 +38,7 @@ EXTENSIONS = {
     "binding": "Port Binding",
     "provider": "Provider Network",
     "net-mtu": "Network MTU",
+    "network-ip-availability": "Network IP Availability",
     "quotas": "Quota management support",
     "quota_details": "Quota details management support",
     "availability_zone": "Availability Zone",
@@ -70,8 +71,8 @@ COUNTED = {
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",
     "subnetpool": "subnet_pools",
+    "rbac_policy": "rbac_policies",
 }
-RESOURCES = {**COUNTED, "rbac_policy": None}  # -1: nobody counts them
 
 
 records.put_into(network, "agents", "network:agents:read")
@@ -142,7 +143,7 @@ def show_default_quotas(connection: Connection, project: str) -> Answer:
 def show_quota_details(connection: Connection, project: str) -> Answer:
     owner = _project(connection, project)
     limits, used = _limits(quota_limits(connection, owner)), counts.used(connection, owner)
-    counted = {name: used.get(ours or "", 0) for name, ours in RESOURCES.items()}
+    counted = {name: used.get(ours, 0) for name, ours in COUNTED.items()}
     return {"quota": {name: {"limit": limits[name], "used": counted[name], "reserved": 0} for name in limits}}, 200
 
 
@@ -160,7 +161,7 @@ def delete_quotas(connection: Connection, project: str) -> Answer:
 
 
 def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
-    return {name: -1 if ours is None else limits[ours] for name, ours in RESOURCES.items()}
+    return {name: limits[ours] for name, ours in COUNTED.items()}
 
 
 def _project(connection: Connection, number: str) -> str:

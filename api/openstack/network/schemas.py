@@ -66,13 +66,11 @@ UPDATE_FLOATING = wrapped(
     "floatingip", {"port_id": OPTIONAL_UUID, "fixed_ip_address": or_null(text(64)), "description": OPTIONAL}
 )
 LIMIT: Schema = {"type": "integer", "minimum": -1, "maximum": 2**31 - 1}
-NO_LIMIT: Schema = {"const": -1}
 UPDATE_QUOTA = wrapped(
     "quota",
     {
         **dict.fromkeys(("network", "subnet", "port", "router", "floatingip", "security_group"), LIMIT),
-        **dict.fromkeys(("security_group_rule", "subnetpool"), LIMIT),
-        "rbac_policy": NO_LIMIT,  # nobody counts these here
+        **dict.fromkeys(("security_group_rule", "subnetpool", "rbac_policy"), LIMIT),
         **dict.fromkeys(("force", "check_limit"), BOOLEAN),
         **OWNER,
     },

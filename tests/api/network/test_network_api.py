@@ -196,9 +196,12 @@ def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
     assert doors.admin.put("/quotas/alt", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
     assert doors.admin.get(f"/quotas/{doors.other}")["quota"] == doors.admin.get("/quotas/alt")["quota"]
     doors.member.get("/quotas/alt", 404)
-    doors.admin.put(f"/quotas/{doors.other}", {"quota": {"rbac_policy": 5}}, 400)
+    # of what there is none a limit is kept
+    assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"rbac_policy": 0}})["quota"]["rbac_policy"] == 0
+    doors.admin.put(f"/quotas/{doors.other}", {"quota": {"trunk": 5}}, 400)
     doors.admin.delete(f"/quotas/{doors.other}", 204)
     assert doors.admin.get(f"/quotas/{doors.other}")["quota"]["security_group"] == 10
+    assert doors.admin.get(f"/quotas/{doors.other}")["quota"]["rbac_policy"] == -1
     doors.admin.get(f"/quotas/{uuid.uuid4().hex}", 404)
 
 

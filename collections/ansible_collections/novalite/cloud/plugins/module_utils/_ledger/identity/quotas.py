@@ -36,6 +36,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "subnet_pools": 100,  # Neutron counts none
     "ports": 500,  # those that projects make by themselves
     "routers": 10,
+    "rbac_policies": UNLIMITED,  # there is none
     "images": 100,
     "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
     "security_groups": 10,
