@@ -20,11 +20,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
     Volume,
     volumes_by,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
+    volume_attachments,
+    volume_uploads,
+    volumes,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
 
 from ...web import policy, validation
-from ...web.bodies import Answer, Body, Record
+from ...web.bodies import Answer, Body, Record, same
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, in_words
 from ...web.ledger import reading_ledger, writing_ledger
@@ -37,7 +41,6 @@ from .blueprint import cinder_writes, enqueue, in_cinders_words, since, speaks, 
 # What other clouds do with a volume, and why not here
 REFUSED = {
     "os-migrate_volume": "a volume stays on its host",
-    "os-volume_upload_image": "no image is made of a volume here: take a snapshot and make volumes of that",
     "os-initialize_connection": "hosts attach volumes themselves: use Compute's os-volume_attachments",
     "os-terminate_connection": "hosts detach volumes themselves: use Compute's os-volume_attachments",
     "os-unmanage": "volumes are managed by the cloud only",
@@ -190,6 +193,39 @@ def _describe_image(connection: Connection, row: Volume, change: Change) -> Reco
     return image
 
 
+def _upload(connection: Connection, row: Volume, said: Record) -> Body:
+    """Cinder's default is raw. From 3.1 on, whoever may publish images may say who sees this one."""
+    visibility, protected = "private", False
+    if speaks(1):
+        visibility, protected = said.get("visibility", visibility), schemas.truth(said.get("protected", False))
+    if visibility == "public":
+        policy.check("image:publicize")
+    disk_format, container = said.get("disk_format", "raw"), said.get("container_format", volume_uploads.CONTAINER)
+    if container != volume_uploads.CONTAINER:
+        raise BadRequestError(f"Invalid input received: an image of a volume is 'bare', not {container[:40]!r}")
+    row, image_id = volume_uploads.begin_upload(
+        connection,
+        row.id,
+        name=said["image_name"],
+        disk_format=disk_format,
+        visibility=visibility,
+        protected=protected,
+        force=schemas.truth(said.get("force", False)),
+        project_id=whose(),
+    )
+    enqueue(connection, "volume_upload", row, [one.instance_uuid for one in row.attachments], volumes=row.id)
+    of_type = volume_types.type_of(connection, row.type_id)
+    shown: Body = {
+        **same(views.new_volume(row), "id", "updated_at", "status", "size"),
+        "display_description": row.description,
+        "volume_type": views.volume_type(of_type),
+        **{"image_id": image_id, "image_name": said["image_name"]},
+        **{"container_format": container, "disk_format": disk_format},
+        **({"visibility": visibility, "protected": protected} if speaks(1) else {}),
+    }
+    return {"os-volume_upload_image": shown}
+
+
 def _has(properties: t.Mapping[str, Schema], required: t.Sequence[str] = (), **rules: int) -> Schema:
     return an_object(properties, required, True, **rules)
 
@@ -202,6 +238,14 @@ ATTACH = {
     "host_name": OPTIONAL,
 }
 DETACH = _has({"attachment_id": OPTIONAL})
+UPLOAD: dict[str, Schema] = {
+    "image_name": NAME,
+    "force": schemas.BOOLEAN,
+    "disk_format": {"type": "string", "maxLength": 255},
+    "container_format": {"type": "string", "maxLength": 255},
+    "visibility": {"enum": ["community", "public", "private", "shared"]},
+    "protected": schemas.BOOLEAN,
+}
 STATUS = {"status": {"enum": list(schemas.STATES)}}
 METADATA = {"metadata": {**schemas.METADATA, "type": "object"}}
 ACTIONS: dict[str, Action] = {
@@ -220,6 +264,7 @@ ACTIONS: dict[str, Action] = {
     "os-force_detach": Action(_force_detach, DETACH, admin=True),
     "os-show_image_metadata": Action(_show_image_metadata, status=200),
     "os-set_image_metadata": Action(_set_image_metadata, _has(METADATA, ["metadata"]), 200),
+    "os-volume_upload_image": Action(_upload, _has(UPLOAD, ["image_name"])),
     "os-unset_image_metadata": Action(_unset_image_metadata, _has({"key": NAME}, ["key"]), 200),
 }
 

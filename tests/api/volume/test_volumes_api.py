@@ -227,7 +227,7 @@ def test_small_actions(doors: Doors) -> None:
     act(doors.admin, number, "os-reset_status", {"status": "error"})
     act(doors.admin, number, "os-reset_status", {"status": "nosuch"}, 400)
     assert shown(doors.member, number)["status"] == "error"
-    for name in ("os-retype", "os-volume_upload_image", "nosuch", "os-detach"):  # it has no new type
+    for name in ("os-retype", "nosuch", "os-detach"):  # it has no new type
         act(doors.member, number, name, {}, 400)
     act(doors.member, number, "os-force_delete", None, 403)
     act(doors.admin, number, "os-force_delete")

@@ -12,7 +12,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, overlay, snapshot
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import controller_files, layout, overlay, snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import (
     Disk,
     create_disks,
@@ -125,6 +125,37 @@ def test_an_image_of_a_disk_that_is_off(state: str, base: str, tmp_path: pathlib
     assert snapshot.remove([IMAGE], state) == [IMAGE] and snapshot.remove([IMAGE], state) == []
 
 
+@pytest.mark.parametrize(("stored", "asked"), [("raw", "qcow2"), ("raw", "raw"), ("qcow2", "raw"), ("qcow2", "qcow2")])
+def test_an_image_of_a_volume(state: str, tmp_path: pathlib.Path, stored: str, asked: str) -> None:
+    spec = {"id": UUID, "kind": "volume", "backend": "file", "options": {}, "format": stored, "size_gb": 1}
+    path = layout.volume_path(spec, state)
+    os.makedirs(os.path.dirname(path))
+    subprocess.run(["qemu-img", "create", "-q", "-f", stored, path, "8M"], check=True)
+    subprocess.run(["qemu-io", "-f", stored, "-c", "write -P 0x61 0 4096", path], check=True, stdout=subprocess.DEVNULL)
+    image = snapshot.Snapshot(UUID, IMAGE, asked, {**spec, "instance_uuid": None})
+    (taken,) = snapshot.take([image], state, lambda _uuid: pytest.fail("nobody has it"), lambda *_args: None)
+    assert taken.error is None and (taken.how, taken.virtual_size) == ("cold", 8 * MIB)
+    got = controller_files.received(
+        IMAGE, str(tmp_path / "here"), lambda target: _copy(taken.path, target), taken.size, asked
+    )
+    raw = tmp_path / "raw"
+    subprocess.run(["qemu-img", "convert", "-f", asked, "-O", "raw", got["source"], str(raw)], check=True)
+    assert raw.read_bytes()[:4096] == b"a" * 4096 and raw.stat().st_size == 8 * MIB
+
+
+def test_a_volume_that_a_guest_has_is_copied_by_its_qemu(state: str) -> None:
+    spec = {"id": UUID, "kind": "volume", "backend": "file", "options": {}, "format": "raw", "size_gb": 1}
+    seen = []
+
+    def backup(asked: snapshot.Snapshot, _disk: str, path: str) -> None:
+        seen.append((asked.holder, asked.disk_format))
+        pathlib.Path(path).write_bytes(b"\0" * MIB)
+
+    image = snapshot.Snapshot(UUID, IMAGE, "raw", {**spec, "instance_uuid": "its-guest"})
+    (taken,) = snapshot.take([image], state, lambda uuid: uuid == "its-guest", backup)
+    assert (taken.error, taken.how, taken.size, seen) == (None, "live", MIB, [("its-guest", "raw")])
+
+
 def test_what_a_guest_wrote_into_its_raw_disk_is_never_a_format(state: str, base: str, tmp_path: pathlib.Path) -> None:
     """CVE-2014-0134, CVE-2015-7548: a qcow2 header with a backing file, as the content of a raw disk."""
     disk = create_disks([Disk(UUID, base, backend="raw")], state)["disks"][0]["path"]
@@ -145,7 +176,7 @@ def test_what_a_guest_wrote_into_its_raw_disk_is_never_a_format(state: str, base
 def test_a_copy_that_fails_leaves_nothing(state: str, base: str) -> None:
     create_disks([Disk(UUID, base)], state)
 
-    def backup(_uuid: str, _disk: str, path: str) -> None:
+    def backup(_asked: snapshot.Snapshot, _disk: str, path: str) -> None:
         pathlib.Path(path).write_bytes(b"half")
         raise NovaliteError("no room")
 

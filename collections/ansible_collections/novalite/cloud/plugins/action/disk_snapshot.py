@@ -35,9 +35,10 @@ class ActionModule(TripAction):
             return result
         home = _home.home(None, task_vars or {}, self._templar)
         directory = os.path.expanduser(arguments.get("controller_dir") or os.path.join(home, "images"))
+        formats = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
         try:
             for copy in taken:
-                self._fetch(copy, os.path.abspath(directory))
+                self._fetch(copy, os.path.abspath(directory), formats[copy["image_id"]])
         finally:
             snapshots = [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken]
             self.run_on_host(MODULE, {**arguments, "state": "absent", "snapshots": snapshots}, task_vars)
@@ -46,10 +47,10 @@ class ActionModule(TripAction):
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, copy: JsonObject, directory: str) -> None:
+    def _fetch(self, copy: JsonObject, directory: str, disk_format: str) -> None:
         """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
         try:
             fetch = functools.partial(self._connection.fetch_file, copy["path"])
-            copy.update(received(copy["image_id"], directory, fetch, copy["size"]))
+            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format))
         except (NovaliteError, AnsibleError) as error:
-            copy["error"] = f"instance {copy['uuid']}: the copy of its disk cannot be fetched: {error}"
+            copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"

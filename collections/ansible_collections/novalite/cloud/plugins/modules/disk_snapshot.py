@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: disk_snapshot
-short_description: Make images of this host's instances, and bring them to the controller
+short_description: Make images of this host's instances and volumes, and bring them to the controller
 version_added: 0.1.0
 description:
   - Copies the root disk of each instance, as it is at one moment, into a qcow2 image that stands on no other file, and
@@ -47,6 +47,16 @@ options:
         description: Id of the image, a UUID. One that is on the controller already is left alone.
         type: str
         required: true
+      disk_format:
+        description: Format of the image. One of an instance is a qcow2.
+        type: str
+        choices: [qcow2, raw]
+        default: qcow2
+      volume:
+        description:
+          - Data of the volume that the image is of, instead of an instance, as M(novalite.cloud.volume_disk) takes it.
+            O(snapshots[].uuid) is the volume's then.
+        type: dict
   state:
     description:
       - V(present) makes the images. V(absent) removes from the host what was not fetched; the task does so itself.
@@ -118,6 +128,7 @@ import dataclasses
 
 from ..module_utils._disk import snapshot
 from ..module_utils._domain import lifecycle, lifecycle_backup
+from ..module_utils._domain.volumes import LiveGuests
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_module import HostCall, HostModuleError, Result, each_for_itself, run_host_module
@@ -128,7 +139,12 @@ ARGUMENT_SPEC = {
         "type": "list",
         "elements": "dict",
         "required": True,
-        "options": {"uuid": {"type": "str", "required": True}, "image_id": {"type": "str", "required": True}},
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "image_id": {"type": "str", "required": True},
+            "disk_format": {"type": "str", "choices": ["qcow2", "raw"], "default": "qcow2"},
+            "volume": {"type": "dict"},
+        },
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "controller_dir": {"type": "path"},
@@ -146,7 +162,12 @@ def run(call: HostCall) -> Result:
         copies = _take(call)
     except NovaliteError as error:
         raise HostModuleError(str(error), snapshots=[]) from error
-    new = {copy.image_id: f"{copy.how} copy of instance {copy.uuid}" for copy in copies if not copy.error}
+    of_volumes = {entry["uuid"] for entry in call.params["snapshots"] if entry["volume"] is not None}
+    new = {
+        copy.image_id: f"{copy.how} copy of {'volume' if copy.uuid in of_volumes else 'instance'} {copy.uuid}"
+        for copy in copies
+        if not copy.error
+    }
     result = {
         "changed": bool(new),
         "snapshots": [dataclasses.asdict(copy) for copy in copies],
@@ -165,11 +186,19 @@ def _remove(call: HostCall) -> Result:
 def _take(call: HostCall) -> list[snapshot.Taken]:
     params, timeout = call.params, call.params["timeout"]
     connection = connect(params["uri"])
+    guests = LiveGuests(lambda: connection)
+
+    def backup(taken: snapshot.Snapshot, disk: str, path: str) -> None:
+        if taken.volume is None:
+            lifecycle_backup.backup(connection, taken.uuid, disk, path, timeout)
+        else:
+            guests.copy(str(taken.holder), taken.uuid, path, taken.disk_format, False)
+
     return snapshot.take(
         [snapshot.Snapshot(**entry) for entry in params["snapshots"]],
         params["state_dir"],
         lambda uuid: lifecycle.is_active(connection, uuid),
-        lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, timeout),
+        backup,
         call.check_mode,
         params["owner"],
         timeout,

@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - novalite.cloud.state_dir
 options:
   volumes:
-    description: UUIDs of volumes that are being made, extended or deleted.
+    description: UUIDs of volumes that are being made, extended, made an image of, or deleted.
     type: list
     elements: str
   attachments:
@@ -35,6 +35,11 @@ options:
     description: UUIDs of snapshots that are under way, or dictionaries of C(name), C(volume) and C(description).
     type: list
     elements: raw
+  uploads:
+    description:
+      - Images to make of volumes, with C(volume), C(image_name) and C(disk_format). One that is there is left alone.
+    type: list
+    elements: dict
   state:
     description: Whether the attachments or snapshots that are named shall be there.
     type: str
@@ -111,6 +116,7 @@ ARGUMENT_SPEC = {
     "volumes": {"type": "list", "elements": "str"},
     "attachments": {"type": "list", "elements": "raw"},
     "snapshots": {"type": "list", "elements": "raw"},
+    "uploads": {"type": "list", "elements": "dict"},
     "limit_to": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "takeover": {"type": "bool", "default": False},

@@ -321,6 +321,17 @@ PLAYBOOKS: dict[str, Playbook] = {
         },
         (("snapshot", "snapshots"),),
     ),
+    "volume_upload": Playbook(
+        {
+            "volume": Variable("name of the volume"),
+            "image_name": Variable("name of the image"),
+            "disk_format": Variable("format of the image", choices=("qcow2", "raw")),
+            "volumes": Variable("list of volumes that it was begun of", "list"),
+            **PROJECT,
+            **TAKEOVER,
+        },
+        (("volume", "volumes"),),
+    ),
     "volumes": Playbook(
         {
             **VOLUME,

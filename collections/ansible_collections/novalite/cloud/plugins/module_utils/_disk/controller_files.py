@@ -34,11 +34,13 @@ def downloaded(image: Image, directory: str, rules: Rules) -> str:
     return path
 
 
-def received(image_id: str, directory: str, fetch: t.Callable[[str], object], size: int) -> JsonObject:
+def received(
+    image_id: str, directory: str, fetch: t.Callable[[str], object], size: int, disk_format: str = "qcow2"
+) -> JsonObject:
     """Let `fetch` write the image's file, and make it `directory`/<image id>.
 
-    Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no qcow2 without a backing
-    file, or has not `size` bytes; nothing is left then.
+    Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no `disk_format` without a
+    backing file, or has not `size` bytes; nothing is left then.
     """
     path = os.path.join(directory, image_id)
     part = f"{path}.part"
@@ -46,7 +48,7 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], object], si
         os.makedirs(directory, mode=0o700, exist_ok=True)
         make_private(part)
         fetch(part)
-        info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
+        info = inspect_image(part, disk_format, name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
             raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
         checksum = checksum_of(part)

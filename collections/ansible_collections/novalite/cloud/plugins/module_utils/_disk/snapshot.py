@@ -13,10 +13,10 @@ import os
 import typing as t
 
 from .._command import run
-from .._confined import ANY_SIZE, Limits, confined, lent, new_user
+from .._confined import ANY_SIZE, Limits, confined, lent, new_user, run_bounded
 from .._errors import NovaliteError
 from .._host import in_threads, locked, make_private, remove_file, remove_stale
-from .._json import JsonObject
+from .._json import JsonMapping, JsonObject
 from . import layout
 from .inspect import inspect_image
 from .records import read_records, recorded_format
@@ -24,17 +24,26 @@ from .records import read_records, recorded_format
 WORKERS = 2  # each of them reads and writes a whole disk
 STALE = 86400.0  # seconds; whoever was to fetch it is dead
 LIVE, COLD, NONE = "live", "cold", "none"
+QCOW2 = "qcow2"
 
-# Copies a guest's disk while the guest runs: (UUID, path of its disk, path of the copy). None: it does not run.
-Backup = t.Callable[[str, str, str], None]
+# Copies a guest's disk while the guest runs: (the snapshot, path of the disk, path of the copy).
+Backup = t.Callable[["Snapshot", str, str], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """The image `image_id` to be made of the root disk of the instance `uuid`."""
+    """The image `image_id` to be made of the root disk of the instance `uuid`, or of a `volume` of this `uuid`, as the
+    module volume_disk has it."""
 
     uuid: str
     image_id: str
+    disk_format: str = QCOW2
+    volume: JsonMapping | None = None
+
+    @property
+    def holder(self) -> str | None:
+        """The instance whose guest may have the disk open."""
+        return self.uuid if self.volume is None else self.volume.get("instance_uuid")
 
 
 @dataclasses.dataclass
@@ -74,18 +83,16 @@ def take(
     def work(snapshot: Snapshot) -> Taken:
         taken = Taken(snapshot.uuid, snapshot.image_id, layout.snapshot_path(state_dir, snapshot.image_id))
         try:
-            active = is_active(snapshot.uuid)
-            disk = os.path.join(layout.instance_dir(state_dir, snapshot.uuid), layout.DISK)
-            disk_format = recorded_format(os.path.dirname(disk))
+            active = snapshot.holder is not None and is_active(snapshot.holder)
+            disk, disk_format = _disk(snapshot, state_dir)
             taken.how = LIVE if active else COLD
             if not check_mode:
                 # a run that was cut off may still be at it, on this host
                 with locked(f"snapshot-{snapshot.uuid}", timeout=timeout):
-                    _take(taken, disk, disk_format, state_dir, backup, owner, timeout)
+                    _take(taken, snapshot, disk, disk_format, state_dir, backup, owner, timeout)
         except (NovaliteError, OSError) as error:
-            taken.error = (
-                f"instance {snapshot.uuid}: its disk cannot be copied: {getattr(error, 'strerror', None) or error}"
-            )
+            what = f"instance {snapshot.uuid}: its disk" if snapshot.volume is None else f"volume {snapshot.uuid}"
+            taken.error = f"{what} cannot be copied: {getattr(error, 'strerror', None) or error}"
         return taken
 
     return in_threads(work, snapshots, WORKERS)
@@ -99,17 +106,36 @@ def remove(image_ids: t.Iterable[str], state_dir: str, check_mode: bool = False)
     return there
 
 
+def _disk(snapshot: Snapshot, state_dir: str) -> tuple[str, str]:
+    """Path and format of what is to be copied."""
+    if snapshot.volume is not None:
+        return layout.volume_path(snapshot.volume, state_dir), str(snapshot.volume["format"])
+    disk = os.path.join(layout.instance_dir(state_dir, snapshot.uuid), layout.DISK)
+    return disk, recorded_format(os.path.dirname(disk))
+
+
 def _take(
-    taken: Taken, disk: str, disk_format: str, state_dir: str, backup: Backup, owner: int | None, timeout: float
+    taken: Taken,
+    snapshot: Snapshot,
+    disk: str,
+    disk_format: str,
+    state_dir: str,
+    backup: Backup,
+    owner: int | None,
+    timeout: float,
 ) -> None:
     remove_file(taken.path)
     try:
         if taken.how == LIVE:
-            backup(taken.uuid, disk, taken.path)
+            backup(snapshot, disk, taken.path)
+        elif snapshot.volume is not None:
+            # a guest writes what is in a volume, and never its header
+            argv = ["qemu-img", "convert", "-f", disk_format, "-O", snapshot.disk_format, disk, taken.path]
+            run_bounded(argv, limits=Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE), timeout=timeout)
         else:
             _convert(disk, disk_format, state_dir, taken.path, timeout)
         # From here on it is an image like any other, and is judged like one.
-        taken.virtual_size = inspect_image(taken.path, "qcow2", name="the copy").virtual_size
+        taken.virtual_size = inspect_image(taken.path, snapshot.disk_format, name="the copy").virtual_size
         os.chmod(taken.path, 0o400)
         if owner is not None:
             os.chown(taken.path, owner, -1)

@@ -18,7 +18,7 @@ from ..compute.create import begin_again as build_again
 from ..compute.server_states import record_outcomes
 from ..db.tables import instance, instance_action
 from ..queries.volume_views import attachments_by
-from ..volumes import volume_attachments, volume_snapshots, volumes
+from ..volumes import volume_attachments, volume_snapshots, volume_uploads, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"
 _BUILDS = {LAUNCH: CREATE, UNSHELVE.action: UNSHELVE}
@@ -76,6 +76,8 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: JsonMapping,
     """Give an end to what a job on volumes left under way. What came to its end before is left alone."""
     if kind in ("volume_create", "volume_delete", "volume_extend"):
         volumes.settle(connection, variables.get("volumes") or [], reason)
+    elif kind == "volume_upload":
+        volume_uploads.settle(connection, variables.get("volumes") or [], reason)
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
         volume_attachments.settle(connection, [attachment.volume_id for attachment in held], reason)

@@ -20,7 +20,7 @@ from ..._rules.records import with_diff
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
-from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
+from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volume_uploads, volumes
 
 
 def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
@@ -50,6 +50,11 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         found = _snapshot(connection, owner, item, absent, params.get("limit_to"))
         changed = changed or found is not None
         copied += [found] if found is not None else []
+    for item in params.get("uploads") or []:
+        found = volume_uploads.upload_named(connection, owner, item)
+        changed = changed or found is not None
+        skipped += [{"id": str(item.get("volume")), "reason": "its image is there"}] if found is None else []
+        ids += [found] if found is not None else []
     hosts, nowhere = volume_plans.plan(
         connection,
         volumes=volumes_by(connection, ids=ids),
@@ -134,6 +139,7 @@ _FINISH: dict[str, _Finish] = {
     "create": volumes.finish_create,
     "delete": volumes.finish_delete,
     "extend": volumes.finish_extend,
+    "upload": volume_uploads.finish_upload,
     "attach": volume_attachments.finish_attach,
     "detach": volume_attachments.finish_detach,
     "snapshot_create": volume_snapshots.finish_snapshot,
@@ -147,14 +153,19 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     errors, changed = [], False
     for host, plan in (params.get("plans") or {}).items():
         outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
-        results = {result["id"]: result["error"] for result in outcome.get("results") or []}
+        rows = {result.get("id") or result["uuid"]: result for result in outcome.get("results") or []}
+        if any("image_id" in result for result in rows.values()):
+            # volumes are made before images of them are: what was said of these comes last
+            rows |= {result["uuid"]: result for result in outcome["results"] if "image_id" in result}
+        results = {number: result["error"] for number, result in rows.items()}
         for entry in plan["attach"]:
             if results.get(entry["volume_id"], "") is None:  # its data is there, whatever became of the rest
                 volumes.made(connection, entry["volume_id"])
         for work in plan["work"]:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)
-            changed = _FINISH[work["does"]](connection, work["id"], error=error) or changed
+            more = {"said": rows.get(work["id"])} if work["does"] == "upload" else {}
+            changed = _FINISH[work["does"]](connection, work["id"], error=error, **more) or changed
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})
     return {"changed": changed, "hosts": {}, "skipped": [], "errors": errors}

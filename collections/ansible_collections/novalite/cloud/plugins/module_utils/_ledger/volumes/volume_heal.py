@@ -13,7 +13,7 @@ from ..db.tables_jobs import job
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from ..queries.counts import is_any
 from ..queries.volume_views import attachments_by
-from . import volume_attachments, volume_snapshots, volumes
+from . import volume_attachments, volume_snapshots, volume_uploads, volumes
 from .volume_sources import TABLES
 
 _MOVING = ("attaching", "detaching")
@@ -35,6 +35,8 @@ def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Cha
         reason = f"it is {row.status}, and nobody goes on: no sign of life for {now - row.updated_at} s"
         if table is not volume:
             changed = volume_snapshots.settle(connection, [row.id], reason)
+        elif row.status == volume_uploads.UPLOADING:
+            changed = volume_uploads.settle(connection, [row.id], reason)
         elif row.status not in _MOVING:
             changed = volumes.settle(connection, [row.id], reason)
         # without an attachment a client has reserved it, and may take its time
@@ -68,7 +70,7 @@ def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], si
 
 
 def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:
-    statuses = [*volumes.ERRORS, *(_MOVING if table is volume else ())]
+    statuses = [*volumes.ERRORS, *((*_MOVING, volume_uploads.UPLOADING) if table is volume else ())]
     columns = (table.c.id, table.c.name, table.c.status, table.c.updated_at)
     return sa.select(*columns).where(table.c.status.in_(statuses), table.c.updated_at <= then).order_by(table.c.id)
 

@@ -18,11 +18,16 @@ from ..._json import JsonObject as Plan
 from ..db.tables import compute_host, instance
 from ..queries.views import domain_name
 from ..queries.volume_views import Attachment, Snapshot, Stored, Volume, attachments_by, snapshots_by, volumes_by
+from . import volume_uploads
 from .volume_sources import worker
 
 # status -> what is under way, as operations/volume_action.py knows it
-VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}
+VOLUME_WORK = {
+    **{"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"},
+    volume_uploads.UPLOADING: "upload",
+}
 SNAPSHOT_WORK = {"creating": "snapshot_create", "deleting": "snapshot_delete"}
+LISTS = ("images", "volumes", "snapshots", "gone", "attach", "detach", "uploads")
 ATTACHMENT_WORK = {"attaching": "attach", "detaching": "detach"}
 
 
@@ -38,15 +43,15 @@ def plan(
     """`({host: plan}, [{"id", "does"} that no host has anything to do for])`.
 
     `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
-    `images`, `volumes`, `snapshots`, `gone`, `attach` and `detach`: the arguments of image_cache, of volume_disk (three
-    times) and of volume_attach (twice); and `work`, [{"id", "does"}].
+    LISTS: arguments of image_cache, of volume_disk (three times), of volume_attach (twice) and of disk_snapshot; and
+    `work`, [{"id", "does"}].
     """
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
 
     def at(host: str | None, does: str, one_id: str) -> Plan:
         """The plan of the host; for no host one that nobody carries out."""
-        plan: Plan = {key: [] for key in ("images", "volumes", "snapshots", "gone", "attach", "detach", "work")}
+        plan: Plan = {key: [] for key in (*LISTS, "work")}
         plan = plan if host is None else hosts.setdefault(host, plan)
         (nowhere if host is None else plan["work"]).append({"id": one_id, "does": does})
         return plan
@@ -55,7 +60,8 @@ def plan(
         does = VOLUME_WORK.get(volume.status)
         if does is None:
             continue
-        nothing = does == "delete" and volume.made_at is None and volume.host is None
+        upload = volume_uploads.work_of(connection, volume) if does == "upload" else {}
+        nothing = (does == "delete" and volume.made_at is None and volume.host is None) or upload is None
         mine = at(None if nothing else worker(connection, volume, limit_to), does, volume.id)
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
@@ -64,9 +70,12 @@ def plan(
                     mine["gone"].append(data_of(snapshot))
                     mine["work"].insert(0, {"id": snapshot.id, "does": "snapshot_delete"})
             mine["gone"].append(data_of(volume))
-        else:
-            mine["images"] += images_for(volume)
-            mine["volumes"].append(to_be_made(connection, volume))
+            continue
+        mine["images"] += images_for(volume)
+        mine["volumes"].append(to_be_made(connection, volume))
+        if upload:
+            data = {**data_of(volume), "instance_uuid": holder_of(volume)}
+            mine["uploads"].append({**upload, "volume": data})
     for snapshot in snapshots:
         does = SNAPSHOT_WORK.get(snapshot.status)
         if does is None:
@@ -125,7 +134,14 @@ def images_for(one: Volume) -> list[Plan]:
     copied = one.snapshot_id is not None or one.source_volume_id is not None
     if image is None or not image["id"] or copied or one.made_at is not None or one.status != "creating":
         return []
-    file = {key: image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
+    return image_files(one)
+
+
+def image_files(one: Volume) -> list[Plan]:
+    """The image of the volume, as image_cache takes it."""
+    if one.image is None:
+        return []
+    file = {key: one.image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
     return [{**file, "kind": "disk", "max_virtual_size": one.size_gb << 30}]
 
 
