@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import checked_names
 
-from ...openstack.compute.servers.routes_actions import begin
+from ...openstack.compute.servers.routes_rebuild import create_image as make_image
 from ...openstack.image import uploads
 from ...web.context import Caller
 from .. import filters, ids, images, snapshots
@@ -280,7 +280,7 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
     with as_codes({}, "InvalidAMIName.Malformed"):
         details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
-        begin(connection, "createImage", row, details)
+        make_image(connection, row, details)
     made = {"id": details["image_id"]}
     keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
     keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])

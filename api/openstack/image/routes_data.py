@@ -69,7 +69,7 @@ def download(image_id: str) -> Answer:
         row = seen(connection, image_id)
     if row["status"] == "deactivated" and not current().is_admin:
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
-    if row["status"] not in ("active", "deactivated"):
+    if row["status"] not in ("active", "deactivated") or not row["source"]:
         return "", 204
     if "://" in row["source"]:
         raise ForbiddenError("This image's data are at the cloud operator's web server; they are not given out here.")

@@ -16,9 +16,10 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, volume_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
@@ -29,6 +30,7 @@ from ....web.errors import BadRequestError
 from ....web.ledger import reading_ledger
 from ....web.schemas import NAME, TEXT, Schema, an_object, or_null, wrapped
 from ..blueprint import Version, compute, microversion, since
+from ..tasks import asker, tell
 from . import requests as server_requests
 from . import schemas
 from . import views as views_servers
@@ -103,8 +105,12 @@ def _rebuild(
 
 def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) -> Record:
     """The body in the words of rebuilds.ask_rebuild()."""
+    root = rebuilds.root_volume(connection, row.uuid)
+    if root is not None and microversion() < (2, 93) and (root.image is None or root.image["id"] != value["imageRef"]):
+        raise BadRequestError("Unable to rebuild with a different image for a volume-backed server.")
     asked: Record = {
         **server_requests.said(value),
+        "reimage": microversion() >= (2, 93),
         "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
         "password_hash": value["password_hash"],
         "password_optional": value["password_optional"],
@@ -129,10 +135,20 @@ def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Cal
     return {"adminPass": value["adminPass"]}, 200
 
 
+def create_image(connection: Connection, row: InstanceRow, details: Record) -> None:
+    """Begin to make the image that `details` (image_snapshots.details_of) say: of the server's disk, or of snapshots of
+    its volumes if it starts from one."""
+    if not volume_attachments.from_volumes(connection, [row.uuid]):
+        begin(connection, "createImage", row, details)
+        return
+    snapshots = volume_images.create(connection, row.uuid, details, **asker())
+    tell(connection, "volume_snapshot_create", [row.uuid], row.project_id, {"snapshots": snapshots})
+
+
 def _create_image(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
-        begin(connection, "createImage", row, details)
+        create_image(connection, row, details)
     if microversion() >= (2, 45):
         return {"image_id": details["image_id"]}, 202
     location = f"{request.url_root}image/v2/images/{details['image_id']}"

@@ -257,7 +257,7 @@ def test_unknown_names_are_refused(cloud: t.Any) -> None:
         begin(cloud, "reboot", uuid, kind="soft")
 
 
-@pytest.mark.parametrize("action", ["createImage", "rebuild", "rescue"])
+@pytest.mark.parametrize("action", ["createImage", "rescue"])
 def test_what_concerns_a_root_disk_is_refused_to_one_that_starts_from_a_volume(cloud: t.Any, action: str) -> None:
     uuid = instance(cloud)
     project = cloud.rows(sa.select(tables.instance.c.project_id))[0][0]

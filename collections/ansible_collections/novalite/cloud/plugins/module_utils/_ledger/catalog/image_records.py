@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
+from ..._rules import volume_mappings
 from ..._rules.records import NAME_LENGTH, check_range, check_text, scalar_text
 from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member, image_task
@@ -229,7 +230,8 @@ def checked_properties(name: str, properties: JsonMapping, known: JsonMapping | 
         check_text(f"{what}: property", key)
         if key.startswith(PRIVATE):
             raise NovaliteError(f"{what}: property {key!r}: names that begin with {PRIVATE} are novalite's own")
-        checked[key] = scalar_text(f"{what}: property {key}", value)
+        long = {"length": volume_mappings.MAX_LENGTH} if key == volume_mappings.PROPERTY else {}
+        checked[key] = scalar_text(f"{what}: property {key}", value, **long)
     image_properties.check_new(name, checked, known or {})
     return checked
 

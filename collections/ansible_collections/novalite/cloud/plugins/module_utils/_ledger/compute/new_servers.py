@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonObject
 from ..._model.instance import Flavor, Image
+from ..._rules import volume_mappings
 from ..._rules.server_options import MAX_SERVERS
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
@@ -99,6 +100,7 @@ def create(
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
     flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor or "", private, project_id))
+    wanted = _with_volumes(connection, project_id, wanted)
     volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
     image = _image(connection, project_id, wanted, root_of(volumes))
     check_image(wanted.name, flavor, image, volumes)
@@ -139,6 +141,14 @@ def create(
     ]
     record_servers(connection, project_id, plans, limits, request_id, now, user_id=user_id)
     return Created(made, reservation_id)
+
+
+def _with_volumes(connection: sa.Connection, project_id: str, wanted: CreateRequest) -> CreateRequest:
+    """The request with the volumes that its image names."""
+    if not wanted.image or root_of(wanted.volumes) is not None:
+        return wanted
+    record = lookups.image_by_id(connection, wanted.image, project_id)
+    return replace(wanted, volumes=volume_mappings.merged(record, wanted.volumes))
 
 
 def _image(connection: sa.Connection, project_id: str, wanted: CreateRequest, root: VolumeRequest | None) -> Image:

@@ -6,11 +6,13 @@ another one. Rescue: it runs from another disk for a while, with its own one bes
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._errors import NovaliteError
 from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image
@@ -18,9 +20,11 @@ from ..._model.rows import InstanceRow
 from ..._rules import guest_requests
 from ..db.tables import instance
 from ..identity import quotas
-from ..queries import lookups
+from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
 from ..queries.views import image_of
+from ..queries.volume_views import Volume, volumes_by
+from ..volumes import volumes
 from . import server_changes, server_requests
 
 RUNNING, SHUTDOWN = 1, 4  # Nova's power states
@@ -32,11 +36,16 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
 
     `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
     `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
-    `password_hash`, `password_optional`: what is not in it stays as it is. Raises NovaliteError, QuotaError.
+    `password_hash`, `password_optional`: what is not in it stays as it is. With `reimage`, the volume that the instance
+    starts from is made anew, too. Raises NovaliteError, QuotaError.
     """
     row = instance_row(connection, uuid)
     image = row.image if request.get("image") is None else image_of(request["image"])
-    server_requests.check_fits(row.name, row.flavor, image)
+    root = root_volume(connection, uuid)
+    if root is None:
+        server_requests.check_fits(row.name, row.flavor, image)
+    elif request.get("reimage"):
+        _check_reimage(row, root, image)
     image_properties.check(image)
     guest = guest_requests.checked(
         row.name, {field: request[field] for field in ("user_data", "files") if request.get(field) is not None}
@@ -59,7 +68,37 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
         server_changes.change(connection, row, values)
     if request.get("metadata") is not None:
         server_changes.change_metadata(connection, row, request["metadata"], replace=True)
-    return {} if request.get("image") is None else {"image": image["id"]}
+    reimage = {"reimage": True} if root is not None and request.get("reimage") else {}
+    return {**reimage, **({} if request.get("image") is None else {"image": image["id"]})}
+
+
+def root_volume(connection: sa.Connection, uuid: str) -> Volume | None:
+    """The volume that the instance starts from, instead of a disk of its own."""
+    found = volumes_by(connection, instances=[uuid])
+    return next((one for one in found for holder in one.attachments if holder.boot_index == 0), None)
+
+
+def _check_reimage(row: InstanceRow, root: Volume, image: Image) -> None:
+    """Raise NovaliteError for an image that the root volume cannot be made anew of."""
+    server_requests.check_fits(row.name, {**row.flavor, "root_gb": 0}, image)
+    if not image["source"]:
+        raise NovaliteError(f"Image {image['id']} has no data to make volume {root.id} of: name another image")
+    if max(image["virtual_size"], image["min_disk_gb"] << 30) > root.size_gb << 30:
+        raise NovaliteError(
+            f"Image {image['id']} does not fit on the root volume {root.id} of '{row.name}', which has {root.size_gb} "
+            "GiB: name a smaller image, or extend the volume"
+        )
+
+
+def volumes_anew(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, Volume]:
+    """UUID -> the root volume that its rebuild makes anew, with the image of which."""
+    wanted = actions.open_details(connection, "rebuild", uuids)
+    found: dict[str, Volume] = {}
+    for uuid, details in wanted.items():
+        root = root_volume(connection, uuid) if details.get("reimage") else None
+        if root is not None:
+            found[uuid] = dataclasses.replace(root, image=instance_row(connection, uuid).image)
+    return found
 
 
 def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:
@@ -79,6 +118,9 @@ def ended_rebuild(
     of the guest's disks, and the instance is an error until it is rebuilt."""
     now = int(time.time())
     if error is None:
+        root = root_volume(connection, row.uuid) if details.get("reimage") else None
+        if root is not None:
+            volumes.write(connection, "volume", root.id, {"image": row.image, "bootable": True})
         stopped = row.vm_state == "stopped"
         return {
             "vm_state": "stopped" if stopped else "active",

@@ -18,6 +18,8 @@ from ..._rules import guest_requests
 from ..catalog import image_snapshots
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
+from ..queries.volume_views import Volume
+from ..volumes import volume_plans
 from . import rebuilds, server_actions
 from .plans import plan_hosts
 
@@ -63,7 +65,8 @@ def begin(
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
             details = rebuilds.ask_rescue(connection, row.uuid, image_id, request.get("password_hash"))
         else:
-            details = rebuilds.ask_rebuild(connection, row.uuid, _looked_up(connection, row.project_id, request))
+            asked = {**_looked_up(connection, row.project_id, request), "reimage": True}
+            details = rebuilds.ask_rebuild(connection, row.uuid, asked)
         begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
     return begun
 
@@ -74,8 +77,10 @@ def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[
     rescue, with its disk, image and injection."""
     name = params["action"]
     kind, existing = "keep", list(instances)
+    anew = rebuilds.volumes_anew(connection, [server["uuid"] for server in instances]) if name == "rebuild" else {}
     if name == "rebuild":
         kind, existing = "build", []
+        instances = [_with_fresh_root(server) if server["uuid"] in anew else server for server in instances]
     elif name == "rescue":
         chosen = rebuilds.rescue_images(connection, [server["uuid"] for server in instances])
         existing = [_rescued(server, chosen[server["uuid"]]) for server in instances]
@@ -91,7 +96,27 @@ def plans(connection: sa.Connection, params: JsonMapping, instances: t.Sequence[
         }
         plan["results"] = [{"uuid": uuid} for uuid in plan["uuids"]]  # of what goes well
         plan["rescue_disks"] = [{"uuid": uuid, "rescue": True} for uuid in plan["uuids"]]
+        if name == "rebuild":
+            _add_volumes_anew(plan, {uuid: anew[uuid] for uuid in plan["uuids"] if uuid in anew})
     return hosts
+
+
+def _with_fresh_root(server: Instance) -> Instance:
+    """The instance with a root volume that nobody can have written to when things are injected into it."""
+    fresh = {"made_at": None, "copied": False, "image": server["image"]["id"]}
+    volumes = [{**volume, **fresh} if volume["boot_index"] == 0 else volume for volume in server["volumes"]]
+    return t.cast(Instance, {**server, "volumes": volumes})
+
+
+def _add_volumes_anew(plan: Plan, roots: t.Mapping[str, Volume]) -> None:
+    """Add to a host's plan the root volumes that are made anew, as module volume_disk takes them, and their images."""
+    plan["volumes_anew"] = []
+    for root in roots.values():
+        data = volume_plans.data_of(root)
+        for image in volume_plans.image_files(root):
+            source = {"checksum": image["checksum"]}
+            plan["volumes_anew"].append({**data, "instance_uuid": None, "create": True, "source": source})
+            plan["images"].append(image)
 
 
 def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> None:

@@ -21,7 +21,7 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Image, Instance
 from ..._model.rows import InstanceRow
-from ..._rules import guest_requests
+from ..._rules import guest_requests, volume_mappings
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import api_created, server_requests
 from ..compute.create import BUILD_TIMEOUT, NetworkRef, NewInstance, amounts, begin_again, check_image, record_servers
@@ -193,6 +193,12 @@ def _new_instances(
     with_image = [request for request in requests if getattr(root_of(request.volumes), "source", IMAGE) == IMAGE]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
     images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
+    requests = [
+        dataclasses.replace(request, volumes=volume_mappings.merged(images[request.image or ""], request.volumes))
+        if request in with_image and root_of(request.volumes) is None
+        else request
+        for request in requests
+    ]
     keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
     group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
     found = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []

@@ -1,0 +1,83 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images of servers that start from a volume: snapshots of all their volumes, and a record without data that names
+them, as in Nova. The snapshots are taken by a job after that."""
+
+from __future__ import annotations
+
+import time
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError
+from ..._guest import image_properties
+from ..._rules import volume_mappings
+from ..catalog import image_snapshots
+from ..catalog.image_records import insert_image
+from ..db.tables import image
+from ..queries import actions
+from ..queries.instance_rows import instance_row
+from ..queries.lookups import public_properties
+from ..queries.volume_views import attachments_by, volumes_by
+from ..volumes import volume_snapshots
+from . import server_actions
+
+ACTION = "createImage"
+
+
+def create(
+    connection: sa.Connection,
+    uuid: str,
+    details: image_snapshots.Details,
+    *,
+    request_id: str,
+    user_id: str | None = None,
+    ignore_lock: bool = False,
+) -> list[str]:
+    """Record the image that `details` (image_snapshots.details_of) say, and return the ids of its snapshots, which a
+    job volume_snapshot_create is to take. Raises ConflictError for an instance or a volume that is not at rest,
+    QuotaError."""
+    row = instance_row(connection, uuid)
+    if row.locked and not ignore_lock:
+        raise ConflictError(f"Instance {row.uuid} is locked")
+    server_actions.refuse_wrong_state(ACTION, server_actions.action_of(ACTION).allowed, row)
+    attached = [each for each in attachments_by(connection, instances=[row.uuid]) if each.attached_at is not None]
+    volumes = {volume.id: volume for volume in volumes_by(connection, ids=[each.volume_id for each in attached])}
+    mappings, snapshots = [], []
+    for each in sorted(attached, key=lambda each: (each.boot_index is None, each.device)):
+        asked = {"volume_id": each.volume_id, "name": f"snapshot for {details['name']}"[:255], "force": True}
+        snapshot = volume_snapshots.create_snapshot(connection, row.project_id, {**asked, "user_id": user_id})
+        snapshots.append(snapshot.id)
+        mappings.append(
+            {
+                "snapshot_id": snapshot.id,
+                "volume_size": snapshot.size_gb,
+                "volume_type": volumes[each.volume_id].type_id,
+                "boot_index": each.boot_index,
+                "device_name": each.device,
+                "delete_on_termination": each.delete_on_termination,
+                "tag": each.tag,
+            }
+        )
+    base = row.image
+    wanted = {
+        **{"id": details["image_id"], "owner": row.project_id, "name": details["name"]},
+        **{"visibility": "private", "protected": False, "os_hidden": False, "tags": []},
+        **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"], "min_disk_gb": 0},
+        "cmdline": base["cmdline"],
+        "properties": {
+            **public_properties(image_properties.without_host_mount(base["properties"])),
+            **({"base_image_ref": base["id"]} if base["id"] else {}),
+            **volume_mappings.written(mappings),
+            **details["properties"],
+        },
+    }
+    insert_image(connection, wanted, inherited=base["properties"])
+    # there is nothing to upload
+    ready = {"status": "active", "size": 0, "kernel": base["kernel"], "ramdisk": base["ramdisk"]}
+    connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(**ready))
+    now = int(time.time())
+    actions.start(connection, ACTION, {row.uuid: details}, request_id, now, user_id=user_id, project_id=row.project_id)
+    actions.finish(connection, ACTION, [(row.uuid, row.host, None)], now=now)
+    return snapshots
