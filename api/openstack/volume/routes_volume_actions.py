@@ -213,7 +213,9 @@ def _upload(connection: Connection, row: Volume, said: Record) -> Body:
         force=schemas.truth(said.get("force", False)),
         project_id=whose(),
     )
-    enqueue(connection, "volume_upload", row, [one.instance_uuid for one in row.attachments], volumes=row.id)
+    enqueue(
+        connection, "volume_upload", row, [attachment.instance_uuid for attachment in row.attachments], volumes=row.id
+    )
     of_type = volume_types.type_of(connection, row.type_id)
     shown: Body = {
         **same(views.new_volume(row), "id", "updated_at", "status", "size"),

@@ -75,7 +75,7 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
 def root_volume(connection: sa.Connection, uuid: str) -> Volume | None:
     """The volume that the instance starts from, instead of a disk of its own."""
     found = volumes_by(connection, instances=[uuid])
-    return next((one for one in found for holder in one.attachments if holder.boot_index == 0), None)
+    return next((row for row in found for holder in row.attachments if holder.boot_index == 0), None)
 
 
 def _check_reimage(row: InstanceRow, root: Volume, image: Image) -> None:
