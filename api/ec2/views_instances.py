@@ -206,6 +206,7 @@ def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -
     if nic["floating_ips"]:
         public = nic["floating_ips"][0]
         association = {"publicIp": public, "publicDnsName": public, "ipOwnerId": record["project_id"]}
+    leads = {"association": association}
     return {
         "networkInterfaceId": ids.of("eni", nic["id"]),
         "subnetId": ids.of("subnet", nic["network_uuid"]),
@@ -228,8 +229,9 @@ def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -
             "networkCardIndex": 0,
         },
         "association": association,
-        "privateIpAddressesSet": [{"privateIpAddress": nic["ip"], "primary": True, "association": association}]
-        if nic["ip"]
-        else [],
+        "privateIpAddressesSet": [
+            {"privateIpAddress": address, "primary": address == nic["ip"], **(leads if address == nic["ip"] else {})}
+            for address in nic["ips"]
+        ],
         "ipv6AddressesSet": [{"ipv6Address": nic["ipv6"]}] if nic["ipv6"] else [],
     }

@@ -23,9 +23,11 @@ from tests.packets.test_spoofing import (
     ATTACKERS,
     OWNERS,
     PAIRS,
+    SECOND,
     around_owners,
     of_ipv4,
     of_ipv6,
+    of_second,
     planned,
     reached,
 )
@@ -104,14 +106,14 @@ needs_libvirtd = pytest.mark.skipif(
 )
 
 
-def bound(bed: Bed, libvirt: Libvirt, name: str, pairs: t.Sequence[t.Mapping[str, str]]) -> None:
+def bound(bed: Bed, libvirt: Libvirt, name: str, pairs: t.Sequence[t.Mapping[str, str]], *further: str) -> None:
     """Bind a guest's device to a filter of its own, as libvirt does when the guest starts."""
     place, device, filter_ = bed.places[name], bed.tap(name), f"nova-instance-{name}"
     own = {"name": filter_, "references": list(nwfilter.SECURED), "allowed_pairs": pairs}
     for each in (*nwfilter.SECURED.values(), *nwfilter.parse([own])):
         if each.name not in libvirt.virsh("nwfilter-list").split():
             libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(each))
-    addresses = {"IP": [place.ip], "IPV6": [place.ip6, place.link_local]}
+    addresses = {"IP": [place.ip, *further], "IPV6": [place.ip6, place.link_local]}
     xml = binding(device, place.mac, filter_, addresses)
     libvirt.virsh("nwfilter-binding-create", "/dev/stdin", text=xml)
     assert any(f"-i {device} " in line and "libvirt-" in line for line in bed.saved_bridge())
@@ -134,6 +136,23 @@ def test_a_guest_speaks_for_itself_only(bed: Bed, is_given: bool) -> None:
             assert any("libvirt-" in line for line in bed.saved_bridge()), "libvirt's own rules are libvirt's"
         finally:
             libvirt.virsh("nwfilter-binding-delete", bed.tap("guest-1"))
+
+
+@needs_libvirtd
+def test_a_second_address_is_its_owners(bed: Bed) -> None:
+    me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
+    wanted = policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]})
+    with Libvirt(bed) as libvirt:
+        bound(bed, libvirt, "guest-1", [], SECOND)
+        bound(bed, libvirt, "guest-2", [])
+        try:
+            bed.enforce(**planned(bed, wanted, antispoof="nwfilter", further={1: SECOND}))
+            problems = reached(bed, "guest-1", "bystander", [*of_ipv4(me, other, near), *of_second(me, near, True)])
+            problems += reached(bed, "guest-2", "bystander", of_second(other, near, False))
+            assert not problems, "\n".join(problems)
+        finally:
+            for name in ("guest-1", "guest-2"):
+                libvirt.virsh("nwfilter-binding-delete", bed.tap(name))
 
 
 @needs_libvirtd

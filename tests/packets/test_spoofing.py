@@ -243,8 +243,17 @@ def test_allowed_pairs(bed: Bed) -> None:
     )
 
 
-def planned(bed: Bed, wanted: dict[str, t.Any], *pairs: str, antispoof: str = "chains") -> dict[str, t.Any]:
-    """The policy as a plan tells it to a host, of instances whose ports have these address pairs."""
+def planned(
+    bed: Bed,
+    wanted: dict[str, t.Any],
+    *pairs: str,
+    antispoof: str = "chains",
+    further: t.Mapping[int, str] | None = None,
+) -> dict[str, t.Any]:
+    """The policy as a plan tells it to a host, of instances whose ports have these address pairs.
+
+    `further`: instance -> an address that it has besides its first one.
+    """
     network: dict[str, t.Any] = {
         "cidr": "10.99.0.0/24",
         "cidr_v6": "fd99::/64",
@@ -257,11 +266,41 @@ def planned(bed: Bed, wanted: dict[str, t.Any], *pairs: str, antispoof: str = "c
     for instance in wanted["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         nic = {"id": bed.tap(place.name)[3:], "mac": place.mac, "ip": place.ip, "ipv6": place.ip6, "dhcp_server": HOST}
+        more = {"more_ips": [further[instance["id"]]]} if further and instance["id"] in further else {}
         asked = [{"ip_address": cidr, "mac_address": None} for cidr in pairs]
         groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
-        nics = [{**nic, "network": network, "allowed_address_pairs": asked}]
+        nics = [{**nic, **more, "network": network, "allowed_address_pairs": asked}]
         instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
     return {**wanted, "instances": host_plan.firewall_plan(instances, {"antispoof": antispoof})["instances"]}
+
+
+SECOND = "10.99.0.77"
+
+
+def of_second(me: Place, near: Place, honest: bool) -> list[Frame]:
+    """Return what an instance says under the address SECOND."""
+    return [
+        Frame("the second address", honest, packet(SECOND, near.ip, 17, udp(40000, 9))),
+        Frame("ARP: who has, from the second", honest, arp(1, me.mac, SECOND, near.ip), frames.ARP, to=BROADCAST),
+        Frame("ARP: I have the second", honest, arp(2, me.mac, SECOND, near.ip), frames.ARP),
+        Frame("the next address", False, packet("10.99.0.78", near.ip, 17, udp(40000, 9))),
+        Frame("ARP: I have the next address", False, arp(2, me.mac, "10.99.0.78", near.ip), frames.ARP),
+    ]
+
+
+@pytest.mark.parametrize("rules", [[], ANYTHING], ids=["closed", "open"])
+def test_a_second_address_is_its_owners_and_judged_by_its_groups(bed: Bed, rules: list[dict[str, t.Any]]) -> None:
+    wanted = planned(bed, policy(bed.places, {1: rules, 2: ANYTHING}, {1: [1], 2: [2]}), further={1: SECOND})
+    bed.enforce(**wanted)
+    me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
+    problems = wrong(bed, "guest-1", [*of_ipv4(me, other, near), *of_second(me, near, True)])
+    problems += wrong(bed, "guest-2", of_second(other, near, False))
+    stolen = Frame("under its owner's MAC", False, packet(SECOND, near.ip, 17, udp(1, 9)), sender_mac=me.mac)
+    problems += wrong(bed, "guest-2", [stolen])
+    to_second = Frame("to the second address", bool(rules), packet(near.ip, SECOND, 17, udp(40000, 80)))
+    problems += reached(bed, "bystander", "guest-1", [to_second])
+    assert not problems, "\n".join(problems)
+    assert not bed.enforce(**wanted)["changed"]
 
 
 PAIRS = ("10.99.0.0/28", "fd99::/124")  # around the gateway's addresses and all guests'

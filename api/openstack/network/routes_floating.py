@@ -147,6 +147,8 @@ def _port(connection: Connection, wanted: Record) -> Port | None:
         if row.id == number.lower():
             if row.ip is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")
+            if fixed in row.more_ips:
+                raise BadRequestError(f"A floating IP of port {number} leads to its first address {row.ip}: name that.")
             if fixed not in (None, "", row.ip):
                 raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
             return row

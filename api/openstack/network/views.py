@@ -166,7 +166,7 @@ def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Body]:
 def fixed_ips(row: Port) -> list[dict[str, str]]:
     return [
         {"subnet_id": subnet_id(row.network_uuid, version), "ip_address": address}
-        for version, address in ((4, row.ip), (6, row.ipv6))
+        for version, address in ((4, row.ip), *((4, further) for further in row.more_ips), (6, row.ipv6))
         if address
     ]
 

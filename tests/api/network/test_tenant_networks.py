@@ -292,15 +292,13 @@ def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
     assert number
 
 
-def test_a_port_has_the_default_group_and_one_address(doors: Doors) -> None:
+def test_a_port_has_the_default_group_and_addresses_of_its_network(doors: Doors) -> None:
     of = network(doors)
     bare = port(doors, of)
     assert bare["fixed_ips"] == []
     (default,) = doors.member.get("/security-groups?name=default")["security_groups"]
     assert bare["security_groups"] == [default["id"]]
-    four = subnet(doors, of)
-    two = [{"ip_address": "10.50.0.7"}, {"subnet_id": four["id"]}]
-    doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": two}}, 400)
+    subnet(doors, of)
     outside = [{"ip_address": "10.99.0.7"}]
     doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": outside}}, 400)
     nowhere = {"network_id": of["id"], "security_groups": [of["id"]]}

@@ -96,6 +96,12 @@ def test_filter_parameters_are_those_that_have_a_value() -> None:
     }
 
 
+def test_the_filter_knows_every_address() -> None:
+    guest = guest_of(instance(nics=[nic(more_ips=["10.20.0.6", "10.20.0.7"])]), FACTS)
+    (interface,) = compare.as_dict(compare.parse(render(guest)))["interfaces"]
+    assert interface["parameters"]["IP"] == "10.20.0.5 10.20.0.6 10.20.0.7"
+
+
 def test_the_router_of_a_network_is_the_host_unless_another_one_is_named() -> None:
     """The host advertises itself from this link-local address; Nova fills RASERVER on each network with IPv6."""
     routed = {"cidr_v6": "fd00:1::/64", "dhcp": True}

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import image_properties, metadata, network_data
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.config_drive import config_drive
 
 UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
@@ -36,6 +36,21 @@ NETWORK = {
     "dns": ["10.30.0.53"],
     "mtu": None,
 }
+
+
+def test_further_addresses_are_in_the_metadata() -> None:
+    server = instance()
+    for nic in server["nics"]:
+        nic["more_ips"] = [f"{nic['ip']}9"]
+    told = network_data.openstack_network_data(server)["networks"]
+    further = {"type": "ipv4", "netmask": "255.255.255.0", "routes": [], "services": []}
+    assert [told[number]["ip_address"] for number in (0, 1, 3)] == ["10.30.0.9", "10.30.0.99", "10.20.0.99"]
+    assert told[3] == {**told[3], **further} and told[2]["type"] == "ipv4_dhcp"
+    static, _dhcp = network_data.interfaces_of(server)
+    assert static["more_ipv4"] == [{"address": "10.30.0.99", "prefix": static["ipv4"]["prefix"], "gateway": None}]
+    tree: t.Any = metadata.ec2_meta_data(server)
+    macs = tree["network"]["interfaces"]["macs"]
+    assert macs["fa:16:3e:00:00:01"]["local-ipv4s"] == ["10.30.0.9", "10.30.0.99"]
 
 
 def instance(**properties: str) -> t.Any:

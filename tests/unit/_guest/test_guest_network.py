@@ -138,6 +138,27 @@ def test_netplan_comes_first(root: pathlib.Path) -> None:
     }
 
 
+SEVERAL = nics_of({"nics": [{**STATIC, "more_ipv4": [{"address": "10.30.1.10", "prefix": 22}]}]})
+
+
+@needs_root
+def test_further_addresses_are_in_every_form(root: pathlib.Path) -> None:
+    files = written(root, SEVERAL)
+    assert (
+        "\nAddress=10.30.1.9/22\nGateway=10.30.0.1\nAddress=10.30.1.10/22\nAddress=fd00::9/64\n"
+        in (files["/etc/systemd/network/00-nova-eth0.network"])
+    )
+    (root / "etc/network").mkdir()
+    assert (
+        "\niface eth0 inet static\n    address 10.30.1.10\n    netmask 255.255.252.0\n    mtu 1450\niface"
+        in (written(root, SEVERAL)["/etc/network/interfaces"])
+    )
+    (root / "etc/netplan").mkdir()
+    ((_path, text),) = written(root, SEVERAL).items()
+    addresses = yaml.safe_load(text)["network"]["ethernets"]["00-nova-eth0"]["addresses"]
+    assert addresses == ["10.30.1.9/22", "10.30.1.10/22", "fd00::9/64"]
+
+
 @needs_root
 @pytest.mark.parametrize("also_ifupdown", [False, True])
 def test_networkd(root: pathlib.Path, also_ifupdown: bool) -> None:

@@ -58,7 +58,7 @@ def _rule(rule: Record, group: Record) -> Body:
 def interface(nic: Record, vm_state: str) -> Body:
     fixed = [
         {"subnet_id": subnet_id(nic["network_uuid"], number), "ip_address": address}
-        for number, address in ((4, nic["ip"]), (6, nic["ipv6"]))
+        for number, address in (*((4, own) for own in nic["ips"]), (6, nic["ipv6"]))
         if address is not None
     ]
     return {

@@ -168,8 +168,9 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
     """{network: its addresses}; floating ones with the interface that they lead to."""
     by_network: dict[str, list[Body]] = {}
     for nic in nics:
+        fixed = [(4, address, "fixed") for address in nic["ips"]]
         floating = [(4, address, "floating") for address in nic["floating_ips"]]
-        for version, address, kind in [(4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed"), *floating]:
+        for version, address, kind in [*fixed, (6, nic["ipv6"], "fixed"), *floating]:
             if address is not None:
                 more = {"OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": nic["mac"]} if extended else {}
                 by_network.setdefault(nic["network"], []).append({"version": version, "addr": address, **more})

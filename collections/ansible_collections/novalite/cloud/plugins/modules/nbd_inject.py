@@ -90,6 +90,12 @@ options:
                 description: The IPv6 address, with its default route where this interface has it.
                 type: dict
                 suboptions: *address
+              more_ipv4:
+                description: Further IPv4 addresses.
+                type: list
+                elements: dict
+                default: []
+                suboptions: *address
               dns:
                 description: Addresses of name servers.
                 type: list
@@ -220,6 +226,7 @@ NIC = {
     "dhcp": {"type": "bool", "default": False},
     "ipv4": {"type": "dict", "options": ADDRESS},
     "ipv6": {"type": "dict", "options": ADDRESS},
+    "more_ipv4": {"type": "list", "elements": "dict", "default": [], "options": ADDRESS},
     "dns": {"type": "list", "elements": "str", "default": []},
     "mtu": {"type": "int"},
 }

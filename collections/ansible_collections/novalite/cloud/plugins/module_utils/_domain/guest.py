@@ -262,7 +262,8 @@ def _filter_parameters(nic: Nic, with_ipv6: bool) -> t.Iterator[tuple[str, str]]
     libvirt refuses an empty one. IPV6 is for nova-ipv6, once for each address that the guest may send under."""
     network = nic["network"]
     # 0.0.0.0 stands for no address of its own: the guest then sends nothing but its DHCP request.
-    yield "IP", nic.get("ip") or "0.0.0.0"
+    for address in (nic.get("ip") or "0.0.0.0", *nic.get("more_ips", ())):
+        yield "IP", address
     if with_ipv6:
         for address in (nic.get("ipv6"), eui64(LINK_LOCAL, nic["mac"])):
             if address:

@@ -38,9 +38,7 @@ class AddressData(t.TypedDict):
     gateway: t.Optional[str]
 
 
-class InterfaceData(t.TypedDict):
-    """An interface on its way to a host, as interfaces_of() makes it."""
-
+class _InterfaceData(t.TypedDict):
     mac: str
     name: str
     dhcp: bool
@@ -50,6 +48,12 @@ class InterfaceData(t.TypedDict):
     mtu: t.Optional[int]
 
 
+class InterfaceData(_InterfaceData, total=False):
+    """An interface on its way to a host, as interfaces_of() makes it."""
+
+    more_ipv4: list[AddressData]  # besides `ipv4`
+
+
 @dataclasses.dataclass(frozen=True)
 class Address:
     """One address with its prefix length, and the default route through `gateway` where this interface has it."""
@@ -57,6 +61,10 @@ class Address:
     address: str
     prefix: int
     gateway: str | None = None
+
+    @property
+    def is_v6(self) -> bool:
+        return ":" in self.address
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +76,7 @@ class Nic:
     name: str
     ipv4: Address | None = None
     ipv6: Address | None = None
+    more_ipv4: tuple[Address, ...] = ()
     dns: tuple[str, ...] = ()
     mtu: int | None = None
     dhcp: bool = False
@@ -80,7 +89,7 @@ class Nic:
             raise NovaliteError(f"{self.name!r} is not the name of a network interface")
         if self.mtu is not None and not 68 <= self.mtu <= 65535:
             raise NovaliteError(f"network interface {self.name}: an MTU of {self.mtu} bytes is not possible")
-        for family, address in ((4, self.ipv4), (6, self.ipv6)):
+        for family, address in ((4, self.ipv4), *((4, further) for further in self.more_ipv4), (6, self.ipv6)):
             if address is not None:
                 _check(self.name, address.address, family)
                 if not 0 <= address.prefix <= (32 if family == 4 else 128):
@@ -92,7 +101,8 @@ class Nic:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        return () if self.dhcp else tuple(address for address in (self.ipv4, self.ipv6) if address is not None)
+        own = () if self.dhcp else (self.ipv4, *self.more_ipv4, self.ipv6)
+        return tuple(address for address in own if address is not None)
 
 
 def nics_of(network: JsonMapping) -> tuple[Nic, ...]:
@@ -104,6 +114,7 @@ def nics_of(network: JsonMapping) -> tuple[Nic, ...]:
             name=nic["name"],
             ipv4=_address(nic.get("ipv4")),
             ipv6=_address(nic.get("ipv6")),
+            more_ipv4=tuple(Address(each["address"], int(each["prefix"])) for each in nic.get("more_ipv4") or ()),
             dns=tuple(nic.get("dns") or ()),
             mtu=nic.get("mtu"),
             dhcp=bool(nic.get("dhcp")),
@@ -122,9 +133,8 @@ def interfaces(nics: t.Sequence[Nic]) -> str:
         elif not nic.addresses:
             lines.append(f"iface {nic.name} inet manual")
         dns: t.Sequence[str] = nic.dns
-        for family, address in (("inet", None if nic.dhcp else nic.ipv4), ("inet6", None if nic.dhcp else nic.ipv6)):
-            if address is None:
-                continue
+        for address in nic.addresses:
+            family = "inet6" if address.is_v6 else "inet"
             netmask = str(ipaddress.IPv4Network((0, address.prefix)).netmask) if family == "inet" else address.prefix
             lines += [f"iface {nic.name} {family} static", f"    address {address.address}", f"    netmask {netmask}"]
             lines += [f"    gateway {address.gateway}"] if address.gateway else []

@@ -130,7 +130,7 @@ def _block_devices(instance: Instance) -> Tree:
 def _ec2_interface(number: int, nic: Nic) -> Tree:
     interface: Tree = {"device-number": str(number), "mac": nic["mac"]}
     if nic["ip"]:
-        interface["local-ipv4s"] = [nic["ip"]]
+        interface["local-ipv4s"] = [nic["ip"], *nic.get("more_ips", ())]
         interface["subnet-ipv4-cidr-block"] = str(nic["network"]["cidr"])
     if nic["ipv6"]:
         interface["ipv6s"] = [nic["ipv6"]]

@@ -33,7 +33,7 @@ def openstack_network_data(instance: Instance) -> JsonObject:
                 "ethernet_mac_address": nic["mac"],
             }
         )
-        for address in (_ipv4(nic), _ipv6(nic)):
+        for address in (_ipv4(nic), *_further(nic), _ipv6(nic)):
             if address is not None:
                 networks.append(
                     {"id": f"network{len(networks)}", "link": link, "network_id": nic["network"]["uuid"], **address}
@@ -57,6 +57,17 @@ def _ipv4(nic: Nic) -> JsonObject | None:
         "routes": [{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": gateway}] if gateway else [],
         "services": _services(network["dns"], 4),
     }
+
+
+def _further(nic: Nic) -> list[JsonObject]:
+    """Addresses besides the first, which no DHCP server tells a guest."""
+    if not nic["ip"]:
+        return []
+    netmask = str(netaddr.IPNetwork(str(nic["network"]["cidr"])).netmask)
+    return [
+        {"type": "ipv4", "ip_address": address, "netmask": netmask, "routes": [], "services": []}
+        for address in nic.get("more_ips", ())
+    ]
 
 
 def _ipv6(nic: Nic) -> JsonObject | None:
@@ -115,4 +126,7 @@ def interfaces_of(instance: Instance) -> list[InterfaceData]:
                 "mtu": network["mtu"],
             }
         )
+        further = [address(4, text, network["cidr"], None) for text in nic.get("more_ips", ())]
+        if further:
+            interfaces[-1]["more_ipv4"] = [data for data in further if data is not None]
     return interfaces

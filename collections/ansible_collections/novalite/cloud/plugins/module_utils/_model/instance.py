@@ -113,11 +113,17 @@ class Nic(_Nic, total=False):
 
     requested_ip: str | None  # the address that it is to get
     port_security_enabled: bool  # left out: it is
+    more_ips: list[str]  # IPv4 addresses besides `ip`, where it has some
 
 
 def is_secured(nic: Nic) -> bool:
     """Tell whether port security is on: security groups, and the check of what is sent under which address."""
     return nic.get("port_security_enabled", True)
+
+
+def addresses_of(nic: Nic) -> list[str]:
+    """The addresses of an interface: of IPv4, its own first; then that of IPv6."""
+    return [address for address in (nic["ip"], *nic.get("more_ips", ()), nic["ipv6"]) if address]
 
 
 class Rule(t.TypedDict):

@@ -23,7 +23,7 @@ from .._guest import image_properties
 from .._guest.config_drive import config_drive
 from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
-from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, is_secured
+from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, addresses_of, is_secured
 from . import networks
 
 Plan = JsonObject
@@ -263,9 +263,9 @@ def _port(nic: Nic) -> Plan:
     port security off it may use any."""
     if not is_secured(nic):
         return {"device": tap_device(nic["id"]), "mac": nic["mac"], "port_security": False}
-    own = [nic["ip"]] if nic["ip"] else []
+    own = addresses_of(nic)
     if nic["ipv6"]:
-        own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]
+        own.append(eui64(LINK_LOCAL, nic["mac"]))
     return {"device": tap_device(nic["id"]), "mac": nic["mac"], "addresses": own, "allowed_pairs": _pairs(nic)}
 
 
@@ -279,7 +279,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         isolated = nic["network"].get("isolated")
         # A guest answers at its link-local address even on a network without IPv6, and without a chain of its own that
         # address would be open to everybody on the bridge.
-        own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
+        own = [*addresses_of(nic), eui64(LINK_LOCAL, nic["mac"])]
         (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
         bridge = nic["network"]["bridge"] if isolated else None
         pairs += [{"bridge": bridge, "cidr": pair["cidr"]} for pair in _pairs(nic)]

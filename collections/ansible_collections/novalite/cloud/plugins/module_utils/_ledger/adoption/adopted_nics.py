@@ -112,9 +112,11 @@ def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNi
 def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterable[KeptAddress], now: int) -> None:
     """Release the addresses of the instance's interfaces; those in `reserved` are kept out of the pool again. The guest
     goes on using them, which nobody here can forbid: reserve what it keeps (docs/adopt.md)."""
+    numbers = sa.select(vif.c.id).where(vif.c.instance_uuid == instance_uuid)
     owners = sa.select(sa.literal("vif:").concat(vif.c.id)).where(vif.c.instance_uuid == instance_uuid)
+    theirs = sa.or_(fixed_ip.c.owner.in_(owners), fixed_ip.c.further_of.in_(numbers))
     connection.execute(
-        sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners)).values(owner=None, last_owner=None, released_at=now)
+        sa.update(fixed_ip).where(theirs).values(owner=None, further_of=None, last_owner=None, released_at=now)
     )
     for nic in reserved:
         free = fixed_ip.c.owner.is_(None)

@@ -43,7 +43,7 @@ def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: st
     )
     if asked.version == 4:
         # by the address's own row, whatever the number of interfaces on the network
-        owner = sa.func.substr(fixed_ip.c.owner, len(_VIF) + 1)
+        owner = sa.func.coalesce(fixed_ip.c.further_of, sa.func.substr(fixed_ip.c.owner, len(_VIF) + 1))
         query = query.join(fixed_ip, sa.and_(fixed_ip.c.network_id == network.c.id, owner == vif.c.id)).where(
             fixed_ip.c.ip == int(asked), fixed_ip.c.owner.startswith(_VIF)
         )

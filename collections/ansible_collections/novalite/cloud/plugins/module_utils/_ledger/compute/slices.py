@@ -119,6 +119,8 @@ class Slicer:
         owners = {f"vif:{vif}": uuid for vif, uuid in vifs.items()}
         for row in self._rows(fixed, fixed.c.owner.in_(sorted(owners))):
             self._add(found[owners[row["owner"]]], fixed.name, [row])
+        for row in self._rows(fixed, fixed.c.further_of.in_(sorted(vifs))):
+            self._add(found[vifs[row["further_of"]]], fixed.name, [row])
         for table, column in ((floating, floating.c.vif_id), (port, port.c.vif_id)):
             for row in self._rows(table, column.in_(sorted(vifs))):
                 self._add(found[vifs[row["vif_id"]]], table.name, [row])

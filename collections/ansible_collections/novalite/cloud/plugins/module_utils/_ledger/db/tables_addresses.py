@@ -55,10 +55,11 @@ fixed_ip = table(  # one row for each address of a pool, made with the network
     "fixed_ip",
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID, or OF_HOST and a name
+    sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID (and "/1" to "/4": further ones), or OF_HOST and a name
     sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("last_owner", sa.String(80)),  # who released it, and gets it again before others do
+    sa.Column("further_of", sa.String(36)),  # the interface that has this one besides its first
     sa.UniqueConstraint("network_id", "owner"),
     sa.CheckConstraint("owner IS NULL OR reserved IS NULL", name="reserved_is_free"),
 )
@@ -76,6 +77,8 @@ partial_index(
     fixed_ip.c.network_id,
     fixed_ip.c.last_owner,
 )
+
+partial_index("ix_fixed_ip_further", fixed_ip.c.further_of.is_not(None), fixed_ip.c.further_of)
 
 vif = table(
     "vif",

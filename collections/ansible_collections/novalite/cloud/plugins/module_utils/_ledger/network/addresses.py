@@ -22,8 +22,9 @@ from ..._model.instance import Instance, Nic
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
-from ..db.tables_addresses import OF_HOST
+from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_migrations import UNDER_WAY, migration
+from ..queries.further_ips import further_ips
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
@@ -65,9 +66,11 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
         owned, new = claim_addresses(connection, row, owners, now, warnings)
         texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
         taken[network_id] = set(new)
-    ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
+    nics = [nic for server in instances for nic in server["nics"]]
+    ipv6 = take_ipv6(connection, networks, nics)
+    further = further_ips(connection, [nic["id"] for nic in nics])
     changes = Changes()
-    filled = [_filled(server, texts, ipv6, taken, changes) for server in instances]
+    filled = [_filled(server, texts, ipv6, further, taken, changes) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
@@ -155,6 +158,7 @@ def _filled(
     server: Instance,
     texts: t.Mapping[int, t.Mapping[str, str]],
     ipv6: t.Mapping[str, str],
+    further: t.Mapping[str, list[str]],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
 ) -> Instance:
@@ -169,6 +173,8 @@ def _filled(
         if owner in taken[of_network["id"]]:
             new[of_network["name"]] = address
         nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
+        if nic["id"] in further:
+            nics[-1]["more_ips"] = further[nic["id"]]
     if new:
         name = server["name"]  # another project may have one of the same name in the same call
         changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
@@ -185,13 +191,17 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
     owners = sorted({f"vif:{vif_id}" for vif_id in vif_ids})
     if not owners:
         return 0
+    now = int(time.time()) if now is None else now
+    free = {"owner": None, "further_of": None, "last_owner": pool_table.c.owner, "released_at": now}
     released = connection.execute(
         sa.update(pool_table)
         # naming the networks lets the unique key (network, owner) find the rows instead of reading whole pools
         .where(pool_table.c.network_id.in_(sa.select(network.c.id)), pool_table.c.owner.in_(owners))
-        .values(owner=None, last_owner=pool_table.c.owner, released_at=int(time.time()) if now is None else now)
+        .values(**free)
     )
-    return released.rowcount
+    numbers = [owner[len(OF_VIF) :] for owner in owners]
+    further = connection.execute(sa.update(pool_table).where(pool_table.c.further_of.in_(numbers)).values(**free))
+    return released.rowcount + further.rowcount
 
 
 def release_host_address(connection: sa.Connection, network_id: int, host: str, now: int | None = None) -> bool:

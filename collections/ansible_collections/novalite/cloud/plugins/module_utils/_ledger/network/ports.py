@@ -14,7 +14,6 @@ import time
 import typing as t
 import uuid
 
-import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import texts
@@ -23,15 +22,15 @@ from ..._errors import NotFoundError, NovaliteError
 from ..._firewall.rules import MAX_RANGE
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import AddressPair
-from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
+from ..db.tables import floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.network_records import Network, Port, subnet_id
+from ..queries.network_records import Network, Port
 from ..security.security_groups import ensure_default_group
 from . import port_security
-from .addresses import claim_addresses, release_addresses
-from .ipv6_claims import take_ipv6
+from .addresses import release_addresses
+from .port_addresses import change_addresses, take_addresses
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
 
@@ -54,7 +53,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 def create_port(connection: sa.Connection, project_id: str, row: Network, given: JsonMapping) -> str:
     """Make a port of the project on the network `row`; returns its UUID.
 
-    `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else a list of {"subnet_id",
+    `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else up to five {"subnet_id",
     "ip_address"}), "security_groups" (UUIDs; None: the default group), "allowed_address_pairs", "name", "description",
     "admin_state_up", "device_id", "device_owner", "port_security_enabled" (None: as the network's). Raises
     NotFoundError, QuotaError, ConflictError for an address or a MAC that is taken, NovaliteError for what cannot be.
@@ -94,68 +93,6 @@ def count(connection: sa.Connection, project_id: str) -> int:
     return int(connection.execute(mine).scalar_one())
 
 
-def take_addresses(
-    connection: sa.Connection, row: Network, number: str, wanted: t.Sequence[JsonMapping] | None
-) -> None:
-    """Give the port `number` on the network `row` the addresses `wanted`: at most one of each family."""
-    asked = _asked(row, wanted)
-    if 4 in asked:
-        claim_addresses(connection, row, {f"vif:{number}": asked[4]}, int(time.time()), [])
-    if 6 in asked:
-        mac = connection.execute(sa.select(vif.c.mac).where(vif.c.id == number)).scalar_one()
-        nic = {"id": number, "mac": mac, "ipv6": None, "network": {"id": row.id}}
-        made = take_ipv6(connection, {row.id: row}, [nic])
-        if asked[6] is not None and made[number] != asked[6]:
-            raise NovaliteError(
-                f"Invalid input for operation: IPv6 address {asked[6]} can not be directly assigned to a port on "
-                f"subnet {subnet_id(row.uuid, 6)} as the subnet is configured for automatic addresses."
-            )
-
-
-def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> dict[int, str | None]:
-    """IP version -> the address that is asked for, or None for any."""
-    ranges = {version: cidr for version in (4, 6) if (cidr := row.range_of(version)) is not None}
-    subnets = {subnet_id(row.uuid, version): version for version in ranges}
-    if wanted is None:
-        return dict.fromkeys(subnets.values())
-    found: dict[int, str | None] = {}
-    for wish in wanted:
-        version: int | None = None
-        address = wish.get("ip_address")
-        if address is not None:
-            parsed = _parsed(address)
-            version, address = parsed.version, str(parsed)
-        if wish.get("subnet_id") is not None:
-            named = subnets.get(wish["subnet_id"].lower())
-            if named is None:
-                raise NovaliteError(
-                    f"Invalid input for operation: Failed to create port on network {row.uuid}, because fixed_ips "
-                    f"included invalid subnet {wish['subnet_id']}."
-                )
-            if version not in (None, named):
-                raise NovaliteError(f"IP address {address} is not a valid IP for the specified subnet.")
-            version = named
-        if version is None:
-            raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
-        if version not in ranges or (
-            address is not None and netaddr.IPAddress(address) not in netaddr.IPNetwork(ranges[version])
-        ):
-            raise NovaliteError(
-                f"IP address {address} is not a valid IP for any of the subnets on the specified network."
-            )
-        if version in found:
-            raise NovaliteError("Invalid input for operation: Exceeded maximum amount of fixed ips per port.")
-        found[version] = address
-    return found
-
-
-def _parsed(text: str) -> netaddr.IPAddress:
-    try:
-        return texts.parse_address(text)
-    except ValueError:
-        raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None
-
-
 def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, given: JsonMapping) -> bool:
     """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`; returns whether the
     host of the port's server, if it has one, is to be told.
@@ -183,36 +120,8 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
         _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
     if "fixed_ips" in given:
-        _readdress(connection, row, seen, given["fixed_ips"] or [])
+        change_addresses(connection, row, seen, given["fixed_ips"] or [])
     return bool(of_vif)
-
-
-def _readdress(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> None:
-    asked = _asked(row, wanted)
-    before = {4: seen.ip, 6: seen.ipv6}
-    same = all(
-        (before[version] is not None) == (version in asked)
-        and (version not in asked or asked[version] in (None, before[version]))
-        for version in before
-    )
-    if same:
-        return
-    if seen.instance_uuid is not None or seen.router_id is not None:
-        raise TenantError(
-            "PortInUse",
-            f"Unable to complete operation on port {seen.id} for network {row.uuid}: its addresses stay as they "
-            "are while a device has it.",
-        )
-    if 4 not in asked or asked[4] not in (None, before[4]):
-        release_addresses(connection, [seen.id])
-        connection.execute(  # what it had is nothing that it is to get again
-            sa.update(fixed_ip)
-            .where(fixed_ip.c.network_id == row.id, fixed_ip.c.last_owner == f"vif:{seen.id}")
-            .values(last_owner=None)
-        )
-    if 6 not in asked:
-        connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
-    take_addresses(connection, row, seen.id, wanted)
 
 
 def delete_port(connection: sa.Connection, seen: Port) -> None:

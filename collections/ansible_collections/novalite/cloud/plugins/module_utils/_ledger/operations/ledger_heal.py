@@ -236,7 +236,10 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
         sa.select(sa.literal(1))
         .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
         # a port has its address before a server has the port, and afterwards
-        .where("vif:" + vif.c.id == fixed_ip.c.owner, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
+        .where(
+            sa.or_("vif:" + vif.c.id == fixed_ip.c.owner, vif.c.id == fixed_ip.c.further_of),
+            sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)),
+        )
         .exists()
     )
     gone = connection.execute(

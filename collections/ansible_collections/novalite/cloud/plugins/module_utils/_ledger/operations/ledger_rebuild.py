@@ -30,6 +30,7 @@ from .ledger_heal import wrong_sums
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
+_OWNED = ("owner", "further_of", "released_at", "last_owner")  # of an address that somebody has
 FIRM = ("project", "network", "security_group", "instance")
 LOST = (
     "users, their passwords and roles, application credentials and EC2 keys: users.yml, or record them again",
@@ -201,7 +202,7 @@ class _Writer:
             took = self._connection.execute(
                 sa.update(fixed)
                 .where(mine, fixed.c.owner.is_(None))
-                .values(owner=row["owner"], reserved=None, released_at=row["released_at"], last_owner=row["last_owner"])
+                .values(reserved=None, **{name: row.get(name) for name in _OWNED})
             ).rowcount
             if not took:
                 raise ConflictError(

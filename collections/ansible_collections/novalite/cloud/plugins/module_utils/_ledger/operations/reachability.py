@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import Instance, is_secured
+from ..._model.instance import Instance, addresses_of, is_secured
 from ..._plan import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
@@ -60,7 +60,7 @@ def _instance_end(one: Instance, only: str | None = None) -> reach.End:
             is_secured(nic),
         )
         for nic in one["nics"]
-        for address in (nic["ip"], nic["ipv6"])
-        if address and only in (None, address)
+        for address in addresses_of(nic)
+        if only in (None, address)
     )
     return reach.End(one["name"], addresses, one["security_groups"])

@@ -20,6 +20,7 @@ from ..db.tables import compute_host, fixed_ip, instance, instance_action, netwo
 from ..db.tables_addresses import HELD, OF_VIF
 from ..identity.quotas import quota_limits
 from ..queries import counts
+from ..queries.further_ips import further_ips_of_instances
 from .compute_hosts import EVER, host_states
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
@@ -186,7 +187,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
-        .join(vif, HELD)
+        .join(vif, sa.or_(HELD, fixed_ip.c.further_of == vif.c.id))
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(fixed_ip.c.network_id == row["id"])
         .order_by(fixed_ip.c.ip)
@@ -257,13 +258,14 @@ def instance_page(
     ).all()
     addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
     plugged = (
-        sa.select(vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
+        sa.select(vif.c.id, vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
         .outerjoin(fixed_ip, HELD)
         .where(vif.c.instance_uuid.in_(list(addresses)))
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
-    for uuid, ipv6, number in connection.execute(plugged):
-        addresses[uuid] += [to_text(number)] if number is not None else []
+    further = further_ips_of_instances(connection, addresses)
+    for vif_id, uuid, ipv6, number in connection.execute(plugged):
+        addresses[uuid] += [to_text(number), *further.get(vif_id, ())] if number is not None else []
         addresses[uuid] += [ipv6] if ipv6 else []
     found = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
     return found, rows[-1].id if len(rows) == PAGE else None

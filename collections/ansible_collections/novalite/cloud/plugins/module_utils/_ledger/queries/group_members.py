@@ -18,12 +18,13 @@ from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
-from ..._model.instance import is_secured
+from ..._model.instance import addresses_of, is_secured
 from ..._plan.host_plan import Plan
 from ..._rules.build_states import OFFLOADED
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 from ..db.tables_addresses import HELD
 from .address_pairs import without_others
+from .further_ips import further_ips_where
 
 Instance = t.Mapping[str, t.Any]
 Members = dict[str, list[str]]  # scope -> addresses
@@ -77,6 +78,7 @@ def members_of(
         sa.select(
             link.c.group_id,
             instance.c.uuid,
+            vif.c.id.label("vif_id"),
             vif.c.mac,
             vif.c.ipv6,
             vif.c.allowed_address_pairs,
@@ -100,15 +102,16 @@ def members_of(
             sa.or_(instance.c.vm_state != OFFLOADED, instance.c.host.is_not(None)),
         )
     )
+    in_groups = sa.select(link.c.instance_id).where(link.c.group_id.in_(sorted(groups)))
+    further = further_ips_where(connection, instance.c.id.in_(in_groups), instance.c.deleted == 0)
     for row in rows.all():
         if row.uuid not in leaving:
-            address = None if row.ip is None else to_text(row.ip)
+            own = [*([] if row.ip is None else [to_text(row.ip)]), *further.get(row.vif_id, ())]
             scope = row.bridge if row.isolated else EVERYWHERE
             found[row.group_id].setdefault(scope, set()).update(
                 _addresses(
                     row.mac,
-                    address,
-                    row.ipv6,
+                    [*own, *([row.ipv6] if row.ipv6 else [])],
                     without_others(connection, row.project_id, row.network_id, row.allowed_address_pairs),
                 )
             )
@@ -117,7 +120,7 @@ def members_of(
             for nic in filter(is_secured, server["nics"]) if group["id"] in found else ():
                 scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
                 found[group["id"]].setdefault(scope, set()).update(
-                    _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs"))
+                    _addresses(nic["mac"], addresses_of(nic), nic.get("allowed_address_pairs"))
                 )
     return {
         group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
@@ -134,8 +137,8 @@ def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
     return {**group, "members": scopes.get(EVERYWHERE, []), **({"scoped_members": scoped} if scoped else {})}
 
 
-def _addresses(mac: str, ip: str | None, ipv6: str | None, pairs: t.Iterable[t.Mapping[str, t.Any]] | None) -> set[str]:
-    found = {address for address in (ip, ipv6, eui64(LINK_LOCAL, mac)) if address}
+def _addresses(mac: str, own: t.Iterable[str], pairs: t.Iterable[t.Mapping[str, t.Any]] | None) -> set[str]:
+    found = {*own, eui64(LINK_LOCAL, mac)}
     for pair in pairs or ():
         # A range may be all there is: whoever may send from it must not become everybody.
         with contextlib.suppress(NovaliteError):

@@ -28,6 +28,7 @@ from ..db.tables import (
 )
 from ..db.tables_addresses import HELD
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
+from .further_ips import further_ips
 
 # A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
 POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
@@ -95,6 +96,7 @@ class Port:
     id: str
     mac: str
     ip: str | None
+    more_ips: list[str]  # further IPv4 addresses
     ipv6: str | None
     status: str | None
     allowed_address_pairs: list[AddressPair] | None
@@ -240,6 +242,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
         .order_by(instance.c.id, vif.c.position, vif.c.id)
     ).mappings()
     records = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
+    more = further_ips(connection, [record["id"] for record in records])
     servers = {record["instance_id"] for record in records} - {None}
     groups_of_servers = _groups_by(connection, instance_security_group.c.instance_id, servers)
     alone = [record["id"] for record in records if record["instance_id"] is None]
@@ -252,7 +255,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
             record[key] = record[key] or address
         server = record["instance_id"]
         groups = groups_of_ports.get(record["id"], []) if server is None else groups_of_servers.get(server, [])
-        found.append(Port(**record, security_groups=groups))
+        found.append(Port(**record, more_ips=more.get(record["id"], []), security_groups=groups))
     return found
 
 

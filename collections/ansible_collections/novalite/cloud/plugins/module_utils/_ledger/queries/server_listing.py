@@ -31,6 +31,7 @@ from ..db.tables import (
 )
 from ..db.tables_addresses import HELD
 from ..db.tables_volumes import volume_attachment
+from .further_ips import further_ips_of_instances
 
 Record = JsonObject
 Matches = t.Callable[[str], bool]
@@ -213,9 +214,10 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
     floating: dict[str, list[str]] = {}
     for vif_id, address in connection.execute(_LOAD_FLOATING, {"uuids": list(uuids)}):
         floating.setdefault(vif_id, []).append(dotted(address))
+    more = further_ips_of_instances(connection, uuids)
     for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}).mappings():
-        ip = None if row["ip"] is None else dotted(row["ip"])
-        nic = {**row, "ip": ip, "floating_ips": floating.get(row["id"], [])}
+        ips = [] if row["ip"] is None else [dotted(row["ip"]), *more.get(row["id"], [])]
+        nic = {**row, "ip": ips[0] if ips else None, "ips": ips, "floating_ips": floating.get(row["id"], [])}
         found.setdefault(nic.pop("instance_uuid"), []).append(nic)
     return found
 
@@ -308,7 +310,7 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
         nics = _nics(connection, [row.uuid for row in some])
         for row in some:
             of_one = nics.get(row.uuid, [])
-            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
+            v4 = [address for nic in of_one for address in (*nic["ips"], *nic["floating_ips"])]
             v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
             # both given: either will do, as in Nova
             conditions = [(query.ip_matches, v4), (query.ip6_matches, v6)]

@@ -9,7 +9,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..db.tables import instance, vif
+from ..db.tables import fixed_ip, instance, vif
 
 COUNTED = ("instances", "cores", "ram", "fixed_ips")
 
@@ -20,6 +20,7 @@ _INSTANCES = sa.select(
     sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0).label("ram"),
 ).where(_OWN)
 _NICS = sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(_OWN)
+_FURTHER = _NICS.join(fixed_ip, fixed_ip.c.further_of == vif.c.id).where(fixed_ip.c.further_of.is_not(None))
 
 
 def usage(connection: sa.Connection, project_id: str, resources: t.Collection[str] = COUNTED) -> dict[str, int]:
@@ -29,5 +30,6 @@ def usage(connection: sa.Connection, project_id: str, resources: t.Collection[st
         row = connection.execute(_INSTANCES, {"project_id": project_id}).one()
         used = {"instances": row.instances, "cores": int(row.cores), "ram": int(row.ram)}
     if "fixed_ips" in resources:
-        used["fixed_ips"] = connection.execute(_NICS, {"project_id": project_id}).scalar_one()
+        both = (connection.execute(query, {"project_id": project_id}).scalar_one() for query in (_NICS, _FURTHER))
+        used["fixed_ips"] = sum(both)
     return used

@@ -44,6 +44,7 @@ from ..db.tables import (
 from ..db.tables_addresses import OF_HOST
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from .address_pairs import without_others
+from .further_ips import further_ips_where
 
 # the columns are named as the keys
 _FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
@@ -160,6 +161,7 @@ def _nics(
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
     nics: collections.defaultdict[str, list[Nic]] = collections.defaultdict(list)
+    more = further_ips_where(connection, *conditions)
     floating = _floating_ips(connection, conditions)
     for row in connection.execute(query).all():
         pairs = row.allowed_address_pairs
@@ -176,6 +178,8 @@ def _nics(
                 "network": t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS}),
             }
         )
+        if row.vif_id in more:
+            nics[row.instance_uuid][-1]["more_ips"] = more[row.vif_id]
     return nics
 
 

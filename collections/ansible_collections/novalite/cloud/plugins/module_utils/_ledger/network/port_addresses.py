@@ -1,0 +1,169 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The addresses of ports: of IPv4 up to five, of IPv6 the one that follows from the port.
+
+The first one is its interface's own (owner `vif:<id>`): DHCP tells it, floating IPs lead to it. Further ones have an
+owner with a number (`vif:<id>/1`), so that they are taken, kept and given back by the same statements.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import netaddr
+import sqlalchemy as sa
+
+from ..._addressing import texts
+from ..._addressing.pools import to_int
+from ..._errors import NovaliteError
+from ..._json import JsonMapping
+from ..db.tables import fixed_ip, vif
+from ..db.tables_addresses import OF_VIF
+from ..queries.network_records import Network, Port, subnet_id
+from .addresses import claim_addresses
+from .ipv6_claims import take_ipv6
+from .tenant_networks import TenantError
+
+MAX_FIXED_IPS = 5  # Neutron's max_fixed_ips_per_port
+Wanted = dict[int, list["str | None"]]  # IP version -> the addresses that are asked for; None: any
+
+
+def take_addresses(
+    connection: sa.Connection, row: Network, number: str, wanted: t.Sequence[JsonMapping] | None
+) -> None:
+    """Give the port `number` on the network `row`, which has none, the addresses `wanted`; None: one of each family."""
+    asked = _asked(row, wanted)
+    _take_ipv4(connection, row, number, asked.get(4, []))
+    if 6 in asked:
+        _take_ipv6(connection, row, number, asked[6][0])
+
+
+def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> None:
+    """Let the port `seen` have the addresses `wanted`, and no others. Of those that it has, it keeps what it may.
+
+    Raises TenantError for a port that a device has.
+    """
+    asked = _asked(row, wanted)
+    before = [address for address in (seen.ip, *seen.more_ips) if address is not None]
+    four = asked.get(4, [])
+    others = [address for address in before if address not in four]
+    named = [address for address in four if address is not None and address not in before]
+    rest = [*named, *[None] * max(four.count(None) - len(others), 0)]
+    going = others[four.count(None) :]
+    six = (6 in asked) == (seen.ipv6 is not None) and asked.get(6, [None])[0] in (None, seen.ipv6)
+    if six and not going and not rest:
+        return
+    if seen.instance_uuid is not None or seen.router_id is not None:
+        raise TenantError(
+            "PortInUse",
+            f"Unable to complete operation on port {seen.id} for network {row.uuid}: its addresses stay as they "
+            "are while a device has it; detach it first.",
+        )
+    _let_go(connection, row, seen.id, going)
+    _take_ipv4(connection, row, seen.id, rest)
+    if 6 not in asked:
+        connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
+    else:
+        _take_ipv6(connection, row, seen.id, asked[6][0])
+
+
+def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.Sequence[str | None]) -> None:
+    """Give the port these addresses besides those that it has, the first one of all as its interface's own."""
+    first, *further = owners = _owners(number)
+    pool = sa.update(fixed_ip).where(fixed_ip.c.network_id == row.id)
+    query = sa.select(fixed_ip.c.owner).where(fixed_ip.c.network_id == row.id, fixed_ip.c.owner.in_(owners))
+    taken = set(connection.execute(query).scalars())
+    free = [owner for owner in owners if owner not in taken]
+    if missing:
+        claim_addresses(connection, row, dict(zip(free, missing)), int(time.time()), [])
+    elif taken and first not in taken:  # it went, and another one is there to take its place
+        connection.execute(pool.where(fixed_ip.c.owner == min(taken)).values(owner=first, further_of=None))
+    if len(taken) + len(missing) > 1:
+        connection.execute(pool.where(fixed_ip.c.owner.in_(further)).values(further_of=number))
+
+
+def _take_ipv6(connection: sa.Connection, row: Network, number: str, address: str | None) -> None:
+    mac, has = connection.execute(sa.select(vif.c.mac, vif.c.ipv6).where(vif.c.id == number)).one()
+    made = take_ipv6(connection, {row.id: row}, [{"id": number, "mac": mac, "ipv6": has, "network": {"id": row.id}}])
+    if address is not None and made[number] != address:
+        raise NovaliteError(
+            f"Invalid input for operation: IPv6 address {address} can not be directly assigned to a port on "
+            f"subnet {subnet_id(row.uuid, 6)} as the subnet is configured for automatic addresses."
+        )
+
+
+def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Sequence[str]) -> None:
+    """Give back these addresses of the port. It gets none of them again unless it names them."""
+    if not going:
+        return
+    numbers = [to_int(address) for address in going]
+    own = sa.and_(fixed_ip.c.network_id == row.id, fixed_ip.c.ip.in_(numbers))
+    values = {"owner": None, "further_of": None, "last_owner": None, "released_at": int(time.time())}
+    connection.execute(sa.update(fixed_ip).where(own).values(**values))
+    connection.execute(
+        sa.update(fixed_ip)
+        .where(fixed_ip.c.network_id == row.id, fixed_ip.c.last_owner.in_(_owners(number)))
+        .values(last_owner=None)
+    )
+
+
+def _owners(number: str) -> list[str]:
+    return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MAX_FIXED_IPS))]
+
+
+def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> Wanted:
+    ranges = {version: cidr for version in (4, 6) if (cidr := row.range_of(version)) is not None}
+    if wanted is None:
+        return {version: [None] for version in ranges}
+    found: Wanted = {}
+    for wish in wanted:
+        version, address = _wish(row, ranges, wish)
+        found.setdefault(version, []).append(address)
+    named = [address for addresses in found.values() for address in addresses if address is not None]
+    if len(set(named)) != len(named):
+        raise NovaliteError("Invalid input for fixed_ips. Reason: Duplicate IP address: name each once.")
+    if len(wanted) > MAX_FIXED_IPS:
+        raise NovaliteError(
+            f"Invalid input for operation: Exceeded maximum amount of fixed ips per port: {MAX_FIXED_IPS} is the limit."
+        )
+    if len(found.get(6, ())) > 1:
+        raise NovaliteError(
+            f"Invalid input for operation: subnet {subnet_id(row.uuid, 6)} is configured for automatic addresses: a "
+            "port has one address of it; name it once in fixed_ips."
+        )
+    return found
+
+
+def _wish(row: Network, ranges: t.Mapping[int, str], wish: JsonMapping) -> tuple[int, str | None]:
+    """The IP version and the address that an entry of fixed_ips asks for."""
+    version: int | None = None
+    address = wish.get("ip_address")
+    if address is not None:
+        parsed = _parsed(address)
+        version, address = parsed.version, str(parsed)
+    if wish.get("subnet_id") is not None:
+        named = {subnet_id(row.uuid, each): each for each in ranges}.get(wish["subnet_id"].lower())
+        if named is None:
+            raise NovaliteError(
+                f"Invalid input for operation: Failed to create port on network {row.uuid}, because fixed_ips "
+                f"included invalid subnet {wish['subnet_id']}."
+            )
+        if version not in (None, named):
+            raise NovaliteError(f"IP address {address} is not a valid IP for the specified subnet.")
+        version = named
+    if version is None:
+        raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
+    if version not in ranges or (
+        address is not None and netaddr.IPAddress(address) not in netaddr.IPNetwork(ranges[version])
+    ):
+        raise NovaliteError(f"IP address {address} is not a valid IP for any of the subnets on the specified network.")
+    return version, address
+
+
+def _parsed(text: str) -> netaddr.IPAddress:
+    try:
+        return texts.parse_address(text)
+    except ValueError:
+        raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ports with several fixed IPs, and what Compute, EC2 and hosts make of them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import address_pairs, group_members, views
+from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair
+from tests.api.conftest import Cloud
+from tests.api.doors import Body, Doors, User
+from tests.api.network.test_tenant_networks import error_of, network, pool, port, subnet
+
+TWO = [{"ip_address": "10.50.0.7"}, {"ip_address": "10.50.0.8"}]
+
+
+def addresses(port_body: Body) -> list[str]:
+    return [address["ip_address"] for address in port_body["fixed_ips"]]
+
+
+def change(doors: Doors, port_body: Body, wanted: t.Sequence[Body], status: int = 200) -> t.Any:
+    body = doors.member.put(f"/ports/{port_body['id']}", {"port": {"fixed_ips": list(wanted)}}, status)
+    return addresses(body["port"]) if status == 200 else body
+
+
+def attach(cloud: Cloud, doors: Doors, made_port: Body, name: str = "web") -> str:
+    """Give the port to a server on hv1."""
+    server = cloud.instance(doors.project, name, cloud.host("hv1"), power_state=1)
+    mine = tables.vif.c.id == made_port["id"]
+    cloud.write(sa.update(tables.vif).where(mine).values(instance_uuid=server, position=0))
+    return server
+
+
+def held(cloud: Cloud) -> int:
+    query = sa.select(sa.func.count()).select_from(tables.fixed_ip).where(tables.fixed_ip.c.owner.is_not(None))
+    return int(cloud.rows(query)[0][0])
+
+
+def test_a_port_has_the_addresses_that_it_names_and_any(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    four = subnet(doors, of)["id"]
+    six = subnet(doors, of, "fd00:50::/64")["id"]
+    made = port(doors, of, fixed_ips=[{"subnet_id": four}, *TWO, {"subnet_id": six}])
+    assert addresses(made)[1:3] == ["10.50.0.7", "10.50.0.8"] and len(made["fixed_ips"]) == 4
+    assert [address["subnet_id"] for address in made["fixed_ips"]] == [four, four, four, six]
+    assert doors.member.get("/ports?fixed_ips=ip_address=10.50.0.8")["ports"][0]["id"] == made["id"]
+    assert error_of(doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": TWO}}, 409)) == (
+        "IpAddressInUse"
+    )
+    doors.member.delete(f"/ports/{made['id']}", 204)
+    assert held(cloud) == 0
+    assert addresses(port(doors, of, fixed_ips=TWO)) == ["10.50.0.7", "10.50.0.8"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"ip_address": "10.50.0.7"}] * 2,
+        [{"ip_address": f"10.50.0.{number}"} for number in range(10, 16)],
+        [{"ip_address": "10.50.0.7"}, {"ip_address": "10.51.0.7"}],
+    ],
+    ids=["twice", "six", "outside"],
+)
+def test_addresses_that_cannot_be(cloud: Cloud, doors: Doors, wrong: list[Body]) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": wrong}}, 400)
+    assert held(cloud) == 0
+
+
+def test_ipv6_gives_a_port_one_address(doors: Doors) -> None:
+    of = network(doors)
+    six = {"subnet_id": subnet(doors, of, "fd00:50::/64")["id"]}
+    doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": [six, six]}}, 400)
+
+
+def test_addresses_come_and_go_one_by_one(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    inside = subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    three = [*TWO, {"ip_address": "10.50.0.9"}]
+    assert change(doors, made, three) == ["10.50.0.7", "10.50.0.8", "10.50.0.9"]
+    assert change(doors, made, [{"subnet_id": inside["id"]}] * 3) == ["10.50.0.7", "10.50.0.8", "10.50.0.9"]
+    # the first one goes: the next one is what DHCP tells the guest
+    assert change(doors, made, three[1:]) == ["10.50.0.8", "10.50.0.9"]
+    rows = cloud.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.owner.is_not(None)).order_by("owner"))
+    assert [(row.owner, row.further_of) for row in rows] == [
+        (f"vif:{made['id']}", None),
+        (f"vif:{made['id']}/2", made["id"]),
+    ]
+    assert change(doors, made, [{"ip_address": "10.50.0.20"}]) == ["10.50.0.20"]
+    assert held(cloud) == 1
+    assert change(doors, made, []) == []
+    assert held(cloud) == 0
+    assert change(doors, made, TWO) == ["10.50.0.7", "10.50.0.8"]
+
+
+def test_one_that_fails_changes_nothing(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    made, other = port(doors, of, fixed_ips=TWO), port(doors, of, fixed_ips=[{"ip_address": "10.50.0.9"}])
+    assert error_of(change(doors, made, [{"ip_address": "10.50.0.9"}, TWO[1]], 409)) == "IpAddressInUse"
+    assert addresses(doors.member.get(f"/ports/{made['id']}")["port"]) == ["10.50.0.7", "10.50.0.8"]
+    assert addresses(doors.member.get(f"/ports/{other['id']}")["port"]) == ["10.50.0.9"]
+
+
+def test_the_quota_counts_each(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    attach(cloud, doors, port(doors, of, fixed_ips=TWO))
+    compute = User(cloud, doors.client, doors.project, "member", "/compute/v2.1")
+    limits = compute.get(f"/os-quota-sets/{doors.project}/detail")["quota_set"]["fixed_ips"]
+    assert limits["in_use"] == 2
+
+
+def test_a_server_has_all_of_them(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    server = attach(cloud, doors, made)
+    compute = User(cloud, doors.client, doors.project, "member", "/compute/v2.1")
+    shown = compute.get(f"/servers/{server}")["server"]["addresses"]["web"]
+    assert [(address["addr"], address["OS-EXT-IPS:type"]) for address in shown] == [
+        ("10.50.0.7", "fixed"),
+        ("10.50.0.8", "fixed"),
+    ]
+    (interface,) = compute.get(f"/servers/{server}/os-interface")["interfaceAttachments"]
+    assert addresses(interface) == ["10.50.0.7", "10.50.0.8"]
+    assert [shown_server["id"] for shown_server in compute.get("/servers?ip=10.50.0.8")["servers"]] == [server]
+    with transaction(cloud.engine) as connection:
+        (instance,) = views.instances_by(connection, uuids=[server])
+        by_second = guest_lookup.uuid_at(connection, of["id"], "10.50.0.8", "hv1")
+    assert (instance["nics"][0]["ip"], instance["nics"][0]["more_ips"]) == ("10.50.0.7", ["10.50.0.8"])
+    assert by_second == server
+    refused = change(doors, made, [{"ip_address": "10.50.0.8"}], 409)
+    assert error_of(refused) == "PortInUse" and "detach it first" in refused["NeutronError"]["message"]
+    assert change(doors, made, TWO) == ["10.50.0.7", "10.50.0.8"]  # nothing changes
+
+
+def test_groups_and_others_address_pairs_know_all_of_them(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    server = attach(cloud, doors, port(doors, of, fixed_ips=TWO))
+    number, _group = doors.group("web")
+    (row,) = cloud.rows(sa.select(tables.instance.c.id).where(tables.instance.c.uuid == server))
+    cloud.insert(tables.instance_security_group, instance_id=row.id, group_id=number)
+    (net,) = cloud.rows(sa.select(tables.network).where(tables.network.c.uuid == of["id"]))
+    pairs: list[AddressPair] = [{"ip_address": "10.50.0.6/31", "mac_address": None}, *_single("10.50.0.8")]
+    with transaction(cloud.engine) as connection:
+        members = group_members.members_of(connection, [number], {})[number]
+        left = address_pairs.without_others(connection, doors.other, net.id, pairs)
+    assert {"10.50.0.7", "10.50.0.8"} <= set(members[net.bridge])
+    assert [pair["ip_address"] for pair in left] == ["10.50.0.6"]
+
+
+def _single(address: str) -> list[AddressPair]:
+    return [{"ip_address": address, "mac_address": None}]
+
+
+def test_a_floating_ip_leads_to_the_first(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    inside = subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
+    doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    body = {"floating_network_id": outside, "port_id": made["id"]}
+    second = {"floatingip": {**body, "fixed_ip_address": "10.50.0.8"}}
+    assert "first address 10.50.0.7" in doors.member.post("/floatingips", second, 400)["NeutronError"]["message"]
+    first = doors.member.post("/floatingips", {"floatingip": body}, 201)["floatingip"]
+    assert first["fixed_ip_address"] == "10.50.0.7"
