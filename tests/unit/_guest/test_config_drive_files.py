@@ -47,6 +47,7 @@ def test_further_addresses_are_in_the_metadata() -> None:
     assert [told[number]["ip_address"] for number in (0, 1, 3)] == ["10.30.0.9", "10.30.0.99", "10.20.0.99"]
     assert told[3] == {**told[3], **further} and told[2]["type"] == "ipv4_dhcp"
     static, _dhcp = network_data.interfaces_of(server)
+    assert static["ipv4"] is not None
     assert static["more_ipv4"] == [{"address": "10.30.0.99", "prefix": static["ipv4"]["prefix"], "gateway": None}]
     tree: t.Any = metadata.ec2_meta_data(server)
     macs = tree["network"]["interfaces"]["macs"]
