@@ -11,7 +11,7 @@ import threading
 import time
 import typing as t
 
-from . import amazon, command, doors, libraries, packer, projects, storage
+from . import amazon, command, doors, identity, libraries, packer, projects, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -22,6 +22,7 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "ansible": libraries.ansible,
     "others": command.others,
     "commands": projects.run,
+    "identity": identity.run,
     "images": storage.images,
     "volumes": storage.volumes,
     "aws": amazon.command,

@@ -97,10 +97,10 @@ def _refuse_restricted(connection: Connection) -> None:
 
 
 def _roles(asked: Record, assigned: assignments.Names) -> list[str]:
-    """The roles that a new credential gives: those that were named, else all that the caller has by assignment."""
+    """The roles that a new credential gives: those that were named, else all of the token's, as in Keystone."""
     have = implied(assigned) & current().roles
     if not asked.get("roles"):
-        return sorted(set(assigned) & current().roles) or sorted(have)
+        return sorted(have)
     by_name = {assigned.get(role_id, role_id): role_id for role_id in have}
     ids = []
     for role in asked["roles"]:

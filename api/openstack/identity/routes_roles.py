@@ -68,17 +68,15 @@ def delete_role(connection: Connection, role_id: str) -> Answer:
 def list_inferences(connection: Connection) -> Body:
     """What the roles that come with the cloud imply; others imply nothing."""
     known = {row["id"]: views.role(row) for row in roles.list_roles(connection)}
-    rows: list[Body] = [
-        {"prior_role": known[name], "implies": [known[below] for below in roles.implied_ids(name) if below != name]}
-        for name in roles.ROLES[1:]
-    ]
+    pairs = zip(roles.ROLES, roles.ROLES[1:])
+    rows: list[Body] = [{"prior_role": known[above], "implies": [known[below]]} for below, above in pairs]
     return {"role_inferences": rows, "links": {"self": catalog.url("role_inferences")}}
 
 
 @service.get("/roles/<role_id>/implies", "identity:roles", reads)
 def list_implied(connection: Connection, role_id: str) -> Body:
     prior = _find(connection, role_id)
-    below = [name for name in roles.implied_ids(prior["id"]) if name != prior["id"]]
+    below = roles.implied_ids(prior["id"])[:-1][-1:]
     implied = [views.role(roles.find_role(connection, name)) for name in below]
     links = {"self": catalog.url(f"roles/{role_id}/implies")}
     return {"role_inference": {"prior_role": views.role(prior), "implies": implied}, "links": links}

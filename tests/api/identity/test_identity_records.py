@@ -154,7 +154,7 @@ def test_application_credentials(api: Api) -> None:
         api, secret=None, expires_at=None, access_rules=[], roles=[], unrestricted=False, description=None
     )
     assert len(record["secret"]) > 40 and record["project_id"] == api.projects["demo"]
-    assert [role["name"] for role in record["roles"]] == ["member"]
+    assert [role["name"] for role in record["roles"]] == ["member", "reader"]
     answer = ask(api, by_credential(record))
     token = answer.get_json()["token"]
     assert answer.status_code == 201 and token["project"]["name"] == "demo"
