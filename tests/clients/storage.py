@@ -133,6 +133,12 @@ def volumes(report: Report, cloud: Cloud) -> None:
     with report.step(part, f"volume snapshot create --volume {name}-i {name}-s"):
         shell("volume", "snapshot", "create", "--volume", f"{name}-i", f"{name}-s")
         assert _at_rest(shell, f"{name}-s", "snapshot")["status"] == "available"
+    with report.step(part, f"image create --volume {name}-i {name}-g"):
+        shell("image", "create", "--volume", f"{name}-i", f"{name}-g")
+        assert _at_rest(shell, f"{name}-i")["status"] == "available"
+        shown = shell.json("image", "show", f"{name}-g")
+        assert (shown["status"], shown["disk_format"], shown["min_disk"]) == ("active", "raw", 1), shown
+    check(f"image delete {name}-g")
     check(f"volume snapshot delete {name}-s")
     with report.step(part, f"volume delete {name}-i"):
         deadline = time.monotonic() + TIMEOUT
@@ -150,7 +156,7 @@ def _at_rest(shell: Shell, name: str, *kind: str) -> t.Any:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = shell.json("volume", *kind, "show", name)
-        if shown["status"] not in ("creating", "downloading") or time.monotonic() > deadline:
+        if shown["status"] not in ("creating", "downloading", "uploading") or time.monotonic() > deadline:
             return shown
         time.sleep(1)
 

@@ -143,6 +143,19 @@ def test_an_image_of_a_volume(state: str, tmp_path: pathlib.Path, stored: str, a
     assert raw.read_bytes()[:4096] == b"a" * 4096 and raw.stat().st_size == 8 * MIB
 
 
+def test_an_image_is_converted_where_it_arrives(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "qcow2"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", source, "8M"], check=True)
+    subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write 0 4096", source], check=True, stdout=subprocess.DEVNULL)
+    size = source.stat().st_size
+    got = controller_files.received(
+        IMAGE, str(tmp_path / "here"), lambda path: _copy(str(source), path), size, "qcow2", "raw"
+    )
+    made = pathlib.Path(got["source"])
+    assert (got["size"], made.stat().st_size, got["virtual_size"]) == (8 * MIB, 8 * MIB, 8 * MIB)
+    assert made.stat().st_blocks * 512 < MIB and os.listdir(tmp_path / "here") == [IMAGE]
+
+
 def test_a_volume_that_a_guest_has_is_copied_by_its_qemu(state: str) -> None:
     spec = {"id": UUID, "kind": "volume", "backend": "file", "options": {}, "format": "raw", "size_gb": 1}
     seen = []

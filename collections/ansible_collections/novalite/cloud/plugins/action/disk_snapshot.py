@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 
 from ansible.errors import AnsibleError
 
@@ -29,16 +30,20 @@ class ActionModule(TripAction):
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
             uid = self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip()
             arguments["owner"] = int(uid or 0)
+        formats = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
+        if shutil.which("qemu-img"):  # then no zeros come over the wire: a raw image is made of a qcow2 here
+            arguments["snapshots"] = [{**entry, "disk_format": "qcow2"} for entry in arguments["snapshots"]]
+        sent = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
         result = self.run_on_host(MODULE, arguments, task_vars)
         taken = [snapshot for snapshot in result.get("snapshots") or [] if not snapshot["error"]]
         if arguments.get("state") == "absent" or self._task.check_mode or not taken:
             return result
         home = _home.home(None, task_vars or {}, self._templar)
         directory = os.path.expanduser(arguments.get("controller_dir") or os.path.join(home, "images"))
-        formats = {entry["image_id"]: entry.get("disk_format") or "qcow2" for entry in arguments["snapshots"]}
         try:
             for copy in taken:
-                self._fetch(copy, os.path.abspath(directory), formats[copy["image_id"]])
+                number = copy["image_id"]
+                self._fetch(copy, os.path.abspath(directory), sent[number], formats[number])
         finally:
             snapshots = [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken]
             self.run_on_host(MODULE, {**arguments, "state": "absent", "snapshots": snapshots}, task_vars)
@@ -47,10 +52,10 @@ class ActionModule(TripAction):
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, copy: JsonObject, directory: str, disk_format: str) -> None:
+    def _fetch(self, copy: JsonObject, directory: str, disk_format: str, wanted: str) -> None:
         """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
         try:
             fetch = functools.partial(self._connection.fetch_file, copy["path"])
-            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format))
+            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format, wanted))
         except (NovaliteError, AnsibleError) as error:
             copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"

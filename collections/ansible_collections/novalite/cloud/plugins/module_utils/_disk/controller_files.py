@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import typing as t
 
+from .._confined import ANY_SIZE, Limits, run_confined
 from .._errors import NovaliteError
 from .._host import locked, make_private, remove_file, sync
 from .._json import JsonObject
 from . import layout
 from .cache import Image, Rules, checksum_of, fetch_verified
 from .inspect import inspect_image
+
+CONVERSION = 3600  # seconds
 
 
 def downloaded(image: Image, directory: str, rules: Rules) -> str:
@@ -35,12 +38,17 @@ def downloaded(image: Image, directory: str, rules: Rules) -> str:
 
 
 def received(
-    image_id: str, directory: str, fetch: t.Callable[[str], object], size: int, disk_format: str = "qcow2"
+    image_id: str,
+    directory: str,
+    fetch: t.Callable[[str], object],
+    size: int,
+    disk_format: str = "qcow2",
+    wanted_format: str | None = None,
 ) -> JsonObject:
     """Let `fetch` write the image's file, and make it `directory`/<image id>.
 
-    Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no `disk_format` without a
-    backing file, or has not `size` bytes; nothing is left then.
+    Returns `source`, `checksum`, `size`, `virtual_size`. With `wanted_format` it is converted here. Raises
+    NovaliteError for what is no `disk_format` without a backing file, or has not `size` bytes; nothing is left then.
     """
     path = os.path.join(directory, image_id)
     part = f"{path}.part"
@@ -51,7 +59,9 @@ def received(
         info = inspect_image(part, disk_format, name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
             raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
-        checksum = checksum_of(part)
+        if wanted_format not in (None, disk_format):
+            _convert(part, disk_format, str(wanted_format))
+        size, checksum = os.path.getsize(part), checksum_of(part)
         sync(part)
         os.rename(part, path)
         return {"source": path, "checksum": checksum, "size": size, "virtual_size": info.virtual_size}
@@ -59,3 +69,16 @@ def received(
         raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
     finally:
         remove_file(part)
+
+
+def _convert(path: str, before: str, after: str) -> None:
+    """Convert the file, which was judged to stand on no other one."""
+    made = f"{path}.{after}"
+    make_private(made)
+    try:
+        argv = ["qemu-img", "convert", "-f", before, "-O", after, path, made]
+        limits = Limits(memory=2 << 30, cpu=CONVERSION, file_size=ANY_SIZE)
+        run_confined(argv, reads=[path], writes=[made], limits=limits, timeout=float(CONVERSION))
+        os.replace(made, path)
+    finally:
+        remove_file(made)
