@@ -69,7 +69,7 @@ class Site:
         for namespace in self.namespaces.values():
             subprocess.run(["ip", "netns", "del", namespace], check=False, capture_output=True)
 
-    def play(self, playbook: str, *options: str, **variables: t.Any) -> str:
+    def play(self, playbook: str, *options: str, rc: int = 0, **variables: t.Any) -> str:
         done = subprocess.run(
             [
                 "ansible-playbook",
@@ -86,7 +86,7 @@ class Site:
             check=False,
             env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == rc, done.stdout + done.stderr
         return done.stdout
 
     def rules(self, host: str) -> str:
@@ -162,6 +162,19 @@ def test_playbooks(site: Site) -> None:
     said = site.play("reachability.yml", **{"from": "web", "to": "db", "port": 5432})
     assert "allowed, web may send anything, let in by group db: tcp 5432 from group web" in said
     assert "not allowed" in site.play("reachability.yml", **{"from": "db", "to": "web", "port": 80})
+
+    # and the chains themselves, which must say the same
+    site.cloud.write(sa.update(tables.instance).values(vm_state="active", task_state=None))
+    ends = {"source": "web", "destination": "db", "trace": True}
+    walked = site.play("reachability.yml", **ends, destination_port=5432)
+    assert re.search(r"hv1 +filter nova-sg-\d+: .*--dport 5432 .*-j ACCEPT +\(0 packets, 0 bytes\)", walked)
+    assert "nova-ipv4-fallback: -j DROP" in site.play("reachability.yml", **ends, destination_port=5433)
+    with entered(site.namespaces["hv1"]):
+        run("iptables", "-I", "nova-ipv4-fallback", "1", "-j", "ACCEPT")
+    broken = site.play("reachability.yml", **ends, destination_port=5433, rc=2)
+    assert "the ledger does not allow it, and the chains of hv2, hv1 do" in broken
+    site.play("firewall.yml")
+
     if shutil.which("dot"):
         site.play("security_group_graph.yml", file=str(site.path / "groups.svg"))
         assert "tcp 5432" in (site.path / "groups.svg").read_text()

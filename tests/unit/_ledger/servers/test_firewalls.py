@@ -8,8 +8,10 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
@@ -29,7 +31,14 @@ OPERATIONS = {
 DEFAULTS: dict[str, dict[str, t.Any]] = {
     "security_group": {"project": "demo", "state": "present", "plan": True},
     "server_security_groups": {"project": "demo", "state": "present", "exclusive": False},
-    "reachability": {"project": "demo", "protocol": "tcp", "port": None, "icmp_code": None},
+    "reachability": {
+        "project": "demo",
+        "protocol": "tcp",
+        "port": None,
+        "icmp_code": None,
+        "trace": False,
+        "walks": (),
+    },
     "security_group_info": {"project": "demo", "all_projects": False, "picture": False},
 }
 
@@ -167,6 +176,24 @@ def test_who_may_talk_to_whom(cloud: t.Any) -> None:
     assert not call(cloud, "reachability", source="fd00::1", destination="web", port=22)["allowed"]
     with pytest.raises(NotFoundError, match="unknown server 'nobody'"):
         call(cloud, "reachability", source="nobody", destination="db")
+
+
+def test_an_answer_is_compared_with_the_walks_of_the_hosts(cloud: t.Any) -> None:
+    made = three(cloud)
+    cloud.write(sa.update(tables.instance).values(vm_state="active"))
+    ends = {"source": "web", "destination": "db", "port": 3306, "trace": True}
+    hosts = call(cloud, "reachability", **ends)["hosts"]
+    assert set(hosts) == {made["web"]["host"], made["db"]["host"]}
+    packet = hosts[made["db"]["host"]][0]
+    assert packet["device_out"] == f"tap{made['db']['nics'][0]['id'][:11]}"
+    walks = [
+        {"answer": 0, "host": host, "accepted": True, "certain": True, "lines": ["ACCEPT"]} for host in sorted(hosts)
+    ]
+    assert call(cloud, "reachability", **ends, walks=walks)["msg"][1:] == [
+        f"  {host}  ACCEPT" for host in sorted(hosts)
+    ]
+    with pytest.raises(NovaliteError, match=r"the ledger allows it, and the chains of .* do not: .*firewall.yml"):
+        call(cloud, "reachability", **ends, walks=[{**walk, "accepted": False, "lines": ["DROP"]} for walk in walks])
 
 
 def test_the_picture_is_of_what_is_recorded(cloud: t.Any) -> None:

@@ -14,6 +14,7 @@ author:
   - novalite contributors (@novalite)
 description:
   - Answers from the ledger what security groups let an instance or address send to another. No host is asked.
+  - With O(walks) it fails where the chains of a host do not do what the ledger says.
 extends_documentation_fragment: [novalite.cloud.ledger, novalite.cloud.looks]
 options:
   source:
@@ -34,11 +35,21 @@ options:
   icmp_code:
     description: The ICMP code.
     type: int
+  trace:
+    description: Whether to return RV(hosts).
+    type: bool
+    default: false
+  walks:
+    description: What M(novalite.cloud.packet_trace) returned on these hosts. RV(msg) tells of them, too.
+    type: list
+    elements: dict
+    default: []
   project:
     description: Name of the project of the instances.
     type: str
     default: demo
 seealso:
+  - module: novalite.cloud.packet_trace
   - module: novalite.cloud.security_group
   - module: novalite.cloud.security_group_info
 """
@@ -64,8 +75,12 @@ answers:
   returned: success
   type: list
   elements: dict
+hosts:
+  description: By host, what M(novalite.cloud.packet_trace) takes there.
+  returned: success
+  type: dict
 msg:
-  description: The answers in words.
+  description: The answers in words, each with its walks.
   returned: success
   type: list
   elements: str
@@ -83,6 +98,8 @@ ARGUMENT_SPEC = {
     "protocol": {"type": "str", "default": "tcp"},
     "port": {"type": "int"},
     "icmp_code": {"type": "int"},
+    "trace": {"type": "bool", "default": False},
+    "walks": {"type": "list", "elements": "dict", "default": []},
     "project": {"type": "str", "default": "demo"},
 }
 

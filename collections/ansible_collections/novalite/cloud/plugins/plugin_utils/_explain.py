@@ -17,7 +17,7 @@ from ..module_utils._graph.launch_steps import BY_OPERATION, REQUEST, LaunchStep
 from ..module_utils._json import Json, JsonMapping, JsonObject
 
 SHOWN = 4  # instances, hosts or entries that are named; more of them are counted
-WIDEST = 240  # characters of a value
+WIDEST = 400  # characters of a value
 _KEYS = "/root/.ssh/authorized_keys"
 
 Lines = list[str]

@@ -208,6 +208,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             "destination": Variable("server or address that it is sent to", aliases=("to",)),
             "protocol": Variable("tcp, udp, icmp ..."),
             "destination_port": Variable("port, or type of an ICMP message", "int", aliases=("port",)),
+            "trace": Variable("walk it through the chains of the hosts", "bool"),
             **PROJECT,
         },
         (("source",), ("destination",)),

@@ -31,8 +31,8 @@ class Tables:
     def read(self, family: str) -> Ruleset:
         return ruleset.parse(self.text(family))
 
-    def text(self, family: str) -> str:
-        return run([f"{_COMMAND[family]}{self._infix}-save"]).stdout
+    def text(self, family: str, counters: bool = False) -> str:
+        return run([f"{_COMMAND[family]}{self._infix}-save", *(["-c"] if counters else [])]).stdout
 
     def write(self, family: str, text: str) -> None:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)

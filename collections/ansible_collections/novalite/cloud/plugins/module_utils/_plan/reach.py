@@ -24,11 +24,14 @@ Groups = t.Sequence[JsonMapping]  # {"id", "name", "rules"}, as in the record of
 @dataclasses.dataclass(frozen=True)
 class Address:
     """`network` is the id of an instance's network, `scope` that network's bridge where nothing is routed into it;
-    `judged`: port security is on."""
+    `judged`: port security is on. `bridge`, `device` and `cidr` are where a host finds it."""
 
     text: str
     network: int | None = None
     scope: str = ""
+    bridge: str = ""
+    device: str = ""
+    cidr: str = ""
     judged: bool = True
 
     @property
@@ -38,11 +41,13 @@ class Address:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """One who talks. `groups` is None for what is no instance: nobody judges what it sends and receives."""
+    """One who talks. `groups` is None for what is no instance: nobody judges what it sends and receives. `host` is
+    where its chains are, empty where there are none."""
 
     name: str
     addresses: tuple[Address, ...]
     groups: Groups | None = None
+    host: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

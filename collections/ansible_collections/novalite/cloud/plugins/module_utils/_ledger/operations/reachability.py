@@ -8,17 +8,20 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ..._addressing.texts import parse_address
+from ..._domain.guest import tap_device
+from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, addresses_of, is_secured
-from ..._plan import reach
+from ..._plan import reach, walks
 from ..db.tables import security_group
 from ..queries import group_members, lookups
 from ..queries.views import instances_by
 
 
 def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
-    """May `source` talk to `destination` (names of instances, or addresses)? Every pair of addresses is answered.
-    Raises NotFoundError for a name that is no instance's."""
+    """May `source` talk to `destination` (names of instances, or addresses)? Every pair of addresses is answered; with
+    `trace`, `hosts` are the packets that hosts are to walk. `walks` are what came of these. Raises NotFoundError for a
+    name that is no instance's, NovaliteError where hosts contradict the ledger."""
     owner = lookups.project_by_name(connection, params["project"])["id"]
     ends = [_end(connection, owner, params[which]) for which in ("source", "destination")]
     named = {rule["remote_group_id"] for end in ends for group in end.groups or () for rule in group["rules"]} - {None}
@@ -32,7 +35,13 @@ def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     lines = [answer["line"] for answer in found]
     if not found:
         lines = [f"{ends[0].name} and {ends[1].name} have no addresses of one family"]
-    return {"changed": False, "allowed": any(answer["allowed"] for answer in found), "answers": found, "msg": lines}
+    hosts = walks.packets(ends[0], ends[1], found, talk) if params["trace"] else {}
+    if params["walks"]:
+        lines = walks.lines(found, params["walks"])
+        if problems := walks.disagreements(found, params["walks"], sum(map(len, hosts.values()))):
+            raise NovaliteError("; ".join([*problems, *lines]))
+    allowed = any(answer["allowed"] for answer in found)
+    return {"changed": False, "allowed": allowed, "answers": found, "hosts": hosts, "msg": lines}
 
 
 def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
@@ -57,10 +66,14 @@ def _instance_end(one: Instance, only: str | None = None) -> reach.End:
             address,
             nic["network"]["id"],
             nic["network"]["bridge"] if nic["network"]["isolated"] else "",
+            nic["network"]["bridge"],
+            tap_device(nic["id"]),
+            nic["network"]["cidr_v6" if ":" in address else "cidr"] or "",
             is_secured(nic),
         )
         for nic in one["nics"]
         for address in addresses_of(nic)
         if only in (None, address)
     )
-    return reach.End(one["name"], addresses, one["security_groups"])
+    runs = one["vm_state"] == "active" and not one["adopted"]
+    return reach.End(one["name"], addresses, one["security_groups"], (one["host"] or "") if runs else "")
