@@ -11,10 +11,13 @@ import pathlib
 import re
 import shlex
 import typing as t
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
+from tools import story
 
+from ansible_collections.novalite.cloud.plugins.module_utils._graph.launch_steps import HOSTS, STEPS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
 from api.cli import main
@@ -169,6 +172,29 @@ def test_the_places_of_novas_parts_are_there() -> None:
     ]
     steps = set(re.findall(r"module `(\w+)`", text)) | set(re.findall(r"modules `(\w+)` and `(\w+)`", text)[0])
     assert steps <= {path.stem for path in MODULES.glob("*.py")}
+
+
+def test_the_steps_of_a_launch_are_those_of_the_table() -> None:
+    lines = (ROOT / "docs/from-nova.md").read_text().splitlines()
+    rows = {int(match[1]): line for line in lines if (match := re.match(r"\| (\d+) \|", line))}
+    assert sorted(rows) == sorted(step.number for step in STEPS if step.number is not None) == list(range(1, 22))
+    for step in STEPS:
+        if step.number is None:
+            (row,) = [line for line in lines if step.method in line]
+        else:
+            row = rows[step.number]
+            assert all(method in row for method in step.method.split(", ")), row
+        if step.number not in (17, 20):  # a part of the step before, of the same module
+            assert set(step.operations) & HOSTS <= set(re.findall(r"`(\w+)`", row)), row
+
+
+def test_the_pictures_of_the_chapter_are_made_by_the_build() -> None:
+    text = (ROOT / "docs/from-nova.md").read_text()
+    shown = set(re.findall(r"\{image\} reference/story/(\S+)", text))
+    made = story.pictures()
+    assert shown == set(made)
+    for picture in made.values():
+        assert len(list(ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text"))) > 10
 
 
 def test_the_readme_is_short_and_lists_every_chapter() -> None:
