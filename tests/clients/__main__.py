@@ -11,7 +11,7 @@ import threading
 import time
 import typing as t
 
-from . import amazon, command, doors, identity, libraries, packer, projects, storage
+from . import amazon, command, doors, horizon, identity, libraries, packer, projects, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -30,6 +30,7 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "amazon.aws": amazon.collection,
     "packer": packer.run,
     "doors": doors.run,
+    "horizon": horizon.run,
 }
 
 

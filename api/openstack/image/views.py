@@ -9,6 +9,7 @@ from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, UUID, Schema
 from ...web.times import iso
 
+CLOUD = "default"  # the owner of the cloud's own: the domain, which is a project too for Keystone
 STORE = "file"
 DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "ami", "ari", "aki")
 CONTAINER_FORMATS = ("bare", "ami", "ari", "aki", "ovf", "ova", "docker", "compressed")
@@ -73,7 +74,7 @@ def image(row: Record) -> Body:
     return {
         **described,
         **same(row, "id", "name", "status", "visibility"),
-        "owner": row["owner"] or None,
+        "owner": row["owner"] or CLOUD,
         **same(row, "protected", "os_hidden"),
         "checksum": row["md5"] if has_data else None,
         "os_hash_algo": algorithm if has_data else None,

@@ -6,26 +6,22 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import pathlib
 import re
-import socket
-import subprocess
 import threading
 import typing as t
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 from werkzeug.serving import make_server
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from api.v1 import streams
 from tests.api import scenes, seeds
+from tests.support.browser import chromium, listening, network_namespace
 
-CHROMIUM = "/usr/bin/chromium"
 PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 800}
 
 # Of every text: how far its colour stands out from what is behind it (WCAG 2.2, 1.4.3)
@@ -89,52 +85,15 @@ class Site:
 
 @pytest.fixture(scope="module")
 def namespace() -> t.Iterator[str | None]:
-    """A network namespace for browser and server, where other tests' interfaces neither come nor go.
-
-    Chromium gives up what it is loading (ERR_NETWORK_CHANGED) whenever one does. Without root there is none.
-    """
-    if os.geteuid() != 0:
-        yield None
-        return
-    name = f"pages-{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
-        subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
-        yield f"/run/netns/{name}"
-    finally:
-        subprocess.run(["ip", "netns", "del", name], check=True)
-
-
-def listening(namespace: str | None) -> socket.socket:
-    """A socket on a port of 127.0.0.1 in that namespace."""
-    made: list[socket.socket] = []
-
-    def make() -> None:
-        # a thread of its own goes there, and ends there
-        if namespace is not None:
-            with open(namespace, encoding="ascii") as handle:
-                libc = ctypes.CDLL(None, use_errno=True)
-                assert libc.setns(handle.fileno(), 0x40000000) == 0, os.strerror(ctypes.get_errno())
-        made.append(socket.create_server(("127.0.0.1", 0)))
-
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made[0]
+    """A network namespace for browser and server."""
+    with network_namespace(f"pages-{os.getpid()}") as path:
+        yield path
 
 
 @pytest.fixture(scope="module")
 def browser(namespace: str | None, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Browser]:
-    program = CHROMIUM
-    if namespace is not None:
-        program = str(tmp_path_factory.mktemp("browser") / "chromium")
-        pathlib.Path(program).write_text(f'#!/bin/sh\nexec nsenter --net={namespace} {CHROMIUM} "$@"\n')
-        os.chmod(program, 0o755)
-    with sync_playwright() as playwright:
-        # root has no sandbox; what is shown is ours
-        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    with chromium(namespace, tmp_path_factory.mktemp("browser")) as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
         "name": "ami-tiny",
         "status": "active",
         "visibility": "public",
-        "owner": None,
+        "owner": "default",  # the domain is a project that can be looked up
         "protected": False,
         "os_hidden": False,
         "checksum": None,
