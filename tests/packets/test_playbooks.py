@@ -159,20 +159,22 @@ def test_playbooks(site: Site) -> None:
         assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
 
     # and what the ledger says about it
-    said = site.play("reachability.yml", **{"from": "web", "to": "db", "port": 5432})
+    said = site.play("reachability.yml", **t.cast("dict[str, t.Any]", {"from": "web", "to": "db", "port": 5432}))
     assert "allowed, web may send anything, let in by group db: tcp 5432 from group web" in said
-    assert "not allowed" in site.play("reachability.yml", **{"from": "db", "to": "web", "port": 80})
+    assert "not allowed" in site.play(
+        "reachability.yml", **t.cast("dict[str, t.Any]", {"from": "db", "to": "web", "port": 80})
+    )
 
     # and the chains themselves, which must say the same
     site.cloud.write(sa.update(tables.instance).values(vm_state="active", task_state=None))
-    ends = {"source": "web", "destination": "db", "trace": True}
+    ends: dict[str, t.Any] = {"source": "web", "destination": "db", "trace": True}
     walked = site.play("reachability.yml", **ends, destination_port=5432)
     assert re.search(r"hv1 +filter nova-sg-\d+: .*--dport 5432 .*-j ACCEPT +\(0 packets, 0 bytes\)", walked)
     assert "nova-ipv4-fallback: -j DROP" in site.play("reachability.yml", **ends, destination_port=5433)
     with entered(site.namespaces["hv1"]):
         run("iptables", "-I", "nova-ipv4-fallback", "1", "-j", "ACCEPT")
-    broken = site.play("reachability.yml", **ends, destination_port=5433, rc=2)
-    assert "the ledger does not allow it, and the chains of hv2, hv1 do" in broken
+    contradicted = site.play("reachability.yml", **ends, destination_port=5433, rc=2)
+    assert "the ledger does not allow it, and the chains of hv2, hv1 do" in contradicted
     site.play("firewall.yml")
 
     if shutil.which("dot"):

@@ -181,7 +181,7 @@ def test_who_may_talk_to_whom(cloud: t.Any) -> None:
 def test_an_answer_is_compared_with_the_walks_of_the_hosts(cloud: t.Any) -> None:
     made = three(cloud)
     cloud.write(sa.update(tables.instance).values(vm_state="active"))
-    ends = {"source": "web", "destination": "db", "port": 3306, "trace": True}
+    ends: dict[str, t.Any] = {"source": "web", "destination": "db", "port": 3306, "trace": True}
     hosts = call(cloud, "reachability", **ends)["hosts"]
     assert set(hosts) == {made["web"]["host"], made["db"]["host"]}
     packet = hosts[made["db"]["host"]][0]

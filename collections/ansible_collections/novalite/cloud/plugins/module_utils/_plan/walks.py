@@ -29,7 +29,8 @@ def packets(source: End, destination: End, answers: t.Sequence[JsonMapping], tal
         there = _address(destination, answer["destination"])
         for host, way in _ways(source, here, destination, there):
             protocol = talk.number(here.family)
-            packet = Packet(here.text, there.text, None if protocol < 0 else protocol, talk.port, code=talk.code, **way)
+            packet = Packet(here.text, there.text, None if protocol < 0 else protocol, talk.port, code=talk.code)
+            packet = dataclasses.replace(packet, **way)  # type: ignore[arg-type]  # names of texts
             hosts.setdefault(host, []).append({"host": host, "answer": number, **dataclasses.asdict(packet)})
     return hosts
 
