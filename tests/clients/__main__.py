@@ -37,7 +37,9 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests/clients/run", description="Real clients against the API.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
-    asked = parser.parse_args().parts or list(PARTS)
+    parser.add_argument("--without", default="", metavar="PART,...", help="leave these out")
+    options = parser.parse_args()
+    asked = [part for part in options.parts or list(PARTS) if part not in options.without.split(",")]
     if unknown := set(asked) - set(PARTS):
         parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     report = Report()
