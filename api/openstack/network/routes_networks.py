@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     network_choices,
+    port_details,
     ports,
     subnets,
     tenant_networks,
@@ -127,7 +128,9 @@ CREATE_PORT = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE_PORT = schemas.wrapped("port", schemas.UPDATE_PORT)
 DEFAULTS: Record = {
     **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
-    **dict.fromkeys(("security_groups", "allowed_address_pairs", "fixed_ips", "port_security_enabled")),
+    **dict.fromkeys(
+        ("security_groups", "allowed_address_pairs", "fixed_ips", "port_security_enabled", "extra_dhcp_opts")
+    ),
     "admin_state_up": True,
 }
 in_use = word(409, "PortInUse")
@@ -150,7 +153,7 @@ def create_ports(connection: Connection, body: Record) -> Answer:
         row = records.network_row(connection, item["network_id"])
         _check_choices(row, item)
         with in_words(WORDS):
-            values = {**DEFAULTS, **item, "mac": item.get("mac_address")}
+            values = {**DEFAULTS, **item, "mac": item.get("mac_address"), "binding": _binding(None, item)}
             return ports.create_port(connection, owner, row, values)
 
     return records.create_some(connection, "ports", body, create), 201
@@ -169,6 +172,7 @@ def update_port(connection: Connection, wanted: Record, port_id: str) -> Answer:
     row = records.network_row(connection, seen.network_uuid)
     _check_choices(row, wanted)
     with in_words(WORDS):
+        wanted["binding"] = _binding(seen.binding, wanted)
         for_host = ports.update_port(connection, seen.project_id, row, seen, wanted)
         secured = wanted.get("port_security_enabled", seen.port_security_enabled)
         if "security_groups" in wanted and seen.instance_uuid is not None and secured:
@@ -195,6 +199,11 @@ def _check_choices(row: Network, wanted: Record) -> None:
     caller = current()
     with in_words({ForbiddenError: refused}):
         network_choices.check_port(row, caller.project, wanted, caller.is_admin)
+
+
+def _binding(there: Record | None, wanted: Record) -> Record | None:
+    with in_words({ForbiddenError: refused}):
+        return port_details.merged_binding(there, wanted, current().is_admin)
 
 
 def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:

@@ -35,6 +35,7 @@ EXTENSIONS = {
     "external-net": "Neutron external network",
     "allowed-address-pairs": "Allowed Address Pairs",
     "port-security": "Port Security",
+    "extra_dhcp_opt": "Neutron Extra DHCP options",
     "binding": "Port Binding",
     "provider": "Provider Network",
     "net-mtu": "Network MTU",

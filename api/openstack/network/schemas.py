@@ -133,6 +133,10 @@ UPDATE_ADDRESS_SCOPE: Schema = {"name": TEXT, "shared": BOOLEAN}
 CREATE_ADDRESS_SCOPE: Schema = {**UPDATE_ADDRESS_SCOPE, "ip_version": {"enum": [4, 6, "4", "6"]}, **OWNER}
 FIXED_IPS = or_null(a_list(an_object({"subnet_id": UUID, "ip_address": ADDRESS}), 16))
 PAIRS = or_null(a_list(an_object({"ip_address": text(43), "mac_address": text(40)}, ["ip_address"]), 64))
+VNIC_TYPES = ("normal", "direct", "direct-physical", "macvtap", "baremetal", "virtio-forwarder", "smart-nic")
+DHCP_OPTION = an_object(
+    {"opt_name": text(64), "opt_value": or_null(text(255)), "ip_version": {"enum": [4, 6, "4", "6"]}}, ["opt_name"]
+)
 UPDATE_PORT: Schema = {
     **NAMED,
     "admin_state_up": BOOLEAN,
@@ -141,10 +145,10 @@ UPDATE_PORT: Schema = {
     "allowed_address_pairs": PAIRS,
     **dict.fromkeys(("device_id", "device_owner"), TEXT),
     "port_security_enabled": BOOLEAN,
-    "extra_dhcp_opts": {"type": ["array", "null"], "maxItems": 0},
-    "binding:vnic_type": {"const": "normal"},
-    "binding:profile": {"type": ["object", "null"], "maxProperties": 0},
-    "binding:host_id": {"enum": [None, ""]},  # a port is where its server is
+    "extra_dhcp_opts": or_null(a_list(DHCP_OPTION, 32)),
+    "binding:vnic_type": {"enum": [*VNIC_TYPES]},
+    "binding:profile": {"type": ["object", "null"], "maxProperties": 64},
+    "binding:host_id": or_null(text(255)),  # where nobody asks for it: a port is where its server is
 }
 CREATE_PORT: Schema = {**UPDATE_PORT, "network_id": UUID, "mac_address": or_null(text(40)), **OWNER}
 # guests leave under the address of their own host: external_fixed_ips is empty

@@ -175,6 +175,7 @@ def port(row: Port, admin: bool = False) -> Body:
     attached = row.instance_uuid is not None
     runs = row.router_id is not None or (attached and row.power_state == RUNNING and row.status != "attaching")
     up = True if row.admin_state_up is None else bool(row.admin_state_up)
+    binding = row.binding or {}
     shown = {
         **_owned(row.id, row.project_id, row.description),
         "name": row.name or "",
@@ -190,13 +191,14 @@ def port(row: Port, admin: bool = False) -> Body:
             {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row.mac}
             for pair in row.allowed_address_pairs or ()
         ],
-        "binding:vnic_type": "normal",
-        "extra_dhcp_opts": [],
+        "binding:vnic_type": binding.get("vnic_type", "normal"),
+        "extra_dhcp_opts": row.extra_dhcp_opts or [],
         "port_security_enabled": row.port_security_enabled,
     }
     if admin:
-        shown.update({"binding:host_id": row.host or "", "binding:vif_type": "bridge" if attached else "unbound"})
-        shown.update({"binding:profile": {}, "binding:vif_details": {}})
+        shown["binding:host_id"] = row.host or ("" if attached else binding.get("host_id", ""))
+        shown["binding:vif_type"] = "bridge" if attached else "unbound"
+        shown.update({"binding:profile": binding.get("profile", {}), "binding:vif_details": {}})
     return shown
 
 

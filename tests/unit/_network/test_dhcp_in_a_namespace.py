@@ -119,3 +119,46 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         assert not os.listdir(os.path.join(directory, "networks"))
     finally:
         shutil.rmtree(directory)
+
+
+def test_a_guest_gets_options_of_its_own(bed: t.Any) -> None:
+    """They change while it runs; what dnsmasq does not know of them is in nobody's way."""
+    if not shutil.which("dnsmasq") or not shutil.which("busybox"):
+        pytest.skip("needs dnsmasq and busybox")
+    bed.hv1.call(["bridge", [tenant("br10000", 1)], "present"])
+    guest, other = bed.guest(bed.hv1, "br10000", None), bed.guest(bed.hv1, "br10000", None)
+    macs = [links(each)["eth0"]["address"] for each in (guest, other)]
+    directory = tempfile.mkdtemp(prefix="novalite-dhcp-", dir="/tmp")
+    os.chmod(directory, 0o755)
+    script = pathlib.Path(directory, "script")
+    script.write_text('#!/bin/sh\n[ "$1" != bound ] || echo "$ip $ntpsrv $tftp" > "$0.out"\n')
+    script.chmod(0o755)
+    network: dict[str, t.Any] = {"name": "tenant", "bridge": "br10000", "namespace": "nova-br10000"}
+    network |= {"listen": "10.0.0.2", "cidr": "10.0.0.0/24", "gateway": "10.0.0.2", "ntp": ["192.0.2.123"]}
+    hosts = [{"mac": mac, "ip": f"10.0.0.{5 + at}", "hostname": f"web-{at}"} for at, mac in enumerate(macs)]
+
+    def told(*options: tuple[str, str]) -> list[bool]:
+        own = [{"name": name, "value": value} for name, value in options]
+        call = ["dhcp", [{**network, "hosts": [{**hosts[0], "options": own}, hosts[1]]}], "present", False, directory]
+        return t.cast("list[bool]", done(bed.hv1.call(call, call)))
+
+    def asked(who: t.Any) -> str:
+        words = ["udhcpc", "-i", "eth0", "-qnf", "-t", "5", "-T", "1", "-O", "ntpsrv", "-O", "tftp", "-s", str(script)]
+        who.run("busybox", *words)
+        return pathlib.Path(f"{script}.out").read_text().strip()
+
+    try:
+        assert told(("ntp-server", "192.0.2.99"), ("test_option_1", "x"), ("66", "192.0.2.66")) == [True, False]
+        assert asked(guest) == "10.0.0.5 192.0.2.99 192.0.2.66"
+        assert asked(other) == "10.0.0.6 192.0.2.123"
+        assert told(("tftp-server", "192.0.2.67")) == [True, False]
+        assert asked(guest) == "10.0.0.5 192.0.2.123 192.0.2.67"
+        assert told() == [True, False]
+        assert asked(guest) == "10.0.0.5 192.0.2.123"
+        # and the other's lease is still there, whoever was started anew
+        assert asked(other) == "10.0.0.6 192.0.2.123"
+        call = ["dhcp", [{**network, "hosts": hosts}], "absent", False, directory]
+        assert done(bed.hv1.call(call)) == [True]
+        assert not os.listdir(os.path.join(directory, "networks"))
+    finally:
+        shutil.rmtree(directory)

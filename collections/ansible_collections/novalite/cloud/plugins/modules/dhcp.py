@@ -147,6 +147,25 @@ options:
             description: Name without the domain.
             type: str
             required: true
+          options:
+            description: DHCP options that this guest gets beside those of the network, or instead of them. At most 32.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              name:
+                description: dnsmasq's name of the option, as C(dnsmasq --help dhcp) lists them, or its number.
+                type: str
+                required: true
+              value:
+                description: The value as dnsmasq takes it, several of them with commas between.
+                type: str
+                required: true
+              version:
+                description: Whether it is an option of DHCP or of DHCPv6.
+                type: int
+                choices: [4, 6]
+                default: 4
   state_dir:
     description: novalite's directory on the host; the servers' files go into C(networks) in it.
     type: path
@@ -189,6 +208,16 @@ HOST_SPEC = {
     "ip": {"type": "str", "required": True},
     "ipv6": {"type": "str"},
     "hostname": {"type": "str", "required": True},
+    "options": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "name": {"type": "str", "required": True},
+            "value": {"type": "str", "required": True},
+            "version": {"type": "int", "choices": [4, 6], "default": 4},
+        },
+    },
 }
 NAME_SPEC = {
     "hostname": {"type": "str", "required": True},

@@ -200,7 +200,7 @@ def _dhcp_networks(state_dir: str) -> list[JsonObject]:
         with contextlib.suppress(KeyError, ValueError):
             options = read_config(conf)
             if text is not None:
-                hosts = [host.__dict__ for host in read_hosts(text)]
+                hosts = [{**host.__dict__, "options": []} for host in read_hosts(text)]
                 networks.append({"name": bridge, "bridge": bridge, **options, "hosts": hosts})
     return networks
 

@@ -97,6 +97,14 @@ class AddressPair(t.TypedDict):
     mac_address: str | None
 
 
+class DhcpOption(t.TypedDict):
+    """DHCP option of a port, in Neutron's words."""
+
+    opt_name: str
+    opt_value: str
+    ip_version: int
+
+
 class _Nic(t.TypedDict):
     id: str
     mac: str
@@ -114,6 +122,7 @@ class Nic(_Nic, total=False):
     requested_ip: str | None  # the address that it is to get
     port_security_enabled: bool  # left out: it is
     more_ips: list[str]  # IPv4 addresses besides `ip`, where it has some
+    extra_dhcp_opts: list[DhcpOption]
 
 
 def is_secured(nic: Nic) -> bool:

@@ -31,7 +31,7 @@ from .process import Server as Process
 
 # what dnsmasq says when a system-wide one (Debian's listens on all addresses, also on those that come later) was faster
 _NAMES_TAKEN = re.compile(r"failed to create listening socket for \S+: Address already in use")
-_FILES = ("conf", "hosts", "names", "others")
+_FILES = ("conf", "hosts", "names", "others", "opts")
 
 
 def ensure(
@@ -72,7 +72,7 @@ class Server:
         self.conf = os.path.join(directory, "conf")
         self.process = Process("dnsmasq", f"--conf-file={self.conf}", os.path.join(directory, "pid"))
         self._old = {name: self._read(name) for name in _FILES}
-        self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "")
+        self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "", self._old["opts"] or "")
         self._marked = ownership.of_file((self._old["conf"] or "").splitlines())
         self._is_others = mark.owner(self._marked) is Owner.OTHER_LEDGER
 
@@ -85,7 +85,8 @@ class Server:
                 f"the DHCP server of bridge {self.network.bridge} on this host is another ledger's ({self._marked}); "
                 "give the network another bridge"
             )
-        new = self._texts(hosts, dnsmasq.config(self.network, self.directory, self.mark))
+        options = any(host.options for host in hosts)
+        new = self._texts(hosts, dnsmasq.config(self.network, self.directory, self.mark, options))
         pid = self.process.pid()
         before, after = self._state(self._old, pid is not None), self._state(new, True)
         if before == after or check_mode:
@@ -93,7 +94,7 @@ class Server:
         stale = [host for host in self._hosts if (host.mac, host.ip) not in {(new.mac, new.ip) for new in hosts}]
         try:
             self._write(new)
-            self._apply(pid, restart=new["conf"] != self._old["conf"], stale=stale)
+            self._apply(pid, restart=new["conf"] != self._old["conf"] or bool(new["opts"]), stale=stale)
         except BaseException:
             self._take_back(was_running=pid is not None)
             raise
@@ -117,7 +118,7 @@ class Server:
             self._write(new)
             if pid is not None:
                 stale = [host for host in self._hosts if host not in hosts]
-                self._apply(pid, restart=False, stale=stale)
+                self._apply(pid, restart=bool(new["opts"]), stale=stale)
         return before, after
 
     def _texts(self, hosts: t.Sequence[Host], conf: str) -> dict[str, str | None]:
@@ -129,13 +130,15 @@ class Server:
             "conf": conf,
             "hosts": dnsmasq.hosts_text(hosts, self.network.domain),
             "names": dnsmasq.names_text(hosts, self.network.domain),
+            "opts": dnsmasq.options_text(hosts) or (None if self._old["opts"] is None else ""),
         }
 
     @staticmethod
     def _state(texts: t.Mapping[str, str | None], running: bool) -> JsonObject:
         if texts["conf"] is None and not running:
             return {}
-        return {**{name: (text or "").splitlines() for name, text in texts.items()}, "running": running}
+        shown = {name: (text or "").splitlines() for name, text in texts.items() if text or name != "opts"}
+        return {**shown, "running": running}
 
     def _read(self, name: str) -> str | None:
         return read_text(os.path.join(self.directory, name))
@@ -148,6 +151,7 @@ class Server:
                 write_atomically(os.path.join(self.directory, name), text)
 
     def _apply(self, pid: int | None, restart: bool, stale: t.Sequence[Host]) -> None:
+        # With options of single hosts it is always started anew: dnsmasq 2.90 was seen to die when it read them again.
         if pid is not None and not restart:
             os.kill(pid, signal.SIGHUP)  # reads hosts and names again, keeps leases and sockets
             for host in stale:

@@ -13,7 +13,9 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._json import JsonMapping
+from . import dhcp_options
 from .bridge_request import NAME
+from .dhcp_options import Option
 from .namespaces import check_name
 from .ownership import NO_LEDGER, Mark
 
@@ -33,6 +35,7 @@ class Host:
     ip: str
     hostname: str
     ipv6: str | None = None
+    options: tuple[Option, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +79,9 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Network]:
     return networks
 
 
-def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
-    """dnsmasq's configuration file; `directory` holds the files that it names. Raises NovaliteError for a network
-    whose `listen` is not known."""
+def config(network: Network, directory: str, mark: Mark = NO_LEDGER, options: bool = False) -> str:
+    """dnsmasq's configuration file; `directory` holds the files that it names, one with `options` of single hosts among
+    them. Raises NovaliteError for a network whose `listen` is not known."""
     if not network.listen:
         raise NovaliteError(f"network {network.name!r}: this host has no address of its own there (listen is empty)")
     subnet = ipaddress.IPv4Network(network.cidr)
@@ -96,6 +99,7 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
         f"pid-file={directory}/pid",
         f"dhcp-leasefile={directory}/leases",
         f"dhcp-hostsfile={directory}/hosts",
+        *([f"dhcp-optsfile={directory}/opts"] if options else ()),
         # Only known hosts get an address. It is not authoritative: every compute host of a network runs one, and they
         # must not refuse each other's guests.
         f"dhcp-range={subnet.network_address},static,{subnet.netmask},{network.lease_seconds}s",
@@ -170,10 +174,19 @@ def read_config(text: str) -> dict[str, str | None]:
 
 
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
-    """`dhcp-hostsfile`: Nova's `MAC,hostname.domain,IP` lines, with the IPv6 address in brackets behind it."""
-    return "".join(
-        f"{host.mac},{host.hostname}.{domain},{host.ip}{f',[{host.ipv6}]' if host.ipv6 else ''}\n" for host in hosts
-    )
+    """`dhcp-hostsfile`: Nova's `MAC,hostname.domain,IP` lines, with the IPv6 address in brackets behind it, and the tag
+    of a host that has options of its own behind the MAC."""
+    lines = []
+    for host in hosts:
+        tags = [f"set:{dhcp_options.tag(host.mac)}"] if host.options else []
+        ipv6 = [f"[{host.ipv6}]"] if host.ipv6 else []
+        lines.append(",".join([host.mac, *tags, f"{host.hostname}.{domain}", host.ip, *ipv6]) + "\n")
+    return "".join(lines)
+
+
+def options_text(hosts: t.Iterable[Host]) -> str:
+    """`dhcp-optsfile`: the options that single hosts have."""
+    return dhcp_options.text({host.mac: host.options for host in hosts})
 
 
 def names_text(hosts: t.Iterable[Host], domain: str) -> str:
@@ -189,14 +202,17 @@ def others_text(names: t.Iterable[Name], domain: str) -> str:
     )
 
 
-def read_hosts(text: str) -> list[Host]:
-    """Hosts in a text of `hosts_text`; a line that it cannot have written is left out, and gone with the next write."""
+def read_hosts(text: str, options: str = "") -> list[Host]:
+    """Hosts in a text of `hosts_text`, with those `options` in one of `options_text`; a line that these cannot have
+    written is left out, and gone with the next write."""
     hosts = []
+    by_tag = dhcp_options.read(options)
     for line in text.splitlines():
-        fields = line.split(",")
+        fields = [field for field in line.split(",") if not field.startswith("set:")]
         if len(fields) in (3, 4) and _MAC.fullmatch(fields[0]):
             ipv6 = fields[3].strip("[]") if len(fields) == 4 else None
-            hosts.append(Host(fields[0], fields[2], fields[1].partition(".")[0], ipv6))
+            own = by_tag.get(dhcp_options.tag(fields[0]), ())
+            hosts.append(Host(fields[0], fields[2], fields[1].partition(".")[0], ipv6, own))
     return hosts
 
 
@@ -312,7 +328,8 @@ def _host(
         )
     # What a network's prefix was before it changed is no use to a guest, and no reason to fail.
     ipv6 = _address_v6(network, "ipv6", value["ipv6"], subnet_v6) if value.get("ipv6") and subnet_v6 else None
-    return Host(mac, address, value["hostname"], ipv6)
+    options = dhcp_options.parse_all(f"network {network!r}: {mac}", value.get("options"))
+    return Host(mac, address, value["hostname"], ipv6, options)
 
 
 def _addresses(network: str, what: str, values: t.Iterable[str] | None) -> tuple[str, ...]:

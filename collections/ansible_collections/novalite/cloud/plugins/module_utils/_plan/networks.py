@@ -74,6 +74,11 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
         if network["dhcp"]:
             server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
             guest = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            if options := nic.get("extra_dhcp_opts"):
+                guest["options"] = [
+                    {"name": option["opt_name"], "value": option["opt_value"], "version": option["ip_version"]}
+                    for option in options
+                ]
             server["hosts"].append(guest)
     return [servers[name] for name in sorted(servers)]
 

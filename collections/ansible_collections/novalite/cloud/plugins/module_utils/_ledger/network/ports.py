@@ -28,7 +28,7 @@ from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network, Port
 from ..security.security_groups import ensure_default_group
-from . import port_security
+from . import port_details, port_security
 from .addresses import release_addresses
 from .port_addresses import change_addresses, take_addresses
 from .tenant_networks import TenantError
@@ -55,8 +55,9 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
 
     `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else up to five {"subnet_id",
     "ip_address"}), "security_groups" (UUIDs; None: the default group), "allowed_address_pairs", "name", "description",
-    "admin_state_up", "device_id", "device_owner", "port_security_enabled" (None: as the network's). Raises
-    NotFoundError, QuotaError, ConflictError for an address or a MAC that is taken, NovaliteError for what cannot be.
+    "admin_state_up", "device_id", "device_owner", "port_security_enabled" (None: as the network's), "extra_dhcp_opts",
+    "binding" (see port_details.py). Raises NotFoundError, QuotaError, ConflictError for an address or a MAC that is
+    taken, NovaliteError for what cannot be.
     """
     lock_project(connection, project_id)
     number = str(uuid.uuid4())
@@ -73,7 +74,9 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
     pairs = checked_pairs(given["allowed_address_pairs"]) if given["allowed_address_pairs"] else None
     made = sa.update(vif).where(vif.c.id == number)
     connection.execute(made.values(allowed_address_pairs=pairs, port_security_enabled=secured))
-    insert_port(connection, number, project_id, kept=True, **{key: given[key] for key in _SAID})
+    said = {key: given[key] for key in _SAID}
+    said["extra_dhcp_opts"] = port_details.merged_options(None, given["extra_dhcp_opts"]) or None
+    insert_port(connection, number, project_id, kept=True, binding=given["binding"], **said)
     _write_groups(connection, number, groups)
     take_addresses(connection, row, number, given["fixed_ips"])
     check_quota(connection, project_id, "ports", count(connection, project_id))
@@ -105,7 +108,11 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     port_security.check(given, secured, seen.groups_in_force, seen.allowed_address_pairs)
     of_vif: JsonObject = {} if secured == seen.port_security_enabled else {"port_security_enabled": secured}
     of_server = ("device_id", "device_owner") if seen.instance_uuid is not None else ()
-    said = {key: given[key] for key in _SAID if key in given and key not in of_server}
+    said = {key: given[key] for key in (*_SAID, "binding") if key in given and key not in of_server}
+    options = port_details.merged_options(seen.extra_dhcp_opts, given.get("extra_dhcp_opts"))
+    for_host = options != (seen.extra_dhcp_opts or [])
+    if for_host:
+        said["extra_dhcp_opts"] = options or None
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
         insert_port(connection, number, project_id, kept=False, **said)
     else:
@@ -121,7 +128,7 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
     if "fixed_ips" in given:
         change_addresses(connection, row, seen, given["fixed_ips"] or [])
-    return bool(of_vif)
+    return bool(of_vif) or for_host
 
 
 def delete_port(connection: sa.Connection, seen: Port) -> None:
@@ -159,6 +166,7 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> Attac
             vif.c.network_id,
             vif.c.instance_uuid,
             port.c.admin_state_up,
+            port.c.binding,
             network.c.name,
             network.c.cidr,
             network.c.uuid,
@@ -180,6 +188,8 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> Attac
         raise TenantError("PortInUse", f"Port {number} is still in use.")
     if not found.admin_state_up:
         raise NovaliteError(f"Port {number} is administratively down: set admin_state_up first.")
+    if (found.binding or {}).get("vnic_type"):
+        raise NovaliteError(f"Port {number} is {found.binding['vnic_type']}: hosts here bind ports of the type normal.")
     if found.cidr is None:
         raise NovaliteError(f"Network {found.uuid} requires a subnet in order to boot instances on.")
     return Attachable(found.network_id, found.name, found.cidr)

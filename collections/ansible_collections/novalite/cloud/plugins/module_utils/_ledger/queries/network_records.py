@@ -14,7 +14,8 @@ import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
-from ..._model.instance import AddressPair
+from ..._json import JsonObject
+from ..._model.instance import AddressPair, DhcpOption
 from ..._rules import pools
 from ..db.tables import (
     fixed_ip,
@@ -117,6 +118,8 @@ class Port:
     device_id: str | None
     device_owner: str | None
     kept: bool | None
+    extra_dhcp_opts: list[DhcpOption] | None
+    binding: JsonObject | None
     router_id: str | None
     security_groups: list[str]  # UUIDs; the server's where one has it
 
@@ -221,6 +224,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
             *(instance.c[name] for name in ("host", "power_state", "availability_zone")),
             sa.func.coalesce(instance.c.project_id, port.c.project_id).label("project_id"),
             *(port.c[name] for name in ("name", "description", "admin_state_up", "device_id", "device_owner", "kept")),
+            *(port.c[name] for name in ("extra_dhcp_opts", "binding")),
             router_interface.c.router_id,
             router_interface.c.version.label("router_version"),
             subnet.c.gateway.label("router_address"),

@@ -42,6 +42,7 @@ from ..db.tables import (
     vif,
 )
 from ..db.tables_addresses import OF_HOST
+from ..db.tables_networking import port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
 from .address_pairs import without_others
 from .further_ips import further_ips_where
@@ -146,6 +147,7 @@ def _nics(
             vif.c.ipv6,
             vif.c.allowed_address_pairs,
             vif.c.port_security_enabled,
+            port.c.extra_dhcp_opts,
             instance.c.project_id,
             own.c.ip.label("own_ip"),
             dhcp.c.ip.label("dhcp_ip"),
@@ -154,6 +156,7 @@ def _nics(
         .select_from(
             vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
             .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(port, port.c.vif_id == vif.c.id)
             .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
             .outerjoin(dhcp, sa.and_(dhcp.c.network_id == vif.c.network_id, dhcp.c.owner == OF_HOST + instance.c.host))
         )
@@ -175,6 +178,7 @@ def _nics(
                 "floating_ips": floating.get(row.vif_id, []),
                 "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
                 "port_security_enabled": row.port_security_enabled,
+                "extra_dhcp_opts": row.extra_dhcp_opts or [],
                 "network": t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS}),
             }
         )
