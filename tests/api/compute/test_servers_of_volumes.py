@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import Snapshot, snapshots_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
 from tests.api import seeds
 from tests.api.compute.test_server_volumes import create, jobs
 from tests.api.compute.test_servers_anew import OTHER_IMAGE, SERVERS, ClientAs, Does, does, finish, row, server
@@ -60,10 +61,10 @@ def snapshots(api: seeds.Api) -> list[Snapshot]:
         return snapshots_by(connection, project_id=api.projects["demo"])
 
 
-def plan(api: seeds.Api, uuid: str) -> t.Any:
+def plan(api: seeds.Api, uuid: str, action: str = "rebuild") -> t.Any:
     with transaction(api.engine) as connection:
         found = instances_by(connection, uuids=[uuid])
-        return reimage.plans(connection, {"action": "rebuild", "state_dir": "/x"}, found)["hv1"]
+        return reimage.plans(connection, {"action": action, "state_dir": "/x"}, found)["hv1"]
 
 
 def test_an_image_of_its_volumes_launches_a_server(
@@ -159,3 +160,21 @@ def test_an_image_that_is_larger_than_the_volume(api: seeds.Api, does: Does, ser
     answer = does({"rebuild": {"imageRef": OTHER_IMAGE}}, "2.93")
     assert answer.status_code == 400 and "does not fit on the root volume" in answer.get_json()["badRequest"]["message"]
     assert row(api, server).task_state is None
+
+
+def test_a_rescue_has_the_root_volume_as_its_second_disk(api: seeds.Api, does: Does, server: str, root: str) -> None:
+    answer = does({"rescue": {"rescue_image_ref": OTHER_IMAGE}}, "2.86")
+    assert answer.status_code == 400 and "volume-backed instance" in answer.get_json()["badRequest"]["message"]
+    assert does({"rescue": {"rescue_image_ref": OTHER_IMAGE}}, "2.87").status_code == 200
+    of_host = plan(api, server, "rescue")
+    (disk,) = of_host["disks"]
+    assert disk["rescue"] and disk["base"] == "sha256:" + "9" * 64 and of_host["volumes_gone"] == []
+    finish(api, "rescue", server)
+    assert row(api, server).vm_state == "rescued"
+    assert does({"unrescue": None}).status_code == 202
+
+
+def test_a_volume_of_no_image_is_rescued_with_another_one(api: seeds.Api, does: Does, server: str, root: str) -> None:
+    api.write(sa.update(tables.instance).where(tables.instance.c.uuid == server).values(image=NO_IMAGE))
+    answer = does({"rescue": None}, "2.87")
+    assert answer.status_code == 400 and "name one" in answer.get_json()["badRequest"]["message"]

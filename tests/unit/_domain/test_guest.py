@@ -234,3 +234,17 @@ def test_a_word_that_is_no_boolean_is_refused() -> None:
     image = {**INSTANCE["image"], "properties": {"hw_qemu_guest_agent": "perhaps"}}
     with pytest.raises(NovaliteError, match="hw_qemu_guest_agent is 'perhaps'; use yes, true, 1, on, no"):
         guest_of(instance(image=image), FACTS)
+
+
+def test_one_that_starts_from_a_volume_is_rescued_with_that_as_its_second_disk() -> None:
+    shared = {"backend": "file", "options": {}, "format": "qcow2", "readonly": False, "attached_at": 1}
+    volumes = [
+        {**shared, "volume_id": "11111111-1111-4111-8111-111111111111", "device": "/dev/vda", "boot_index": 0},
+        {**shared, "volume_id": "22222222-2222-4222-8222-222222222222", "device": "/dev/vdb", "boot_index": None},
+    ]
+    own = guest_of(instance(volumes=volumes), FACTS)
+    assert own.root_volume is not None and [volume.target for volume in own.volumes] == ["vdb"]
+    rescued = guest_of(instance(volumes=volumes, rescue=True), FACTS)
+    (second,) = rescued.volumes
+    assert rescued.root_volume is None and rescued.disk.endswith("/disk.rescue")
+    assert (second.target, second.file, second.serial) == ("vdb", own.root_volume.file, volumes[0]["volume_id"])

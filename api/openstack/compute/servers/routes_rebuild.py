@@ -129,6 +129,8 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
 
 
 def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
+    if microversion() < (2, 87) and volume_attachments.from_volumes(connection, [row.uuid]):
+        raise BadRequestError(f"Instance {row.uuid} cannot be rescued: Cannot rescue a volume-backed instance")
     with refusals_as_bad_requests():
         details = rebuilds.ask_rescue(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
     begin(connection, "rescue", row, details)

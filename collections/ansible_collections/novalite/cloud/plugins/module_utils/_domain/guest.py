@@ -30,6 +30,7 @@ DISK_BACKEND = "novalite:disk_backend"  # extra spec of a flavor: qcow2 (the def
 RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 ROOT = "vda"
+SECOND = "vdb"
 NAMES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
 _NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
 
@@ -119,9 +120,11 @@ def guest_of(instance: Instance, facts: JsonMapping, state_dir: str = STATE_DIR,
     suffix = RESCUE if rescue else ""
     kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
     root = os.path.join(directory, "disk")
-    # while it is rescued, a guest has its old root disk and no volumes, as Nova's
-    attached = [] if rescue else [volume_of(volume, state_dir) for volume in plugged(instance)]
-    own = [Volume(root, disk_backend(flavor), "vdb")] if rescue else _volumes(flavor, directory)
+    attached = [volume_of(volume, state_dir) for volume in plugged(instance)]
+    own = list(_volumes(flavor, directory))
+    if rescue:  # as Nova's, it has its old root disk then and nothing else
+        roots = [dataclasses.replace(volume, target=SECOND) for volume in attached if volume.target == ROOT]
+        attached, own = [], roots or [Volume(root, disk_backend(flavor), SECOND)]
     guest = Guest(
         uuid=instance["uuid"],
         name=instance["domain_name"],

@@ -187,5 +187,7 @@ def _rescue_image(connection: sa.Connection, row: InstanceRow, details: JsonObje
     image = row.image
     if details.get("image") is not None:
         image = image_of(lookups.image_by_id(connection, details["image"], row.project_id))
+    if not image["source"]:
+        raise NovaliteError(f"'{row.name}' has no image to be rescued with: name one")
     image_properties.check(image)
     return image

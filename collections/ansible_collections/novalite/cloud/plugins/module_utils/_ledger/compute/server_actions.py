@@ -77,7 +77,7 @@ OTHERS = {
 }
 NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
-_OF_ROOT_DISK = frozenset({"rescue", "createImage"})
+_OF_ROOT_DISK = frozenset({"createImage"})
 
 _RESTARTS = ("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize")  # switch off, and on again
 
