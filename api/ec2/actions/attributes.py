@@ -30,7 +30,7 @@ from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListO
 from ..views_instances import STOPPED, instance, instance_id, state
 from .groups import find_group
 from .instances import TYPE_CHANGE, find, find_live
-from .run import STOP, flavor_of
+from .run import SHUTDOWN_BEHAVIORS, flavor_of
 
 # attribute: (column of ec2_instance)
 _FLAGS = {"disableApiTermination": "disable_api_termination", "disableApiStop": "disable_api_stop"}
@@ -41,6 +41,7 @@ NAMES = (
 )
 _FLAG = Group({"Value": Boolean()})
 _TEXT = Group({"Value": Text()})
+_BEHAVIOR = Text(choices=SHUTDOWN_BEHAVIORS)
 
 
 @reads("DescribeInstanceAttribute", "compute:servers:show", *an_attribute("InstanceId", NAMES))
@@ -64,7 +65,7 @@ def _attribute(record: Record, name: str, user_data: str | None) -> Json:
     values = {
         "instanceType": shown["instanceType"],
         "userData": user_data,
-        "instanceInitiatedShutdownBehavior": STOP,
+        "instanceInitiatedShutdownBehavior": record["ec2"]["shutdown_behavior"],
         "rootDeviceName": shown["rootDeviceName"],
         "sourceDestCheck": True,
         "ebsOptimized": False,
@@ -78,7 +79,7 @@ _CHANGES: t.Mapping[str, Shape] = {
     "Attribute": Text(choices=NAMES),
     "Value": Text(takes_empty=True),
     **each(_FLAG, "DisableApiTermination DisableApiStop SourceDestCheck EbsOptimized EnaSupport"),
-    "InstanceInitiatedShutdownBehavior": Group({"Value": Text(choices=(STOP,))}),
+    "InstanceInitiatedShutdownBehavior": Group({"Value": _BEHAVIOR}),
     "GroupId": TEXTS,
     "InstanceType": _TEXT,
     **each(Ignored(), "UserData Kernel Ramdisk SriovNetSupport EnclaveOptions"),
@@ -152,15 +153,15 @@ def _named(attribute: str, value: str | None) -> Asked:
     if attribute in ("disableApiTermination", "disableApiStop", "sourceDestCheck", "ebsOptimized", "enaSupport"):
         return {name: {"Value": Boolean().parse(value, "Value")}}
     if attribute in ("instanceType", "instanceInitiatedShutdownBehavior"):
-        return {name: {"Value": Text(choices=() if attribute == "instanceType" else (STOP,)).parse(value, "Value")}}
+        return {name: {"Value": (Text() if attribute == "instanceType" else _BEHAVIOR).parse(value, "Value")}}
     if attribute == "groupSet":
         return {"GroupId": [value]}
     raise unsupported(f"To change {attribute} of an instance that is there")
 
 
-def _own_values(asked: Asked) -> dict[str, bool]:
-    values: dict[str, bool] = {}
-    for name, column in _FLAGS.items():
+def _own_values(asked: Asked) -> Record:
+    values: Record = {}
+    for name, column in (*_FLAGS.items(), ("instanceInitiatedShutdownBehavior", "shutdown_behavior")):
         said = asked.get(name[0].upper() + name[1:], {}).get("Value")
         if said is not None:
             values[column] = said

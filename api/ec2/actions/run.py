@@ -50,7 +50,7 @@ from .groups import find_group
 
 DEFAULT_TYPE = "m1.small"  # Amazon's, when no type is named
 MAX_USER_DATA = guest_requests.MAX_USER_DATA * 3 // 4 - 3  # bytes before they are encoded
-STOP = "stop"  # what becomes of an instance that its guest shuts down
+SHUTDOWN_BEHAVIORS = ("stop", "terminate")  # what becomes of an instance that its guest shuts down
 REFUSED: t.Mapping[type[Exception], str] = {
     **volumes.LIMITS,
     QuotaError: "InstanceLimitExceeded",
@@ -126,7 +126,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "ClientToken": TOKEN,
         "DisableApiTermination": Boolean(),
         "DisableApiStop": Boolean(),
-        "InstanceInitiatedShutdownBehavior": Text(choices=(STOP,)),
+        "InstanceInitiatedShutdownBehavior": Text(choices=SHUTDOWN_BEHAVIORS),
         **_TAKEN,
         **dict.fromkeys(_REFUSED, Ignored()),
     },
@@ -161,6 +161,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
                 "client_token": asked.get("ClientToken", ""),
                 "disable_api_termination": asked.get("DisableApiTermination", False),
                 "disable_api_stop": asked.get("DisableApiStop", False),
+                "shutdown_behavior": asked.get("InstanceInitiatedShutdownBehavior", "stop"),
                 "http_tokens": asked.get("MetadataOptions", {}).get("HttpTokens", "optional"),
             },
         )

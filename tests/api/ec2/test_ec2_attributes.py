@@ -101,6 +101,22 @@ def test_a_stopped_instance_gets_another_type(door: Door, demo: Client, monkeypa
     assert started[0]["CurrentState"]["Name"] == "pending"
 
 
+def test_shutdown_behavior(demo: Client) -> None:
+    def kept(number: str) -> t.Any:
+        asked = {"InstanceId": number, "Attribute": "instanceInitiatedShutdownBehavior"}
+        return demo.describe_instance_attribute(**asked)["InstanceInitiatedShutdownBehavior"]["Value"]
+
+    number = run(demo, InstanceInitiatedShutdownBehavior="terminate")["InstanceId"]
+    assert kept(number) == "terminate"
+    demo.modify_instance_attribute(InstanceId=number, InstanceInitiatedShutdownBehavior={"Value": "stop"})
+    assert kept(number) == "stop"
+    demo.modify_instance_attribute(InstanceId=number, Attribute="instanceInitiatedShutdownBehavior", Value="terminate")
+    assert kept(number) == "terminate"
+    for wrong in ("hibernate", "Stop"):
+        with refused("InvalidParameterValue"):
+            run(demo, InstanceInitiatedShutdownBehavior=wrong)
+
+
 @pytest.mark.parametrize(("power", "name"), [(1, "running"), (4, "stopped")])
 def test_one_that_waits_to_be_confirmed_is_what_its_guest_is(door: Door, demo: Client, power: int, name: str) -> None:
     number = run(demo)["InstanceId"]

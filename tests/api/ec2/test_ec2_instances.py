@@ -157,7 +157,7 @@ def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
         ({"MinCount": 20, "MaxCount": 20}, "InstanceLimitExceeded"),
         ({"UserData": "x" * 60_000}, "InvalidParameterValue"),
         ({"LaunchTemplate": {"LaunchTemplateName": "x"}}, "UnsupportedOperation"),
-        ({"InstanceInitiatedShutdownBehavior": "terminate"}, "InvalidParameterValue"),
+        ({"InstanceInitiatedShutdownBehavior": "hibernate"}, "InvalidParameterValue"),
         ({"BlockDeviceMappings": [{"DeviceName": "/dev/vda", "Ebs": {"VolumeSize": 50}}]}, "InvalidParameterValue"),
         ({"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {}}]}, "MissingParameter"),
         ({"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 5000}}]}, "VolumeLimitExceeded"),

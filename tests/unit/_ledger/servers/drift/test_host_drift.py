@@ -15,8 +15,11 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations, plans, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.drift_report import drift_report
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_drift import host_drift
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
@@ -106,6 +109,45 @@ def test_a_guest_that_went_by_itself_is_followed(
     assert [row["repair"] for row in result["rows"]] == [f"recorded as {vm_state}"]
     assert now(cloud) == (vm_state, None) and result["restart"] == []
     assert compare(cloud, running(web, state=state, reason=reason))["rows"] == []
+
+
+@pytest.fixture
+def terminated_with_its_guest(cloud: t.Any, web: Result) -> None:
+    with transaction(cloud.engine) as connection:
+        ec2_records.write_attributes(connection, web["uuid"], {"shutdown_behavior": "terminate"})
+
+
+@pytest.mark.usefixtures("terminated_with_its_guest")
+def test_a_guest_that_shut_itself_down_is_terminated_if_its_owner_wants_that(cloud: t.Any, web: Result) -> None:
+    off = running(web, state="shutoff", reason="shutdown", taps=[])
+    check = compare(cloud, off, check_mode=True)
+    assert now(cloud) == ("active", None) and cloud.rows(sa.select(job)) == []
+    assert told(compare(cloud, off)) == told(check)
+    assert [row["repair"] for row in check["rows"]] == ["recorded as stopped", "deletion begun"]
+    assert now(cloud) == ("stopped", "deleting")
+    (asked,) = cloud.rows(sa.select(job))
+    assert (asked.kind, asked.state, asked.project_id) == ("terminate", "queued", web["project"]["id"])
+    with transaction(cloud.engine) as connection:
+        assert job_rows.instances_of(connection, [asked.id]) == {asked.id: [web["uuid"]]}
+        verdict = job_outcomes.judge(connection, asked.request_id, "delete", [web["uuid"]])
+    assert verdict.open == {web["uuid"]}
+    assert compare(cloud, off)["rows"] == []  # once
+
+
+@pytest.mark.usefixtures("terminated_with_its_guest")
+@pytest.mark.parametrize("how", ["destroyed", "its owner's stop, cut off", "locked", "paused"])
+def test_a_guest_that_others_ended_is_not_terminated(cloud: t.Any, web: Result, how: str) -> None:
+    reason = "destroyed" if how == "destroyed" else "shutdown"
+    if how == "locked":
+        cloud.write(sa.update(tables.instance).values(locked=True))
+    elif how == "paused":
+        cloud.write(sa.update(tables.instance).values(vm_state="paused", power_state=3))
+    elif how != "destroyed":
+        with transaction(cloud.engine) as connection:
+            server_actions.begin(connection, "stop", [web["uuid"]], request_id="req-1")
+            server_actions.interrupt(connection, "stop", [web["uuid"]], "its worker died")
+    compare(cloud, running(web, state="shutoff", reason=reason, taps=[]))
+    assert now(cloud)[1] != "deleting" and cloud.rows(sa.select(job)) == []
 
 
 @pytest.mark.parametrize(("action", "again"), [("resize", True), ("reboot", True), ("stop", False)])

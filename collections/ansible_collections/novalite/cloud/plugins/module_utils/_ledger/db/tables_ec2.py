@@ -31,6 +31,8 @@ ec2_instance = table(
     sa.Column("disable_api_termination", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("disable_api_stop", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("http_tokens", sa.String(8), nullable=False, server_default="optional"),  # or required
+    # once its guest shuts itself down; or terminate
+    sa.Column("shutdown_behavior", sa.String(9), nullable=False, server_default="stop"),
 )
 
 ec2_keypair = table(  # of a key that was made here: EC2's fingerprint of it is of the private key

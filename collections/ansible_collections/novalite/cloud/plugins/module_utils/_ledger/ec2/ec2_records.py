@@ -31,6 +31,7 @@ DEFAULTS: JsonMapping = {
     "disable_api_termination": False,
     "disable_api_stop": False,
     "http_tokens": "optional",
+    "shutdown_behavior": "stop",
 }
 KEPT = 24 * 3600  # seconds that a token is remembered, as long as Amazon's at least
 MAX_TOKEN = 64  # characters

@@ -26,6 +26,7 @@ from ..compute import migrations, power_states, server_actions
 from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.resize_disk_backups import resize_disk_backups
+from ..ec2 import ec2_shutdowns
 from ..queries import actions
 from ..queries.instance_rows import swap, whereabouts
 from ..queries.views import instances_by
@@ -237,8 +238,12 @@ class _Guests:
             self.rows.append(row(self._host, what, one["vm_state"], shown, "defined"))
             self.define.append(self._specs[one["uuid"]])
         else:
-            self._follow(one, state, shown, what)
+            followed = self._follow(one, state, shown, what)
             self.changed |= power_states.remember(self._connection, one, state)
+            # of one that was active and did not shut itself down, the end was above
+            ended_itself = followed and state == "shutoff" and one["vm_state"] == "active"
+            if ended_itself and ec2_shutdowns.terminate(self._connection, one):
+                self.rows.append(row(self._host, what, "terminated when it shuts itself down", shown, "deletion begun"))
 
     def _should_run(self, one: Instance) -> bool:
         move = self._moves.get(one["uuid"])
@@ -271,12 +276,15 @@ class _Guests:
         self.changed = True
         return True
 
-    def _follow(self, one: Instance, state: str, shown: str, what: str) -> None:
+    def _follow(self, one: Instance, state: str, shown: str, what: str) -> bool:
+        """Record the state of the guest; returns whether it is another one than before."""
         observed = {"domains": [{"uuid": one["uuid"], "state": state}], "updated_at": {one["uuid"]: one["updated_at"]}}
-        for change in power_states.follow(self._connection, [observed]):
+        changes = power_states.follow(self._connection, [observed])
+        for change in changes:
             self.changed = True
             word = state if one["vm_state"] == RESIZED else change["after"]["vm_state"]
             self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, f"recorded as {word}"))
+        return bool(changes)
 
 
 class _Owners:

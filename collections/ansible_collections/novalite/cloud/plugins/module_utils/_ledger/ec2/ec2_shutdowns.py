@@ -1,0 +1,64 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Instances that are terminated as soon as their guests shut themselves down: shutdown behaviour `terminate`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid as uuids
+
+import sqlalchemy as sa
+
+from ..._errors import QuotaError
+from ..._model.instance import Instance
+from ..compute import api_created
+from ..db.tables import instance, instance_action
+from ..db.tables_ec2 import ec2_instance
+from ..jobs import job_rows
+
+TERMINATE = "terminate"
+TIMEOUT = 1800  # seconds for the job
+# What says that it was not the guest's own decision: its owner's request, which was cut off
+_REQUESTS = ("stop", "delete")
+_FOLLOWED = "power_state"  # the action that power_states.follow() records
+
+
+def terminate(connection: sa.Connection, one: Instance) -> bool:
+    """Begin to delete an instance whose guest was found to have shut itself down, if its owner wants that. Returns
+    whether that is so. A job carries it out; where the project may have no more jobs, the next reconcile.yml does."""
+    if not _wanted(connection, one["uuid"]) or _asked(connection, one["uuid"]):
+        return False
+    project_id = one["project"]["id"]
+    request_id = api_created.mark(connection, [{"uuid": one["uuid"], "task_state": None}], project_id=project_id)
+    row: job_rows.Job = {
+        "id": str(uuids.uuid4()),
+        "kind": "terminate",
+        "project_id": project_id,
+        "user_id": None,
+        "request_id": request_id,
+        "variables": {},
+        "check_mode": False,
+        "state": job_rows.QUEUED,
+        "idempotency_key": None,
+        "request_hash": None,
+        "retry_of": None,
+        "timeout_seconds": TIMEOUT,
+        "created_at": time.time(),
+    }
+    with contextlib.suppress(QuotaError):
+        job_rows.add(connection, row, [one["uuid"]])
+    return True
+
+
+def _wanted(connection: sa.Connection, uuid: str) -> bool:
+    own = sa.select(ec2_instance.c.shutdown_behavior).join(instance, instance.c.uuid == ec2_instance.c.instance_uuid)
+    return connection.execute(own.where(instance.c.uuid == uuid, ~instance.c.locked)).scalar() == TERMINATE
+
+
+def _asked(connection: sa.Connection, uuid: str) -> bool:
+    """Tell whether the last thing that was done to it was to switch it off."""
+    log = instance_action.c
+    query = sa.select(log.action).where(log.instance_uuid == uuid, log.action != _FOLLOWED)
+    return connection.execute(query.order_by(log.id.desc()).limit(1)).scalar() in _REQUESTS
