@@ -21,7 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.records impo
 from ...openstack.compute.servers.routes_rebuild import create_image as make_image
 from ...openstack.image import uploads
 from ...web.context import Caller
-from .. import filters, ids, images, snapshots
+from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
 from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
@@ -243,6 +243,8 @@ def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
     of_snapshots = [mapping["Ebs"]["SnapshotId"] for mapping in mappings if mapping.get("Ebs", {}).get("SnapshotId")]
     if len(of_snapshots) > 1:
         raise unsupported("Another disk in an image than the root disk")
+    if of_snapshots and of_snapshots[0] in volumes.snapshots_of_project(connection, caller.project):
+        raise unsupported("An image of a volume's snapshot")
     if of_snapshots:
         return ids.find("snap", of_snapshots[0], snapshots.of_images(connection, caller.project))
     location: str = asked.get("ImageLocation", "")
