@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
@@ -72,9 +74,9 @@ def release(connection: Connection, before: FloatingIp) -> None:
 
 
 def associate(connection: Connection, number: str, port: Port | None) -> None:
-    """Let the floating IP lead to `port`, or nowhere."""
+    """Let the floating IP lead to `port` at its address `ip`, or nowhere."""
     before = _row(connection, number)
-    if port is not None and before.vif_id == port.id:
+    if port is not None and (before.vif_id, before.fixed_ip) == (port.id, port.ip):
         return
     if port is not None:
         if not routers.reaches(connection, port.network_uuid, before.pool):
@@ -85,7 +87,8 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
                 f"{port.network_uuid}. Therefore, cannot associate Port {port.id} with a Floating IP.",
             )
         others = network_records.floating_ips_of(connection, before.project_id)
-        if any(other.vif_id == port.id and other.pool == before.pool for other in others):
+        taken = [(other.vif_id, other.fixed_ip) for other in others if other.pool == before.pool]
+        if (port.id, port.ip) in taken:
             raise NeutronError(
                 409,
                 "FloatingIPPortAlreadyAssociated",
@@ -147,9 +150,12 @@ def _port(connection: Connection, wanted: Record) -> Port | None:
         if row.id == number.lower():
             if row.ip is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")
-            if fixed in row.more_ips:
-                raise BadRequestError(f"A floating IP of port {number} leads to its first address {row.ip}: name that.")
-            if fixed not in (None, "", row.ip):
+            if not fixed and row.more_ips:
+                raise BadRequestError(
+                    f"Port {number} has multiple fixed IPv4 addresses. Must provide a specific IPv4 address when "
+                    "assigning a floating IP: name one in fixed_ip_address."
+                )
+            if fixed and fixed not in (row.ip, *row.more_ips):
                 raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
-            return row
+            return dataclasses.replace(row, ip=fixed or row.ip, more_ips=[])
     raise not_found("Port", number)

@@ -13,8 +13,14 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import address_pairs, group_members, views
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
+    address_pairs,
+    group_members,
+    host_networks,
+    views,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair
+from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks
 from tests.api.conftest import Cloud
 from tests.api.doors import Body, Doors, User
 from tests.api.network.test_tenant_networks import error_of, network, pool, port, subnet
@@ -165,14 +171,55 @@ def _single(address: str) -> list[AddressPair]:
     return [{"ip_address": address, "mac_address": None}]
 
 
-def test_a_floating_ip_leads_to_the_first(cloud: Cloud, doors: Doors) -> None:
+def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
     outside, of = pool(cloud), network(doors)
     inside = subnet(doors, of)
     made = port(doors, of, fixed_ips=TWO)
     router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
     doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
     body = {"floating_network_id": outside, "port_id": made["id"]}
-    second = {"floatingip": {**body, "fixed_ip_address": "10.50.0.8"}}
-    assert "first address 10.50.0.7" in doors.member.post("/floatingips", second, 400)["NeutronError"]["message"]
-    first = doors.member.post("/floatingips", {"floatingip": body}, 201)["floatingip"]
-    assert first["fixed_ip_address"] == "10.50.0.7"
+    assert "multiple fixed IPv4" in str(doors.member.post("/floatingips", {"floatingip": body}, 400))
+    third = {"floatingip": {**body, "fixed_ip_address": "10.50.0.9"}}
+    assert "does not have" in str(doors.member.post("/floatingips", third, 400))
+    made_ones = {}
+    for address in ("10.50.0.7", "10.50.0.8"):
+        wanted = {"floatingip": {**body, "fixed_ip_address": address}}
+        made_ones[address] = doors.member.post("/floatingips", wanted, 201)["floatingip"]
+        assert made_ones[address]["fixed_ip_address"] == address
+        assert error_of(doors.member.post("/floatingips", wanted, 409)) == "FloatingIPPortAlreadyAssociated"
+    # the first address goes: what led there leads to what is first now, and nobody has two
+    second = made_ones["10.50.0.8"]
+    doors.member.put(f"/floatingips/{made_ones['10.50.0.7']['id']}", {"floatingip": {"port_id": None}})
+    moved = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.7"}}
+    assert doors.member.put(f"/floatingips/{second['id']}", moved)["floatingip"]["fixed_ip_address"] == "10.50.0.7"
+    back = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.8"}}
+    assert doors.member.put(f"/floatingips/{second['id']}", back)["floatingip"]["fixed_ip_address"] == "10.50.0.8"
+    attach(cloud, doors, made)
+    with transaction(cloud.engine) as connection:
+        (instance,) = views.instances_by(connection, names=["web"])
+        ((_uuid, entry),) = next(iter(host_networks.floating(connection, ["hv1"]).values()))
+    (planned,) = networks.routers([instance])
+    shown = {"fixed": "10.50.0.8", "floating": second["floating_ip_address"], "interface": "eth0"}
+    assert planned["floating"] == [shown] == [entry]
+    first = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.7"}}
+    assert doors.member.put(f"/floatingips/{second['id']}", first)["floatingip"]["fixed_ip_address"] == "10.50.0.7"
+    assert doors.jobs()[-1]["kind"] == "floating_ips"
+
+
+def test_an_address_that_goes_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    inside = subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
+    doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": "10.50.0.8"}
+    led = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    # the other one goes: this one is the first now, and still led to
+    assert change(doors, made, TWO[1:]) == ["10.50.0.8"]
+    assert doors.member.get(f"/floatingips/{led['id']}")["floatingip"]["fixed_ip_address"] == "10.50.0.8"
+    assert change(doors, made, [*TWO[1:], {"ip_address": "10.50.0.9"}]) == ["10.50.0.8", "10.50.0.9"]
+    moved = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.9"}}
+    doors.member.put(f"/floatingips/{led['id']}", moved)
+    assert change(doors, made, TWO[1:]) == ["10.50.0.8"]
+    after = doors.member.get(f"/floatingips/{led['id']}")["floatingip"]
+    assert (after["port_id"], after["fixed_ip_address"]) == (None, None)

@@ -85,9 +85,15 @@ class Network(t.TypedDict):
     allow_project_net_traffic: bool
 
 
-class FloatingAddress(t.TypedDict):
+class _FloatingAddress(t.TypedDict):
     address: str
     interface: str  # the host's, on which the address is reached
+
+
+class FloatingAddress(_FloatingAddress, total=False):
+    """Floating IP of an interface."""
+
+    fixed: str  # the address that it leads to, where that is not the interface's first
 
 
 class AddressPair(t.TypedDict):

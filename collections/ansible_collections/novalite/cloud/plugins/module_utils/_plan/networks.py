@@ -119,7 +119,11 @@ def routers(instances: t.Iterable[Instance]) -> list[Plan]:
         network = nic["network"]
         networks[network["bridge"]] = (network, nic["dhcp_server"])
         floating.setdefault(network["bridge"], []).extend(
-            {"fixed": nic["ip"], "floating": floating_ip["address"], "interface": floating_ip["interface"]}
+            {
+                "fixed": floating_ip.get("fixed") or nic["ip"],
+                "floating": floating_ip["address"],
+                "interface": floating_ip["interface"],
+            }
             for floating_ip in nic.get("floating_ips") or ()
         )
     return [

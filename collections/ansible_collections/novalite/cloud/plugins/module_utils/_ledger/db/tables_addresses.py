@@ -112,8 +112,11 @@ floating_ip = table(  # one row for each address of a pool
     sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="SET NULL"), index=True),  # null: associated with nothing
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("further_ip", sa.BigInteger),  # the further one of the interface that it leads to; null: to the first
     sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
 )
 
 # in a join: the interface has the address
 HELD = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == OF_VIF + vif.c.id)
+# in such a join: the address that a floating IP leads to
+LED_TO = sa.func.coalesce(floating_ip.c.further_ip, fixed_ip.c.ip)

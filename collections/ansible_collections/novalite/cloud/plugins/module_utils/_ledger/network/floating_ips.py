@@ -20,7 +20,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
-from ..db.tables_addresses import HELD
+from ..db.tables_addresses import HELD, LED_TO
 from ..identity.quotas import check_quota
 from ..queries import adopted
 from ..queries.lookups import project_by_name, unknown, unknown_server
@@ -100,14 +100,18 @@ def _check(item: Item, absent: bool) -> None:
 
 
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
-    """Let the project's floating IP (its UUID) lead to a port that no server has yet: no host has to know of it.
+    """Let the project's floating IP (its UUID) lead to an address of a port that no server has yet.
+
+    No host has to know of it.
 
     Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for.
     """
     gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
     if vif_ip is None or connection.execute(gateway).scalar() is not None:
         raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
-    _update(connection, project_id, table.c.id == number, {"vif_id": vif_id})
+    further = sa.select(fixed_ip.c.ip).where(fixed_ip.c.further_of == vif_id, fixed_ip.c.ip == to_int(vif_ip))
+    leads_to = {"vif_id": vif_id, "further_ip": connection.execute(further).scalar()}
+    _update(connection, project_id, table.c.id == number, leads_to)
 
 
 def describe(connection: sa.Connection, project_id: str, number: str, text: str) -> None:
@@ -197,12 +201,15 @@ def _new(work: _Work, pool: str) -> int:
 
 
 def _associate(work: _Work, number: int, nics: t.Sequence[t.Any]) -> None:
-    """Let the address lead to the first of these interfaces, unless it leads to one of them; or, with none, nowhere."""
+    """Let the address lead to the first of these addresses, unless it leads to one of them; or, with none, nowhere."""
     before = _row(work, number)
-    if before.vif_id in ([nic.vif_id for nic in nics] or [None]):
+    if (before.vif_id, before.fixed_ip) in ([(nic.vif_id, nic.ip) for nic in nics] or [(None, None)]):
         return
-    leads_to = nics[0].vif_id if nics else None
-    _update(work.connection, work.project["id"], table.c.address == number, {"vif_id": leads_to})
+    leads_to: JsonObject = {"vif_id": None, "further_ip": None}
+    if nics:
+        further = nics[0].ip if nics[0].further_of is not None else None
+        leads_to = {"vif_id": nics[0].vif_id, "further_ip": further}
+    _update(work.connection, work.project["id"], table.c.address == number, leads_to)
     work.hosts |= {row.host for row in (before, *nics[:1]) if row.host}
     _note(work, before, number)
 
@@ -218,16 +225,17 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
             instance.c.host,
             instance.c.task_state,
             fixed_ip.c.ip,
+            fixed_ip.c.further_of,
             network.c.name.label("network"),
             network.c.gateway,
         )
         .select_from(
             instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(fixed_ip, HELD)
+            .outerjoin(fixed_ip, sa.or_(HELD, fixed_ip.c.further_of == vif.c.id))
         )
         .where(mine, instance.c.name == name)
-        .order_by(vif.c.position)
+        .order_by(vif.c.position, fixed_ip.c.further_of.is_not(None), fixed_ip.c.ip)
     ).all()
     if not rows:
         raise unknown_server(work.connection, work.project["id"], name)
@@ -284,7 +292,7 @@ def _absent(work: _Work, item: Item) -> None:
             continue
         if item["fixed_ip"] is not None and row.fixed_ip != to_int(item["fixed_ip"]):
             continue
-        free = {"project_id": None, "vif_id": None, "released_at": work.now, "description": ""}
+        free = {"project_id": None, "vif_id": None, "further_ip": None, "released_at": work.now, "description": ""}
         _update(work.connection, work.project["id"], table.c.address == row.address, free)
         work.hosts |= {row.host} if row.host else set()
         work.changes.note(to_text(row.address), _summary(row), None)
@@ -301,7 +309,7 @@ def _rows(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> t.I
             instance.c.name.label("server"),
             instance.c.uuid.label("server_id"),
             instance.c.host,
-            fixed_ip.c.ip.label("fixed_ip"),
+            LED_TO.label("fixed_ip"),
             network.c.name.label("network"),
         )
         .select_from(

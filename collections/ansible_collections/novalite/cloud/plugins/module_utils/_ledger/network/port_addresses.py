@@ -19,7 +19,7 @@ from ..._addressing import texts
 from ..._addressing.pools import to_int
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
-from ..db.tables import fixed_ip, vif
+from ..db.tables import fixed_ip, floating_ip, vif
 from ..db.tables_addresses import OF_VIF
 from ..queries.network_records import Network, Port, subnet_id
 from .addresses import claim_addresses
@@ -79,7 +79,11 @@ def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.
     if missing:
         claim_addresses(connection, row, dict(zip(free, missing)), int(time.time()), [])
     elif taken and first not in taken:  # it went, and another one is there to take its place
-        connection.execute(pool.where(fixed_ip.c.owner == min(taken)).values(owner=first, further_of=None))
+        ip = connection.execute(
+            pool.where(fixed_ip.c.owner == min(taken)).values(owner=first, further_of=None).returning(fixed_ip.c.ip)
+        ).scalar_one()
+        led = sa.and_(floating_ip.c.vif_id == number, floating_ip.c.further_ip == ip)
+        connection.execute(sa.update(floating_ip).where(led).values(further_ip=None))
     if len(taken) + len(missing) > 1:
         connection.execute(pool.where(fixed_ip.c.owner.in_(further)).values(further_of=number))
 
@@ -99,6 +103,8 @@ def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Seque
     if not going:
         return
     numbers = [to_int(address) for address in going]
+    led = sa.and_(floating_ip.c.vif_id == number, floating_ip.c.further_ip.in_(numbers))
+    connection.execute(sa.update(floating_ip).where(led).values(vif_id=None, further_ip=None))
     own = sa.and_(fixed_ip.c.network_id == row.id, fixed_ip.c.ip.in_(numbers))
     values = {"owner": None, "further_of": None, "last_owner": None, "released_at": int(time.time())}
     connection.execute(sa.update(fixed_ip).where(own).values(**values))

@@ -151,7 +151,8 @@ def drop(connection: sa.Connection, numbers: t.Collection[str]) -> None:
     """Remove these interfaces, which nobody has, and give back their addresses."""
     release_addresses(connection, numbers)
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id.in_(list(numbers))))
-    connection.execute(sa.update(floating_ip).where(floating_ip.c.vif_id.in_(list(numbers))).values(vif_id=None))
+    led = sa.update(floating_ip).where(floating_ip.c.vif_id.in_(list(numbers)))
+    connection.execute(led.values(vif_id=None, further_ip=None))
     connection.execute(sa.delete(vif).where(vif.c.id.in_(list(numbers))))
 
 

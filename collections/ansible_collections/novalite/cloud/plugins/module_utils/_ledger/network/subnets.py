@@ -55,7 +55,10 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     pool_lock(connection)
     version = given["version"]
     if row.range_of(version) is not None:
-        raise NovaliteError(f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind")
+        raise NovaliteError(
+            f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind; make a network for "
+            "the other range, and give servers a port on each"
+        )
     pool_id = given.get("subnetpool_id")
     if pool_id is not None:
         given = {**given, "cidr": draw(connection, pool_of(connection, row.owner, pool_id), row.owner, given)}

@@ -13,7 +13,7 @@ from ..._addressing.pools import to_text
 from ..._json import JsonObject
 from ..._model.instance import Network
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
-from ..db.tables_addresses import HELD, OF_HOST
+from ..db.tables_addresses import HELD, LED_TO, OF_HOST
 from ..db.tables_migrations import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
@@ -73,7 +73,7 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
             vif.c.network_id,
             instance.c.host,
             instance.c.uuid,
-            fixed_ip.c.ip,
+            LED_TO.label("ip"),
             floating_ip.c.address,
             floating_pool.c.interface,
         )

@@ -27,7 +27,7 @@ from ..db.tables import (
     security_group,
     vif,
 )
-from ..db.tables_addresses import HELD
+from ..db.tables_addresses import HELD, LED_TO
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
 from .further_ips import further_ips
 
@@ -285,7 +285,7 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
         sa.select(
             *(floating_ip.c[name] for name in ("id", "pool", "address", "vif_id", "project_id", "description")),
             router_interface.c.router_id,
-            fixed_ip.c.ip.label("fixed_ip"),
+            LED_TO.label("fixed_ip"),
             vif.c.mac,
             network.c.uuid.label("network_uuid"),
             instance.c.uuid.label("instance_uuid"),

@@ -191,7 +191,7 @@ def _floating_ips(
     connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
 ) -> dict[str, list[FloatingAddress]]:
     query = (
-        sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface)
+        sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface, floating_ip.c.further_ip)
         .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
         .join(vif, vif.c.id == floating_ip.c.vif_id)
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
@@ -199,8 +199,10 @@ def _floating_ips(
         .order_by(floating_ip.c.address)
     )
     addresses: dict[str, list[FloatingAddress]] = {}
-    for vif_id, address, interface in connection.execute(query):
+    for vif_id, address, interface, further in connection.execute(query):
         addresses.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
+        if further is not None:
+            addresses[vif_id][-1]["fixed"] = to_text(further)
     return addresses
 
 
