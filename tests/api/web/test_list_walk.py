@@ -66,6 +66,7 @@ LINKS = {"volume_types": "volume_type_links", "instanceActions": "links"}  # els
 MARKERS = {
     **{"migrations": "uuid", "instanceActions": "request_id"},
     **{"tenant_usage": "instance_id", "tenant_usages": "instance_id"},
+    "network_ip_availabilities": "network_id",
 }
 # Routes that answer nobody here, although they do not name an object at their end.
 SILENT = (
@@ -73,6 +74,8 @@ SILENT = (
     r"/compute/v2\.1/flavors/{flavor_id}/os-flavor-access",  # of private flavors
     r"/compute/v2\.1/os-hypervisors/{hypervisor_id}/uptime",
     r"/identity/v3/auth/tokens",  # asks for another token
+    r"/identity/v3/(groups/{group_id}/users|roles/{role_id}/implies)",  # there is no group, and no role of one's own
+    r"/identity/v3/(OS-INHERIT/)?{targets}/{target_id}/{actors}/{actor_id}/roles(/.*)?",  # of none of these
     r"/image/v2/images/{image_id}/file",
     r"/volume/v3/{project}/types/{type_id}/(encryption|os-volume-type-access)",  # of private types
 )
@@ -100,6 +103,8 @@ def plenty(api: Api) -> foreign.Objects:
         make(f"{network}/subnets", subnet=subnet)
         make(f"{network}/ports", port={"network_id": net})
         make(f"{network}/routers", router={"name": name})
+        make(f"{network}/subnetpools", subnetpool={"name": name, "prefixes": ["10.41.0.0/16"]})
+        make(f"{network}/address-scopes", address_scope={"name": name, "ip_version": 4})
         address = {"pool": "public", "address": 0xC6336410 + number, "released_at": 0}
         api.insert(tables.floating_ip, id=str(uuid.uuid4()), **address, **project)
         make(f"{network}/security-groups", security_group={"name": name})
