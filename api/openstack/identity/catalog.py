@@ -42,6 +42,9 @@ def fixed_id(*names: str) -> str:
     return uuid.uuid5(_NAMESPACE, "/".join(names)).hex
 
 
+CLOUD = fixed_id("project", "cloud")  # the owner of what the operator registered; Horizon looks owners up, by hex ids
+
+
 def services() -> list[Body]:
     return [
         {"id": fixed_id("service", kind), "type": kind, "name": name, "enabled": True, "description": ""}

@@ -87,6 +87,8 @@ def show_project(connection: Connection, project_id: str) -> Body:
     domain = domains.domain_by_id(connection, project_id)
     if domain is not None and sees_domain(project_id):
         return {"project": views.domain_as_project(domain)}
+    if project_id == catalog.CLOUD and current().is_admin:
+        return {"project": views.cloud_as_project()}
     row = _find_visible(connection, project_id)
     return {"project": {**views.project(row), **_relatives(connection, row)}}
 

@@ -116,6 +116,12 @@ def project(row: Record) -> Body:
     }
 
 
+def cloud_as_project() -> Body:
+    """The owner of what the cloud's operator registered: no list has it, and it can be looked up."""
+    row = {"id": catalogs.CLOUD, "shown_name": "cloud", "description": "The cloud's operator", "enabled": True}
+    return project({**row, "domain_id": "default", "parent_id": None, "tags": [], "extra": {}})
+
+
 def domain_as_project(row: Record) -> Body:
     """A domain as a project that acts as one."""
     links = {"self": catalogs.url(f"projects/{row['id']}")}

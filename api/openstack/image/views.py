@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...web.bodies import Body, Record, same
 from ...web.schemas import NAME, UUID, Schema
 from ...web.times import iso
+from ..identity.catalog import CLOUD
 
-CLOUD = "default"  # the owner of the cloud's own: the domain, which is a project too for Keystone
 STORE = "file"
 DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "ami", "ari", "aki")
 CONTAINER_FORMATS = ("bare", "ami", "ari", "aki", "ovf", "ova", "docker", "compressed")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 import uuid
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from api.openstack.identity.catalog import CLOUD
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -62,7 +64,7 @@ def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
         "name": "ami-tiny",
         "status": "active",
         "visibility": "public",
-        "owner": "default",  # the domain is a project that can be looked up
+        "owner": CLOUD,
         "protected": False,
         "os_hidden": False,
         "checksum": None,
@@ -84,6 +86,17 @@ def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
     answer = doors.member.get("/images/ami-tiny", 404)
     assert answer["message"] == "No image found with ID ami-tiny" and answer["title"] == "Not Found"
     assert [image["id"] for image in doors.member.get("/images?name=ami-tiny")["images"]] == [number]
+
+
+def test_whose_the_clouds_own_images_are_can_be_looked_up(cloud: Cloud, doors: Doors) -> None:
+    """Horizon shows administrators the name of each image's owner."""
+    owner = doors.admin.get(f"/images/{make(cloud, 'ami-tiny')}")["owner"]
+    path = f"/identity/v3/projects/{owner}"
+    assert re.fullmatch("[0-9a-f]{32}", owner)
+    assert doors.client.get(path, headers=doors.admin.headers).get_json()["project"]["name"] == "cloud"
+    assert doors.client.get(path, headers=doors.member.headers).status_code == 404
+    projects = doors.client.get("/identity/v3/projects", headers=doors.admin.headers).get_json()["projects"]
+    assert owner not in [project["id"] for project in projects]
 
 
 def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
