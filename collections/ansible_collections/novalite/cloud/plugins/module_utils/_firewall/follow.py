@@ -27,12 +27,12 @@ def walks(packets: t.Sequence[JsonMapping], backend: str = "auto") -> list[JsonO
     }
     members = functools.lru_cache(maxsize=None)(sets.members)
     done = []
-    for packet, request in zip(parsed, packets):
+    for packet, given in zip(parsed, packets):
         way = trace.walk(there[packet.family], packet, members)
         done.append(
             {
-                "host": request.get("host"),
-                "answer": request.get("answer"),
+                "host": given.get("host"),
+                "answer": given.get("answer"),
                 "verdict": way.verdict,
                 "accepted": way.accepted,
                 # what begins no connection is judged by what it belongs to
@@ -46,9 +46,10 @@ def walks(packets: t.Sequence[JsonMapping], backend: str = "auto") -> list[JsonO
 
 def _packet(value: JsonMapping) -> trace.Packet:
     try:
-        source, destination = (str(ipaddress.ip_address(value[name])) for name in ("source", "destination"))
+        ends = [str(ipaddress.ip_address(value[name])) for name in ("source", "destination")]
     except ValueError as error:
         raise NovaliteError(f"{error}: give an address such as 10.0.0.5") from None
-    if (":" in source) != (":" in destination):
-        raise NovaliteError(f"{source} and {destination} are not of one family")
+    if (":" in ends[0]) != (":" in ends[1]):
+        raise NovaliteError(f"{ends[0]} and {ends[1]} are not of one family")
+    source, destination = ends
     return trace.Packet(source, destination, **{name: value[name] for name in FIELDS if value.get(name) is not None})

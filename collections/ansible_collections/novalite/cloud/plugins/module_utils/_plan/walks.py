@@ -7,9 +7,8 @@ reach.py says. Pure."""
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import typing as t
-
-import netaddr
 
 from .._firewall.trace import Packet
 from .._json import JsonMapping, JsonObject
@@ -29,8 +28,10 @@ def packets(source: End, destination: End, answers: t.Sequence[JsonMapping], tal
         there = _address(destination, answer["destination"])
         for host, way in _ways(source, here, destination, there):
             protocol = talk.number(here.family)
-            packet = Packet(here.text, there.text, None if protocol < 0 else protocol, talk.port, code=talk.code)
-            packet = dataclasses.replace(packet, **way)  # type: ignore[arg-type]  # names of texts
+            packet = dataclasses.replace(
+                Packet(here.text, there.text, None if protocol < 0 else protocol, talk.port, talk.code),
+                **t.cast("dict[str, t.Any]", way),
+            )
             hosts.setdefault(host, []).append({"host": host, "answer": number, **dataclasses.asdict(packet)})
     return hosts
 
@@ -63,7 +64,7 @@ def _is_inside(here: Address, there: Address) -> bool:
     """Tell whether one of the two, which is no instance's, is on the network of the other."""
     inside = there if there.network is not None else here
     outside = here if inside is there else there
-    return bool(inside.cidr) and netaddr.IPAddress(outside.text) in netaddr.IPNetwork(inside.cidr)
+    return bool(inside.cidr) and ipaddress.ip_address(outside.text) in ipaddress.ip_network(inside.cidr)
 
 
 def lines(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping]) -> list[str]:
