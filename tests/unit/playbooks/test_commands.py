@@ -46,6 +46,13 @@ def test_what_is_wrong_is_said_before_any_host_is_asked(controller: Controller) 
     assert "TASK" not in done.stdout and not controller.hosts_asked() and not list(controller.home.iterdir())
 
 
+def test_explain_without_its_callback_ends_the_run(controller: Controller) -> None:
+    done = controller.play("launch.yml", "-e", "server=web explain=true")
+    assert done.returncode == 4
+    assert "add it to callbacks_enabled in ansible.cfg, or to ANSIBLE_CALLBACKS_ENABLED" in done.stderr
+    assert "TASK" not in done.stdout and not controller.hosts_asked()
+
+
 def test_a_misspelt_variable_of_the_inventory_ends_the_run(controller: Controller) -> None:
     (controller.elsewhere / "group_vars/all.yml").write_text("novalite_hme: /srv\nown: 1\nnovalite_of_ours: 2\n")
     done = controller.play(*REACHABILITY)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The callback `progress`, as ansible-playbook runs it on a terminal and into a pipe."""
+"""The callbacks `progress` and `explain`, as ansible-playbook runs them on a terminal and into a pipe."""
 
 from __future__ import annotations
 
@@ -157,3 +157,16 @@ def test_elsewhere_there_is_a_line_for_each_step(command: list[str]) -> None:
     assert re.search(r"^\[ +[\d.]+\] hv1: Make the disks \(web-\d\), [\d.]+ s, changed$", done.stdout, re.MULTILINE)
     assert "a message" in done.stdout
     assert re.search(r"^In all +[\d.]+$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("asked_for", [True, False])
+def test_explain_tells_the_steps_between_what_others_write(
+    command: list[str], asked_for: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANSIBLE_CALLBACKS_ENABLED", "novalite.cloud.explain")
+    done = subprocess.run(
+        [*command, *(["-e", "explain=true"] if asked_for else [])], capture_output=True, text=True, check=True
+    )
+    steps = re.findall(r"^\[ (\d)\] (\S+)", done.stdout, re.MULTILINE)
+    assert steps == ([("1", "nova-api"), ("2", "nova-api"), ("3", "database"), ("4", "queue")] if asked_for else [])
+    assert "WARNING" not in done.stderr
