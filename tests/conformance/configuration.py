@@ -153,8 +153,8 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
         "identity-feature-enabled": {
             "api_v2": False,
             "api_v2_admin": False,
-            "trust": False,
-            "access_rules": False,
+            "trust": True,
+            "access_rules": True,
             "domain_specific_drivers": False,
             "security_compliance": True,
         },

@@ -105,7 +105,6 @@ _USER_FIELDS: Schema = {
     "enabled": _FLAG,
     "domain_id": or_null(ID),
     "default_project_id": or_null({"type": "string", "maxLength": 64}),
-    "project_id": or_null({"type": "string", "maxLength": 64}),  # as clients of version 2 send it; of no effect
     "options": _USER_OPTIONS,
 }
 CREATE_USER = _open("user", _USER_FIELDS, ["name"])

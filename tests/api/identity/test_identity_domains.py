@@ -210,6 +210,8 @@ def test_a_role_of_a_domain_named_as_one_with_rights_has_none(api: Api) -> None:
     user = make(admin, "users", name="ann", password="ann's")
     put(admin, f"projects/{api.projects['alt']}/users/{user['id']}/roles/{role['id']}")
     assert ask(api, by_password("ann", "ann's", **in_project("alt"))).status_code == 401
+    assert assigned(admin, f"user.id={user['id']}") == [("admin", "ann", "alt")]
+    assert assigned(admin, f"user.id={user['id']}&effective") == []
     other = make(admin, "domains", name="Acme")
     project = make(admin, "projects", name="p", domain_id=other["id"])
     put(admin, f"projects/{project['id']}/users/{user['id']}/roles/{role['id']}", 403)
@@ -341,8 +343,8 @@ def test_options_and_attributes_of_users(api: Api) -> None:
     admin = api.client_as("admin")
     rules = [["password", "totp"], ["password", "token"]]
     options = {"ignore_password_expiry": True, "multi_factor_auth_rules": rules}
-    user = make(admin, "users", name="ann", password="ann's", options=options, team="blue")
-    assert user["options"] == options and user["team"] == "blue"
+    user = make(admin, "users", name="ann", password="ann's", options=options, team="blue", project_id="x")
+    assert user["options"] == options and (user["team"], user["project_id"]) == ("blue", "x")
     assert ask(api, by_password("ann", "ann's")).status_code == 201  # of what there is, the first rule is kept
     path = f"{V3}/users/{user['id']}"
     admin.patch(path, json={"user": {"options": {"multi_factor_auth_rules": rules[1:]}}})
