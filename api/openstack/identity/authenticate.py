@@ -132,7 +132,10 @@ def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Reco
     with writing_ledger() as connection:
         if proof.attempt is not None:
             proof.attempt.succeed(connection)
-        _check_methods(users.find_user(connection, proof.user_id), proof)
+        user = users.user_by_id(connection, proof.user_id)
+        if user is None:  # removed meanwhile
+            raise UnauthorizedError(REFUSED)
+        _check_methods(user, proof)
         wanted = _scope(connection, proof, scope)
         for place in (wanted,) if wanted.is_asked_for else (wanted, Scope()):
             ends = [end for end in (proof.expires_at, place.expires_at) if end is not None]
