@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What revision 0023 makes of the users, roles and credentials of an older ledger, and what goes back."""
+"""What revision 0025 makes of the users, roles and credentials of an older ledger, and what goes back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import move_to_revision, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
+    HEAD,
+    move_to_revision,
+    transaction,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.credentials import credential_id_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.assignments import roles_in_project
 
+OLDER = "0024"
 USER, PROJECT = "u" * 32, "p" * 32
 
 
@@ -28,7 +33,7 @@ def read(connection: sa.Connection, columns: str, table: str) -> list[tuple[t.An
 
 def test_an_older_ledger_keeps_its_users(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
-        move_to_revision(connection, "0022")
+        move_to_revision(connection, OLDER)
         write(connection, "project", id=PROJECT, name="old", created_at=1)
         write(connection, "user", id=USER, name="ann", created_at=1)
         write(connection, "role_assignment", user_id=USER, project_id=PROJECT, role="manager")
@@ -37,7 +42,7 @@ def test_an_older_ledger_keeps_its_users(engine: sa.Engine) -> None:
         write(connection, "application_credential", id="c" * 32, name="c", secret_hash="x", roles="[]", **owned)
         connection.execute(sa.text("UPDATE application_credential SET expires_at = 1900000000"))
     with transaction(engine) as connection:
-        move_to_revision(connection, "0023")
+        move_to_revision(connection, HEAD)
         assert roles_in_project(connection, USER, PROJECT) == {"manager": "manager"}
         assert users.find_user(connection, USER)["domain_id"] == domains.DEFAULT_DOMAIN
         assert read(connection, "credential_id", "ec2_credential") == [(credential_id_of("a" * 32),)]
@@ -57,7 +62,7 @@ def test_the_older_code_meets_nothing_that_would_have_more_than_it_had(engine: s
         owned = {"user_id": user["id"], "project_id": PROJECT, "created_at": 1, "secret_hash": "x", "roles": "[]"}
         write(connection, "application_credential", id="a" * 32, name="bounded", access_rules="[]", **owned)
         write(connection, "application_credential", id="b" * 32, name="free", **owned)
-        move_to_revision(connection, "0022")
+        move_to_revision(connection, OLDER)
         assert read(connection, "role", "role_assignment") == [("member",)]
         assert read(connection, "name", "application_credential") == [("free",)]
         assert [bool(row[0]) for row in read(connection, "enabled", "user")] == [False]
