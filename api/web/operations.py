@@ -188,6 +188,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "network:routers:read": "reader",
     "network:routers:write": "member",
     "network:routers:enable_snat": "admin",
+    "network:routers:external_fixed_ips": "admin",
     "network:floating_ips:read": "reader",
     "network:floating_ips:write": "member",
     "network:security_groups:read": "reader",

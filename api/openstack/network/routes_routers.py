@@ -14,6 +14,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     routers,
     tenant_networks,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+    AddressInUseError,
+    PoolExhaustedError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
@@ -22,14 +26,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
+from ...web.errors import BadRequestError, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas
-from .blueprint import NeutronError, network, not_found
+from .blueprint import NeutronError, network, not_found, word
 from .changes import owner_of, tell_hosts
 
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
+
+WORDS = {AddressInUseError: word(409, "IpAddressInUse"), PoolExhaustedError: word(409, "IpAddressGenerationFailure")}
 
 records.put_into(network, "routers", "network:routers:read")
 
@@ -37,14 +43,17 @@ records.put_into(network, "routers", "network:routers:read")
 @network.post("/routers", "network:routers:write", takes(CREATE), writes_checked)
 def create_router(connection: Connection, wanted: Record) -> Answer:
     owner = owner_of(connection, wanted)
-    number = routers.create_router(connection, owner, _given(connection, wanted))
+    with in_words(WORDS):
+        number = routers.create_router(connection, owner, _given(connection, wanted))
     return {"router": records.find(connection, "routers", number)}, 201
 
 
 @network.put("/routers/<router_id>", "network:routers:write", takes(UPDATE), writes_checked)
 def update_router(connection: Connection, wanted: Record, router_id: str) -> Answer:
     row = records.router_row(connection, router_id)
-    _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row.project_id)
+    with in_words(WORDS):
+        hosts = routers.update_router(connection, row, _given(connection, wanted))
+    _tell(connection, hosts, row.project_id)
     return {"router": records.find(connection, "routers", row.id)}, 200
 
 
@@ -133,6 +142,9 @@ def _given(connection: Connection, wanted: Record) -> Record:
         leads = wanted["external_gateway_info"] or {}
         if "enable_snat" in leads:
             policy.check("network:routers:enable_snat")
+        if leads.get("external_fixed_ips") is not None:
+            policy.check("network:routers:external_fixed_ips")
+            given["addresses"] = leads["external_fixed_ips"]
         pool = leads.get("network_id")
         if pool is not None:
             _check_pool(connection, pool.lower())

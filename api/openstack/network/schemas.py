@@ -151,10 +151,8 @@ UPDATE_PORT: Schema = {
     "binding:host_id": or_null(text(255)),  # where nobody asks for it: a port is where its server is
 }
 CREATE_PORT: Schema = {**UPDATE_PORT, "network_id": UUID, "mac_address": or_null(text(40)), **OWNER}
-# guests leave under the address of their own host: external_fixed_ips is empty
-LEADS = an_object(
-    {"network_id": UUID, "enable_snat": BOOLEAN, "external_fixed_ips": {"type": "array", "maxItems": 0}}, ["network_id"]
-)
+GATEWAY_ADDRESSES = or_null(a_list(an_object({"subnet_id": OPTIONAL_UUID, "ip_address": ADDRESS}), 8))
+LEADS = an_object({"network_id": UUID, "enable_snat": BOOLEAN, "external_fixed_ips": GATEWAY_ADDRESSES}, ["network_id"])
 GATEWAY: Schema = {"anyOf": [{"type": "null"}, LEADS, {"type": "object", "maxProperties": 0}]}
 UPDATE_ROUTER: Schema = {
     **NAMED,

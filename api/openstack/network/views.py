@@ -205,9 +205,10 @@ def port(row: Port, admin: bool = False) -> Body:
 def router(row: Router) -> Body:
     leads: Body | None = None
     if row.external_pool is not None:
-        # guests leave under the address of their own host: a router has none
         network_id = pool_network_id(row.external_pool)
-        leads = {"network_id": network_id, "enable_snat": bool(row.enable_snat), "external_fixed_ips": []}
+        leads = {"network_id": network_id, "enable_snat": bool(row.enable_snat)}
+        of_subnet = {"subnet_id": subnet_id(network_id, 4)}
+        leads["external_fixed_ips"] = [{**of_subnet, "ip_address": address} for address in row.addresses]
     return {
         **_owned(row.id, row.project_id, row.description),
         "name": row.name,

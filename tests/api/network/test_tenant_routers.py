@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from tests.api.conftest import Cloud
-from tests.api.doors import Doors
-from tests.api.network.test_tenant_networks import error_of, network, pool, port, subnet
+from tests.api.doors import Doors, User
+from tests.api.network.test_tenant_networks import Body, error_of, network, pool, port, subnet
 
 # --- Routers --------------------------------------------------------------------------------------------------------
 
@@ -48,7 +48,9 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
     )
     gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
     after = doors.member.put(f"/routers/{router['id']}", gateway)["router"]
-    assert after["external_gateway_info"] == {"network_id": outside, "enable_snat": True, "external_fixed_ips": []}
+    leads = after["external_gateway_info"]
+    assert (leads["network_id"], leads["enable_snat"]) == (outside, True)
+    assert [address["ip_address"] for address in leads["external_fixed_ips"]] == ["203.0.113.1"]
     assert {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]["snat"]
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]["network_hosts"]) == ("floating_ips", ["hv1"])
@@ -168,3 +170,43 @@ def test_tags_are_kept_and_found(doors: Doors) -> None:
         doors.stranger.put(f"{path}/x", None, 404)
     doors.member.put(f"/networks/{of['id']}/tags", {"tags": ["x" * 256]}, 400)
     doors.member.put(f"/networks/{of['id']}/tags", {"tags": [f"t{n}" for n in range(51)]}, 400)
+
+
+def test_a_router_has_a_gateway_address_of_its_own(cloud: Cloud, doors: Doors) -> None:
+    """Of the 14 of the pool; nobody else gets it while the router has it, and administrators choose it."""
+    outside = pool(cloud)
+
+    def made(user: User, status: int = 201, **leads: t.Any) -> Body:
+        body = {"router": {"name": "r", "external_gateway_info": {"network_id": outside, **leads}}}
+        answer = user.post("/routers", body, status)
+        return t.cast("Body", answer["router"] if status == 201 else answer)
+
+    def led(router: Body) -> list[str]:
+        return [address["ip_address"] for address in router["external_gateway_info"]["external_fixed_ips"]]
+
+    first, second = made(doors.member), made(doors.member)
+    assert len({*led(first), *led(second)}) == 2
+    (own,) = first["external_gateway_info"]["external_fixed_ips"]
+    assert own["subnet_id"] in {row["id"] for row in doors.admin.get("/subnets")["subnets"]}
+    taken = {"floatingip": {"floating_network_id": outside, "floating_ip_address": own["ip_address"]}}
+    doors.admin.post("/floatingips", taken, 409)
+    path, more = (
+        f"/routers/{first['id']}",
+        {"network_id": outside, "external_fixed_ips": [own, {"subnet_id": own["subnet_id"]}]},
+    )
+    doors.member.put(path, {"router": {"external_gateway_info": more}}, 403)
+    both = doors.admin.put(path, {"router": {"external_gateway_info": more}})["router"]
+    assert own["ip_address"] in led(both) and len(led(both)) == 2
+    same = doors.member.put(path, {"router": {"external_gateway_info": {"network_id": outside}}})["router"]
+    assert led(same) == led(both)
+    others = {"external_fixed_ips": [{"ip_address": led(second)[0]}]}
+    assert error_of(made(doors.admin, 409, **others)) == "IpAddressInUse"
+    made(doors.admin, 409, external_fixed_ips=[{"ip_address": "198.51.100.1"}])
+    made(doors.admin, 400, external_fixed_ips=[{"subnet_id": first["id"]}])
+    rest = [made(doors.admin, external_fixed_ips=[{}] * 8), made(doors.admin, external_fixed_ips=[{}] * 3)]
+    assert error_of(made(doors.member, 409)) == "IpAddressGenerationFailure"
+    doors.member.put(path, {"router": {"external_gateway_info": {}}})
+    for router in rest:
+        doors.admin.delete(f"/routers/{router['id']}", 204)
+    chosen = made(doors.admin, external_fixed_ips=[{"ip_address": own["ip_address"]}])
+    assert led(chosen) == [own["ip_address"]]

@@ -140,7 +140,7 @@ def test_a_guest_gets_options_of_its_own(bed: t.Any) -> None:
     def told(*options: tuple[str, str]) -> list[bool]:
         own = [{"name": name, "value": value} for name, value in options]
         call = ["dhcp", [{**network, "hosts": [{**hosts[0], "options": own}, hosts[1]]}], "present", False, directory]
-        return t.cast("list[bool]", done(bed.hv1.call(call, call)))
+        return done(bed.hv1.call(call, call))
 
     def asked(who: t.Any) -> str:
         words = ["udhcpc", "-i", "eth0", "-qnf", "-t", "5", "-T", "1", "-O", "ntpsrv", "-O", "tftp", "-s", str(script)]

@@ -73,7 +73,7 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
         network = nic["network"]
         if network["dhcp"]:
             server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
-            guest = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            guest: Plan = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
             if options := nic.get("extra_dhcp_opts"):
                 guest["options"] = [
                     {"name": option["opt_name"], "value": option["opt_value"], "version": option["ip_version"]}

@@ -113,6 +113,7 @@ floating_ip = table(  # one row for each address of a pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.Column("further_ip", sa.BigInteger),  # the further one of the interface that it leads to; null: to the first
+    sa.Column("router_id", sa.String(36), index=True),  # whose gateway it is: then it is no project's
     sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
 )
 

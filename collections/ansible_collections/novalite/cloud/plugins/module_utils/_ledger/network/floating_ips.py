@@ -24,6 +24,7 @@ from ..db.tables_addresses import HELD, LED_TO
 from ..identity.quotas import check_quota
 from ..queries import adopted
 from ..queries.lookups import project_by_name, unknown, unknown_server
+from .router_gateways import FREE
 
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
@@ -148,9 +149,7 @@ def _take(work: _Work, number: int, pool: str | None) -> None:
     if before.project_id == work.project["id"]:
         return
     done = work.connection.execute(
-        sa.update(table)
-        .where(table.c.address == number, table.c.project_id.is_(None))
-        .values(project_id=work.project["id"])
+        sa.update(table).where(table.c.address == number, FREE).values(project_id=work.project["id"])
     )
     if done.rowcount != 1:
         raise ConflictError(f"floating IP {to_text(number)} belongs to another project: take another")
@@ -182,14 +181,14 @@ def _new(work: _Work, pool: str) -> int:
     for skip_locked in (True, False):
         oldest = (
             sa.select(table.c.address)
-            .where(table.c.pool == pool, table.c.project_id.is_(None), table.c.address.not_in(sorted(work.used)))
+            .where(table.c.pool == pool, FREE, table.c.address.not_in(sorted(work.used)))
             .order_by(table.c.released_at, table.c.address)
             .limit(1)
             .with_for_update(skip_locked=skip_locked)
         )
         row = work.connection.execute(
             sa.update(table)
-            .where(table.c.address == oldest.scalar_subquery(), table.c.project_id.is_(None))
+            .where(table.c.address == oldest.scalar_subquery(), FREE)
             .values(project_id=work.project["id"])
             .returning(table.c.address, table.c.released_at)
         ).first()

@@ -22,6 +22,7 @@ from ..db.tables_networking import port, resource_tag, router, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network, pool_network_id, subnet_id
+from . import router_gateways
 from .ports import drop, insert_port
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
@@ -42,6 +43,7 @@ class Router:
     enable_snat: bool
     created_at: int
     updated_at: int
+    addresses: tuple[str, ...] = ()  # its own ones in that pool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +61,9 @@ def routers_of(connection: sa.Connection, project_id: str | None, number: str | 
     """The project's routers (None: all projects'), or the one with this UUID."""
     mine = sa.true() if project_id is None else router.c.project_id == project_id
     query = sa.select(router).where(mine if number is None else sa.and_(mine, router.c.id == number))
-    return [Router(**row) for row in connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings()]
+    rows = connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings().all()
+    addresses = router_gateways.addresses_of(connection, [row["id"] for row in rows])
+    return [Router(**row, addresses=addresses.get(row["id"], ())) for row in rows]
 
 
 def create_router(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
@@ -70,18 +74,22 @@ def create_router(connection: sa.Connection, project_id: str, given: JsonMapping
     connection.execute(
         sa.insert(router).values(id=number, project_id=project_id, created_at=now, updated_at=now, **values)
     )
+    router_gateways.give(connection, number, values.get("external_pool"), given.get("addresses"))
     count = sa.select(sa.func.count()).select_from(router).where(router.c.project_id == project_id)
     check_quota(connection, project_id, "routers", connection.execute(count).scalar_one())
     return number
 
 
 def update_router(connection: sa.Connection, row: Router, given: JsonMapping) -> list[str]:
-    """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None), "enable_snat".
+    """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None) and with it
+    "addresses" (see router_gateways.give), "enable_snat".
 
     Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
     """
     values = _values(connection, given)
     connection.execute(sa.update(router).where(router.c.id == row.id).values(updated_at=int(time.time()), **values))
+    if "external_pool" in values:
+        router_gateways.give(connection, row.id, values["external_pool"], given.get("addresses"))
     return settle(connection, _networks_of(connection, row.id))
 
 
@@ -90,6 +98,7 @@ def delete_router(connection: sa.Connection, row: Router) -> None:
     if _networks_of(connection, row.id):
         raise TenantError("RouterInUse", f"Router {row.id} still has ports")
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == row.id))
+    router_gateways.give(connection, row.id, None, None)
     connection.execute(sa.delete(router).where(router.c.id == row.id))
 
 

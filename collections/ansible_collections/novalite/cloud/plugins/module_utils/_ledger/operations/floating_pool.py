@@ -18,6 +18,7 @@ from ..._rules.records import Changes, checked_names
 from ..db import tables
 from ..network.networks import check_handed_out_once
 from ..network.pool_claims import pool_lock
+from ..network.router_gateways import FREE
 
 NAME_LENGTH = 64
 
@@ -120,7 +121,15 @@ def _take_out(connection: sa.Connection, name: str, gone: set[int]) -> None:
     table, project = tables.floating_ip, tables.project
     for low, high in pools.bounds(gone):
         there = sa.and_(table.c.pool == name, table.c.address.between(low, high))
-        connection.execute(sa.delete(table).where(there, table.c.project_id.is_(None)))
+        connection.execute(sa.delete(table).where(there, FREE))
+        gateway = connection.execute(
+            sa.select(table.c.address, table.c.router_id).where(there, table.c.router_id.is_not(None))
+        ).first()
+        if gateway is not None:
+            raise ConflictError(
+                f"floating pool {name!r}: {to_text(gateway.address)} is the gateway of the router {gateway.router_id}: "
+                "take the router's gateway away first"
+            )
         kept = sa.select(table.c.address, project.c.name).join(project, project.c.id == table.c.project_id).where(there)
         left = connection.execute(kept.order_by(table.c.address).limit(1)).first()
         if left is not None:

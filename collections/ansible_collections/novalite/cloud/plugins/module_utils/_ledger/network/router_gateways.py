@@ -1,0 +1,93 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Gateway addresses of routers, drawn from the floating pool that a router leads to. They are the router's in the
+ledger alone: guests leave under the address of their own host."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._addressing.pools import to_int, to_text
+from ..._errors import NovaliteError
+from ..._json import JsonMapping
+from ..db.tables import floating_ip
+from ..queries.network_records import pool_network_id, subnet_id
+from .pool_claims import AddressInUseError, PoolExhaustedError
+
+FREE = sa.and_(floating_ip.c.project_id.is_(None), floating_ip.c.router_id.is_(None))
+
+
+def addresses_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Router -> its gateway addresses."""
+    table, addresses = floating_ip, dict[str, tuple[str, ...]]()
+    query = sa.select(table.c.router_id, table.c.address).where(table.c.router_id.in_(list(numbers)))
+    for number, address in connection.execute(query.order_by(table.c.address)):
+        addresses[number] = (*addresses.get(number, ()), to_text(address))
+    return addresses
+
+
+def give(connection: sa.Connection, number: str, pool: str | None, wanted: t.Sequence[JsonMapping] | None) -> None:
+    """Give the router `number` the gateway addresses `wanted` ({"ip_address", "subnet_id"}, of which either may be left
+    out) of `pool`, and take back all others. None: what it has there, or else one.
+
+    Raises AddressInUseError for an address that somebody else has, PoolExhaustedError where none is left, and
+    NovaliteError for one that is not the pool's.
+    """
+    table = floating_ip
+    mine = sa.and_(table.c.router_id == number, table.c.pool == pool)
+    there = list(connection.execute(sa.select(table.c.address).where(mine).order_by(table.c.address)).scalars())
+    named: list[int] = []
+    if pool is None:
+        kept, missing = [], 0
+    elif wanted is None:
+        kept, missing = there, 0 if there else 1
+    else:
+        named = [_number(pool, wish) for wish in wanted if wish.get("ip_address") or _check_subnet(pool, wish)]
+        unnamed = len(wanted) - len(named)
+        spare = [address for address in there if address not in named][:unnamed]
+        kept, missing = [*spare, *(address for address in there if address in named)], unnamed - len(spare)
+    gone = sa.and_(table.c.router_id == number, table.c.address.not_in(kept))
+    connection.execute(sa.update(table).where(gone).values(router_id=None, released_at=int(time.time())))
+    for address in set(named) - set(kept):
+        taken = sa.and_(table.c.address == address, table.c.pool == pool, FREE)
+        if connection.execute(sa.update(table).where(taken).values(router_id=number)).rowcount != 1:
+            raise AddressInUseError(f"IP address {to_text(address)} already allocated in subnet {_subnet(str(pool))}.")
+    for _missing in range(missing):
+        _draw(connection, number, str(pool))
+
+
+def _draw(connection: sa.Connection, number: str, pool: str) -> None:
+    """Take the address of the pool that was free for longest; the write decides."""
+    table = floating_ip
+    for skip_locked in (True, False):
+        oldest = (
+            sa.select(table.c.address)
+            .where(table.c.pool == pool, FREE)
+            .order_by(table.c.released_at, table.c.address)
+            .limit(1)
+            .with_for_update(skip_locked=skip_locked)
+        )
+        taken = sa.update(table).where(table.c.address == oldest.scalar_subquery(), FREE).values(router_id=number)
+        if connection.execute(taken).rowcount == 1:
+            return
+    raise PoolExhaustedError(f"No more IP addresses available on network {pool_network_id(pool)}.")
+
+
+def _number(pool: str, wish: JsonMapping) -> int:
+    _check_subnet(pool, wish)
+    return to_int(wish["ip_address"])
+
+
+def _check_subnet(pool: str, wish: JsonMapping) -> bool:
+    """Raise NovaliteError for a subnet that is not the pool's."""
+    if wish.get("subnet_id") not in (None, _subnet(pool)):
+        raise NovaliteError(f"Invalid input for external_fixed_ips: subnet {wish['subnet_id']} is not of this network.")
+    return False
+
+
+def _subnet(pool: str) -> str:
+    return subnet_id(pool_network_id(pool), 4)
