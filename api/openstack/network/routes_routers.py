@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 from ...web import policy
 from ...web.bodies import Answer, Record
 from ...web.context import current
-from ...web.errors import BadRequestError, in_words
+from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas
 from .blueprint import NeutronError, network, not_found, word
@@ -35,7 +35,10 @@ from .changes import owner_of, tell_hosts
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)
 
-WORDS = {AddressInUseError: word(409, "IpAddressInUse"), PoolExhaustedError: word(409, "IpAddressGenerationFailure")}
+WORDS: Words = {
+    AddressInUseError: word(409, "IpAddressInUse"),
+    PoolExhaustedError: word(409, "IpAddressGenerationFailure"),
+}
 
 records.put_into(network, "routers", "network:routers:read")
 

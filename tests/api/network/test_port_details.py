@@ -32,6 +32,7 @@ def test_dhcp_options_are_set_changed_and_taken_away_one_by_one(doors: Doors) ->
     changes = [option("bootfile-name", None), option("150", "192.0.2.2"), option("dns-server", "[fd00::1]", 6)]
     after = doors.member.put(f"/ports/{made['id']}", {"port": {"extra_dhcp_opts": changes, "name": "n"}})["port"]
     assert after["extra_dhcp_opts"] == [option("150", "192.0.2.2"), option("dns-server", "[fd00::1]", 6)]
+    nothing: t.Any
     for nothing in ([], None):
         same = doors.member.put(f"/ports/{made['id']}", {"port": {"extra_dhcp_opts": nothing}})["port"]
         assert same["extra_dhcp_opts"] == after["extra_dhcp_opts"]
@@ -91,6 +92,7 @@ def test_administrators_say_where_a_port_is_to_be_bound(cloud: Cloud, doors: Doo
     assert (made["binding:profile"], made["binding:host_id"]) == (profile, "localhost")
     assert (made["binding:vnic_type"], made["binding:vif_type"]) == ("normal", "unbound")
     path = f"/ports/{made['id']}"
+    change: t.Any
     for change in ({"binding:profile": {"a": 1}}, {"binding:host_id": "hv1"}, {"binding:profile": {}}):
         assert error_of(doors.member.put(path, {"port": change}, 403)) == "PolicyNotAuthorized"
         doors.member.post(

@@ -114,7 +114,14 @@ def test_the_host_of_a_servers_port_is_told(cloud: Cloud, doors: Doors) -> None:
         of_host = plan["hosts"]["hv1"]
         assert of_host["filters"][0]["beside"] == ["nova-open"]
         assert '<filterref filter="nova-open"' in of_host["domains"][0]["xml"]
-        asked = {"project": "demo", "source": "198.51.100.1", "protocol": "tcp", "port": 22, "icmp_code": None, "trace": False}
+        asked = {
+            "project": "demo",
+            "source": "198.51.100.1",
+            "protocol": "tcp",
+            "port": 22,
+            "icmp_code": None,
+            "trace": False,
+        }
         assert reachability(connection, {**asked, "destination": "10.20.0.5"})["allowed"]
         assert not reachability(connection, {**asked, "destination": "10.30.0.5"})["allowed"]
 

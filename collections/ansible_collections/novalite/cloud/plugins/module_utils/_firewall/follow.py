@@ -27,12 +27,12 @@ def walks(packets: t.Sequence[JsonMapping], backend: str = "auto") -> list[JsonO
     }
     members = functools.lru_cache(maxsize=None)(sets.members)
     done = []
-    for packet, given in zip(parsed, packets):
+    for packet, request in zip(parsed, packets):
         way = trace.walk(there[packet.family], packet, members)
         done.append(
             {
-                "host": given.get("host"),
-                "answer": given.get("answer"),
+                "host": request.get("host"),
+                "answer": request.get("answer"),
                 "verdict": way.verdict,
                 "accepted": way.accepted,
                 # what begins no connection is judged by what it belongs to
