@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ..._addressing.texts import parse_address
 from ..._model.instance import File, Instance
 from ..db.tables import compute_host, fixed_ip, instance, network, vif
+from ..db.tables_addresses import HOLDER
 from ..db.tables_ec2 import ec2_instance
 from ..placement.aggregates import memberships, zone_of
 from ..queries.views import instances_by
@@ -43,8 +44,7 @@ def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: st
     )
     if asked.version == 4:
         # by the address's own row, whatever the number of interfaces on the network
-        owner = sa.func.coalesce(fixed_ip.c.further_of, sa.func.substr(fixed_ip.c.owner, len(_VIF) + 1))
-        query = query.join(fixed_ip, sa.and_(fixed_ip.c.network_id == network.c.id, owner == vif.c.id)).where(
+        query = query.join(fixed_ip, sa.and_(fixed_ip.c.network_id == network.c.id, vif.c.id == HOLDER)).where(
             fixed_ip.c.ip == int(asked), fixed_ip.c.owner.startswith(_VIF)
         )
     else:

@@ -119,5 +119,11 @@ floating_ip = table(  # one row for each address of a pool
 
 # in a join: the interface has the address
 HELD = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == OF_VIF + vif.c.id)
+# The interface that has an address, the first or a further one; and, from interfaces on, all addresses of one: five
+# look-ups, where OR would read the pool
+HOLDER = sa.func.coalesce(fixed_ip.c.further_of, sa.func.substr(fixed_ip.c.owner, len(OF_VIF) + 1))
+MOST_ADDRESSES = 5  # of an interface and IPv4: Neutron's max_fixed_ips_per_port
+_OWNERS = [OF_VIF + vif.c.id + end for end in ("", *(f"/{number}" for number in range(1, MOST_ADDRESSES)))]
+HELD_ALL = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner.in_(_OWNERS))
 # in such a join: the address that a floating IP leads to
 LED_TO = sa.func.coalesce(floating_ip.c.further_ip, fixed_ip.c.ip)

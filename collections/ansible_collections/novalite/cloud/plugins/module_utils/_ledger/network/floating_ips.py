@@ -20,7 +20,7 @@ from ..._json import JsonMapping, JsonObject
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
-from ..db.tables_addresses import HELD, LED_TO
+from ..db.tables_addresses import HELD, HELD_ALL, LED_TO
 from ..identity.quotas import check_quota
 from ..queries import adopted
 from ..queries.lookups import project_by_name, unknown, unknown_server
@@ -231,7 +231,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         .select_from(
             instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(fixed_ip, sa.or_(HELD, fixed_ip.c.further_of == vif.c.id))
+            .outerjoin(fixed_ip, HELD_ALL)
         )
         .where(mine, instance.c.name == name)
         .order_by(vif.c.position, fixed_ip.c.further_of.is_not(None), fixed_ip.c.ip)

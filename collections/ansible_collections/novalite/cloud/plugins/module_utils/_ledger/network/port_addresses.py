@@ -20,13 +20,12 @@ from ..._addressing.pools import to_int
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
 from ..db.tables import fixed_ip, floating_ip, vif
-from ..db.tables_addresses import OF_VIF
+from ..db.tables_addresses import MOST_ADDRESSES, OF_VIF
 from ..queries.network_records import Network, Port, subnet_id
 from .addresses import claim_addresses
 from .ipv6_claims import take_ipv6
 from .tenant_networks import TenantError
 
-MAX_FIXED_IPS = 5  # Neutron's max_fixed_ips_per_port
 Wanted = dict[int, list["str | None"]]  # IP version -> the addresses that are asked for; None: any
 
 
@@ -116,7 +115,7 @@ def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Seque
 
 
 def _owners(number: str) -> list[str]:
-    return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MAX_FIXED_IPS))]
+    return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MOST_ADDRESSES))]
 
 
 def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> Wanted:
@@ -130,9 +129,10 @@ def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> Wanted:
     named = [address for addresses in found.values() for address in addresses if address is not None]
     if len(set(named)) != len(named):
         raise NovaliteError("Invalid input for fixed_ips. Reason: Duplicate IP address: name each once.")
-    if len(wanted) > MAX_FIXED_IPS:
+    if len(wanted) > MOST_ADDRESSES:
         raise NovaliteError(
-            f"Invalid input for operation: Exceeded maximum amount of fixed ips per port: {MAX_FIXED_IPS} is the limit."
+            "Invalid input for operation: Exceeded maximum amount of fixed ips per port: "
+            f"{MOST_ADDRESSES} is the limit."
         )
     if len(found.get(6, ())) > 1:
         raise NovaliteError(

@@ -26,6 +26,7 @@ from ..._scheduling.rows import AMOUNTS
 from ..compute import server_actions
 from ..compute.create import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
+from ..db.tables_addresses import HOLDER
 from ..db.tables_migrations import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.preexisting_ports import KEPT, let_go
@@ -236,10 +237,7 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
         sa.select(sa.literal(1))
         .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
         # a port has its address before a server has the port, and afterwards
-        .where(
-            sa.or_("vif:" + vif.c.id == fixed_ip.c.owner, vif.c.id == fixed_ip.c.further_of),
-            sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)),
-        )
+        .where(vif.c.id == HOLDER, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
         .exists()
     )
     gone = connection.execute(

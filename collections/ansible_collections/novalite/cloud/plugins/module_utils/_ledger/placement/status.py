@@ -17,7 +17,7 @@ from ..._json import JsonObject
 from ..._scheduling.rows import HostState
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
-from ..db.tables_addresses import HELD, OF_VIF
+from ..db.tables_addresses import HELD, HOLDER, OF_VIF
 from ..identity.quotas import quota_limits
 from ..queries import counts
 from ..queries.further_ips import further_ips_of_instances
@@ -187,7 +187,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
-        .join(vif, sa.or_(HELD, fixed_ip.c.further_of == vif.c.id))
+        .join(vif, sa.and_(vif.c.id == HOLDER, fixed_ip.c.owner.startswith(OF_VIF)))
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(fixed_ip.c.network_id == row["id"])
         .order_by(fixed_ip.c.ip)

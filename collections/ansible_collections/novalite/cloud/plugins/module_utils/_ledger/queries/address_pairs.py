@@ -21,7 +21,7 @@ from ..._addressing.texts import parse_network
 from ..._firewall.rules import MAX_RANGE
 from ..._model.instance import AddressPair
 from ..db.tables import fixed_ip, instance, network, vif
-from ..db.tables_addresses import HELD, OF_HOST
+from ..db.tables_addresses import HOLDER, OF_HOST
 from ..db.tables_networking import port
 
 _OWNER = sa.func.coalesce(instance.c.project_id, port.c.project_id)
@@ -58,7 +58,7 @@ def _of_others(
         texts = [text for row in rows for text in (row.ipv6, eui64(LINK_LOCAL, row.mac)) if text]
         addresses = map(netaddr.IPAddress, [*texts, *_of_hosts(connection, network_id)])
         return {address for address in addresses if address in around}
-    held = sa.or_(HELD, fixed_ip.c.further_of == vif.c.id)
+    held = sa.and_(fixed_ip.c.network_id == vif.c.network_id, vif.c.id == HOLDER)
     between = fixed_ip.c.ip.between(around.first, around.last)
     query = sa.select(fixed_ip.c.ip).select_from(_PORTS.join(fixed_ip, held)).where(others, between)
     of_hosts = sa.select(fixed_ip.c.ip).where(_IS_HOSTS, fixed_ip.c.network_id == network_id, between)
