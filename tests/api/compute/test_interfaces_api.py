@@ -17,8 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_interface import server_interface
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._plan import host_plan
 from tests.api.seeds import IMAGE_ID, Api
 
 Body = dict[str, t.Any]
@@ -71,6 +74,24 @@ def rows(api: Api, table: sa.Table) -> list[Body]:
 def set_active(api: Api, uuid: str, **values: t.Any) -> None:
     state = {"vm_state": "active", "task_state": None, "host": "hv1", "power_state": 1, **values}
     api.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**state))
+
+
+def test_a_hosts_plan_has_every_address_of_a_port(api: Api) -> None:
+    client = api.client_as("demo")
+    of = network(client)
+    two = [{"ip_address": "10.60.0.7"}, {"ip_address": "10.60.0.8"}]
+    made_port = port(client, of, fixed_ips=two)
+    uuid = server(client, [{"port": made_port["id"]}])
+    set_active(api, uuid, vm_state="building", task_state="networking")
+    with transaction(api.engine) as connection:
+        (addressed,) = fixed_ip(connection, {"instances": instances_by(connection, uuids=[uuid])})["instances"]
+    (nic,) = addressed["nics"]
+    assert (nic["ip"], nic["more_ips"]) == ("10.60.0.7", ["10.60.0.8"])
+    (planned,) = host_plan.firewall_plan([addressed], {"antispoof": "chains"})["instances"]
+    (scoped,) = planned["scoped"]
+    assert {"10.60.0.7", "10.60.0.8"} <= set(scoped["addresses"])
+    (device,) = planned["ports"]
+    assert device["addresses"] == ["10.60.0.7", "10.60.0.8"]
 
 
 def test_a_server_is_made_with_a_port_that_outlives_it(api: Api) -> None:

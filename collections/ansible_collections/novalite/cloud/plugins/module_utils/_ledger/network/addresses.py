@@ -24,7 +24,6 @@ from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
 from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_migrations import UNDER_WAY, migration
-from ..queries.further_ips import further_ips
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
@@ -66,11 +65,9 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
         owned, new = claim_addresses(connection, row, owners, now, warnings)
         texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
         taken[network_id] = set(new)
-    nics = [nic for server in instances for nic in server["nics"]]
-    ipv6 = take_ipv6(connection, networks, nics)
-    further = further_ips(connection, [nic["id"] for nic in nics])
+    ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
-    filled = [_filled(server, texts, ipv6, further, taken, changes) for server in instances]
+    filled = [_filled(server, texts, ipv6, taken, changes) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
@@ -158,7 +155,6 @@ def _filled(
     server: Instance,
     texts: t.Mapping[int, t.Mapping[str, str]],
     ipv6: t.Mapping[str, str],
-    further: t.Mapping[str, list[str]],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
 ) -> Instance:
@@ -173,8 +169,6 @@ def _filled(
         if owner in taken[of_network["id"]]:
             new[of_network["name"]] = address
         nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
-        if nic["id"] in further:
-            nics[-1]["more_ips"] = further[nic["id"]]
     if new:
         name = server["name"]  # another project may have one of the same name in the same call
         changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
