@@ -138,9 +138,9 @@ def update_quota_class(connection: Connection, said: Record) -> Answer:
 
 
 def _limits(said: Record) -> dict[str, int]:
-    for name in sorted(said.keys() - set(QUOTAS)):
+    for name in sorted(said.keys() - {*QUOTAS, *schemas.WHOSE_QUOTAS}):
         raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {', '.join(QUOTAS)}")
-    return {name: int(limit) for name, limit in said.items()}
+    return {name: int(limit) for name, limit in said.items() if name in QUOTAS}
 
 
 def _shown(limits: t.Mapping[str, int]) -> Record:

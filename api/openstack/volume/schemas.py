@@ -76,7 +76,8 @@ ATTACHMENT = wrapped(
 TRANSFER = wrapped("transfer", {"volume_id": UUID, "name": OPTIONAL}, ["volume_id"])
 TRANSFER_355 = wrapped("transfer", {"volume_id": UUID, "name": OPTIONAL, "no_snapshots": BOOLEAN}, ["volume_id"])
 ACCEPT = wrapped("accept", {"auth_key": {"type": ["string", "integer"]}}, ["auth_key"])
-QUOTAS = wrapped("quota_set", {}, minProperties=1, more=LIMIT)
+WHOSE_QUOTAS = {"id": OPTIONAL, "tenant_id": OPTIONAL}  # cinderclient and Horizon repeat what the path says
+QUOTAS = wrapped("quota_set", WHOSE_QUOTAS, minProperties=1, more=LIMIT)
 QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, more=LIMIT)
 SNAPSHOT_STATES = ("creating", "available", "deleting", "error", "error_deleting")
 STATES = (*SNAPSHOT_STATES, "error_extending", "attaching", "detaching", "in-use", "maintenance")

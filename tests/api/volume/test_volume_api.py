@@ -55,6 +55,14 @@ def test_another_projects_path_is_not_there(doors: Doors) -> None:
     assert doors.client.get(f"/volume/v3/{doors.project}/volumes").status_code == 401
 
 
+def test_quotas_are_set_as_cinderclient_says_them(doors: Doors) -> None:
+    path = f"/{doors.project}/os-quota-sets/{doors.other}"
+    body = {"quota_set": {"tenant_id": doors.other, "volumes": 3, "gigabytes": "7"}}
+    assert doors.admin.put(path, body)["quota_set"]["volumes"] == 3
+    assert doors.admin.get(path)["quota_set"]["gigabytes"] == 7
+    doors.admin.put(path, {"quota_set": {"tenants": "x"}}, 400)
+
+
 def test_zones_are_those_of_the_hosts(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv1")
     cloud.host("hv2", zone="edge", enabled=False)
