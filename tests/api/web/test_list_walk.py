@@ -64,7 +64,7 @@ BY_OFFSET = (
 FEW = {"availability_zones": 2}  # objects, of a list without ids
 LINKS = {"volume_types": "volume_type_links", "instanceActions": "links"}  # else as the list
 MARKERS = {
-    **{"migrations": "uuid", "instanceActions": "request_id"},
+    **{"migrations": "uuid", "instanceActions": "request_id", "network_ip_availabilities": "network_id"},
     **{"tenant_usage": "instance_id", "tenant_usages": "instance_id"},
     "network_ip_availabilities": "network_id",
 }
