@@ -47,7 +47,7 @@ def run(report: Report, cloud: Cloud) -> None:
         walk = Walk(report, opened, shots)
         walk.log_in(member)
         walk.panels()
-        Life(walk, f"hz-{secrets.token_hex(2)}", _floating_ips(cloud)).run()
+        Life(walk, f"hz-{secrets.token_hex(2)}", cloud, _floating_ips(cloud)).run()
         walk.log_out()
         walk.log_in(admin)
         walk.panels()
@@ -175,6 +175,7 @@ class Life:
 
     walk: Walk
     name: str
+    cloud: Cloud
     floating: bool
 
     def run(self) -> None:
@@ -313,12 +314,21 @@ class Life:
             walk.await_text("instances", self.name, "Active")
             walk.await_text("instances", self.name, "m1.tiny")
 
+    def _await_end(self) -> None:
+        """Wait until the instance is gone: Horizon shows none that is being deleted."""
+        deadline = time.monotonic() + HOST
+        with contextlib.closing(self.cloud.connect()) as sdk:
+            while list(sdk.compute.servers(name=self.name)):
+                assert time.monotonic() < deadline, f"{self.name} is still there"
+                time.sleep(1)
+
     def remove(self) -> None:
         walk = self.walk
         with walk.step("delete the instance", pages=3):
             walk.act("instances", self.name, "Delete Instance")
             walk.submit()
             walk.await_gone("instances", self.name)
+            self._await_end()
         with walk.step("delete the security group", pages=3):
             walk.go("/project/security_groups/")
             walk.act("security_groups", self.name, "Delete Security Group")
