@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import port_security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network as change_network
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
@@ -17,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.network.test_tenant_networks import error_of, network, port, subnet
+from tests.support.cloud import checked
 
 FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}
 OFF = {"port_security_enabled": False}
@@ -114,16 +116,9 @@ def test_the_host_of_a_servers_port_is_told(cloud: Cloud, doors: Doors) -> None:
         of_host = plan["hosts"]["hv1"]
         assert of_host["filters"][0]["beside"] == ["nova-open"]
         assert '<filterref filter="nova-open"' in of_host["domains"][0]["xml"]
-        asked = {
-            "project": "demo",
-            "source": "198.51.100.1",
-            "protocol": "tcp",
-            "port": 22,
-            "icmp_code": None,
-            "trace": False,
-        }
-        assert reachability(connection, {**asked, "destination": "10.20.0.5"})["allowed"]
-        assert not reachability(connection, {**asked, "destination": "10.30.0.5"})["allowed"]
+        for address, allowed in (("10.20.0.5", True), ("10.30.0.5", False)):
+            asked = checked("reachability", project="demo", source="198.51.100.1", destination=address, port=22)
+            assert reachability(connection, asked)["allowed"] is allowed
 
     doors.admin.put(path, {"port": {"port_security_enabled": True}})
     assert doors.member.get(path)["port"]["security_groups"] == [group]
@@ -148,3 +143,19 @@ def test_address_pairs_change_while_a_server_has_the_port(cloud: Cloud, doors: D
     with transaction(cloud.engine) as connection:
         plan = port_plan(connection, {"ports": [made["id"]], "state_dir": "/var/lib/novalite"})
     assert plan["hosts"]["hv1"]["filters"][0]["allowed_pairs"] == [{"mac": made["mac_address"], "cidr": "10.20.0.99"}]
+
+
+def test_the_operator_opens_a_network_to_itself(cloud: Cloud, doors: Doors) -> None:
+    """Nova's allow_same_net_traffic, as a network's choice."""
+    net = cloud.network("private")
+    cloud.instance(doors.project, "a", cloud.host("hv1", facts=FACTS), [(net, "10.20.0.5")], power_state=1)
+    cloud.instance(doors.project, "b", "hv1", [(net, "10.20.0.6")], power_state=1)
+    for value in (True, False):
+        with transaction(cloud.engine) as connection:
+            item = {"name": "private", "allow_project_net_traffic": value}
+            assert change_network(connection, checked("network", networks=[item]))["changed"]
+            (server,) = instances_by(connection, names=["a"])
+            (plan,) = firewalls.plan_for_instances(connection, [server["uuid"]], []).values()
+            assert ("open_networks" in plan["instances"][0]) is value
+            asked = checked("reachability", project="demo", source="b", destination="a", port=22)
+            assert reachability(connection, asked)["allowed"] is value

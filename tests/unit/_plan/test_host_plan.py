@@ -169,6 +169,19 @@ def test_nobody_judges_an_interface_whose_port_security_is_off() -> None:
     assert rules["ports"][1] == {"device": "tapvif-b", "mac": "fa:16:3e:00:01:01", "port_security": False}
 
 
+def test_a_network_that_is_open_to_itself_is_told_to_the_firewall() -> None:
+    server = instance(1, "hv1")
+    assert (
+        "open_networks"
+        not in plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["firewall_instances"][0]
+    )
+    server["nics"][0]["network"] = {**NETWORK, "allow_project_net_traffic": True, "cidr_v6": "fd00::/64"}
+    (rules,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["firewall_instances"]
+    assert rules["open_networks"] == [
+        {"bridge": "br100", "cidr": cidr} for cidr in ("10.20.0.0/24", "fd00::/64", "fe80::/64")
+    ]
+
+
 def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
     server = instance(1, "hv1")
     server["nics"] = [

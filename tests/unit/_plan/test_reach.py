@@ -141,3 +141,11 @@ def test_picture_says_one_thing_once() -> None:
     only = {"protocol": "udp", "port_min": 53, "ethertype": "IPv6"}
     text = security_groups.dot([{"id": 7, "name": "a", "rules": [*both, only], "servers": []}])
     assert '"ingress anyone" -> "group7" [label="tcp 22\\nudp 53 (IPv6)"];' in text
+
+
+def test_a_network_that_is_open_to_itself_lets_its_own_guests_in() -> None:
+    inside = reach.End("b", (reach.Address("10.20.0.6", 1),), [])
+    for network, allowed in ((1, True), (2, False)):
+        receiver = reach.End("a", (reach.Address("10.20.0.5", network, open_network=True),), [])
+        (answer,) = reach.answers(inside, receiver, reach.Talk("tcp", 22), {})
+        assert answer["allowed"] is allowed

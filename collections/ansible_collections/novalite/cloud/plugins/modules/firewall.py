@@ -99,14 +99,18 @@ options:
         elements: str
         default: []
       open_devices:
-        description:
-          - Names of its tap devices whose port security is off. Whatever leaves by one of them, or comes in, is judged
-            by nobody, and its addresses are to be left out of O(instances[].addresses).
-          - What comes in by it for this host is limited as for O(instances[].devices), and other instances are judged
-            as before.
+        description: Names of its tap devices whose port security is off; nobody judges what leaves by them or comes in.
         type: list
         elements: str
         default: []
+      open_networks:
+        description: Networks whose other members reach it whatever its security groups say.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge: {description: Its bridge by which a packet must come in., type: str, required: true}
+          cidr: {description: Range of its addresses., type: str, required: true}
       ports:
         description:
           - Its network interfaces, on hosts that use no libvirt network filters. What it sends under another MAC or

@@ -118,6 +118,13 @@ options:
             yet to be made on the network. What interfaces have already, ports say.
           - V(true) for a new network that does not say.
         type: bool
+      allow_project_net_traffic:
+        description:
+          - Whether the guests of the network reach each other whatever their security groups say, as Nova's
+            C(allow_same_net_traffic) has it. What comes from elsewhere is judged by their groups.
+          - Guests that run are told by C(firewall.yml).
+          - V(false) for a new network that does not say, as in Neutron, and in EC2.
+        type: bool
       domain:
         description: DNS domain of the guests. V(novalocal) for a new network that does not say.
         type: str
@@ -234,6 +241,9 @@ networks:
     port_security_enabled:
       description: Whether port security is on for interfaces that are yet to be made.
       type: bool
+    allow_project_net_traffic:
+      description: Whether its guests reach each other whatever their security groups say.
+      type: bool
     dhcp:
       description: Whether the hypervisors answer DHCP.
       type: bool
@@ -282,6 +292,7 @@ ARGUMENT_SPEC = {
             "ntp": {"type": "list", "elements": "str"},
             "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"]},
             "port_security_enabled": {"type": "bool"},
+            "allow_project_net_traffic": {"type": "bool"},
             "dhcp": {"type": "bool"},
             "dns": {"type": "list", "elements": "str"},
             "domain": {"type": "str"},

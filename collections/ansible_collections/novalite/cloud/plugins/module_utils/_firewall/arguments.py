@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
 import typing as t
 
@@ -59,6 +60,7 @@ INSTANCE_SPEC = {
     ),
     "devices": _TEXTS,
     "open_devices": _TEXTS,
+    "open_networks": _dicts(bridge=_TEXT, cidr=_TEXT),
     "dhcp_servers": _TEXTS,
     "ra_servers": _TEXTS,
     "security_groups": {"type": "list", "elements": "int", "default": []},
@@ -118,6 +120,7 @@ def parse_instances(values: t.Iterable[JsonMapping], leaving: bool = False) -> l
             ports=tuple(parse_port(value["id"], port) for port in value.get("ports") or ()),
             devices=devices.parse(value["id"], value.get("devices")),
             open_devices=devices.parse(value["id"], value.get("open_devices")),
+            open_networks=tuple(_open_network(network) for network in value.get("open_networks") or ()),
         )
         if instance.id in ids:
             raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")
@@ -180,6 +183,13 @@ def _identifier(what: str, value: Json) -> int:
     if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
         raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
     return number
+
+
+def _open_network(value: JsonMapping) -> tuple[str, str]:
+    try:
+        return _bridge(value["bridge"]), str(ipaddress.ip_network(str(value["cidr"])))
+    except ValueError:
+        raise NovaliteError(f"open_networks: {value['cidr']!r} is no range; write 10.20.0.0/24") from None
 
 
 def _bridge(name: str) -> str:

@@ -121,13 +121,15 @@ class _Merge:
         self.restricted[who] = restricted
         if instance:
             scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)
+            open_networks = instance.open_networks
         elif len(numbers) > 1:
             scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
-            servers = ((), ())
+            servers, open_networks = ((), ()), ()
         else:  # as it was told when it was given
             in_zones = {zone for _group, zone in self._jumps_of(who)}
             scopes = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}
-            servers = policy.servers_of(self.present.chains.get(f"{policy.INSTANCE}{who}", ()))
+            rules = self.present.chains.get(f"{policy.INSTANCE}{who}", ())
+            servers, open_networks = policy.servers_of(rules), policy.open_networks_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
             addresses = (instance.of(self.family), instance.shared_of(self.family))
@@ -136,10 +138,10 @@ class _Merge:
                 if self.request.targets
                 else devices.ANY_TARGET
             )
-        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
+        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers, open_networks):
             self.all[chain.name] = chain.rules
         if restricted:
-            chain = policy.outbound_chain(who, self.family, groups, zones)
+            chain = policy.outbound_chain(who, self.family, groups, zones, open_networks)
             self.all[chain.name] = chain.rules
 
     def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:

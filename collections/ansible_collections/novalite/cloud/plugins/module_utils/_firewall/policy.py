@@ -77,6 +77,7 @@ _SERVER = re.compile(
     r"-s (\S+)/(?:32|128) -p "
     r"(?:udp -m udp --sport (?:67|547) --dport (?:68|546)|ipv6-icmp -m icmp6 --icmpv6-type (134)) -j ACCEPT"
 )
+_OPEN_NETWORK = re.compile(r"-s (\S+) -i (\S+) -j ACCEPT")
 _DHCP = {"IPv4": "--sport 67 --dport 68", "IPv6": "--sport 547 --dport 546"}
 # What a guest needs before it can be spoken to at all. They are UNTRACKED or INVALID to conntrack, hence in front.
 _NEIGHBOUR_DISCOVERY = ("135", "136")
@@ -119,7 +120,8 @@ class Instance:
     """`addresses` by scope: "" is where addresses are nobody else's, otherwise the bridge of an isolated network.
 
     `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair). `devices` are
-    the names of its tap devices, `open_devices` of those whose port security is off.
+    the names of its tap devices, `open_devices` of those whose port security is off. `open_networks` are (bridge, CIDR)
+    of networks whose other members reach it whatever its groups say (Nova's allow_same_net_traffic).
     """
 
     id: int
@@ -131,6 +133,7 @@ class Instance:
     ports: tuple[Port, ...] = ()
     devices: tuple[str, ...] = ()
     open_devices: tuple[str, ...] = ()
+    open_networks: tuple[tuple[str, str], ...] = ()
 
     def of(self, family: str) -> list[tuple[str, str]]:
         """(scope, address as a CIDR of a single host) of one family, the shared ones not."""
@@ -195,11 +198,14 @@ def inbound_chains(
     restricted: bool,
     dhcp_servers: t.Iterable[str] = (),
     ra_servers: t.Iterable[str] = (),
+    open_networks: t.Iterable[tuple[str, str]] = (),
 ) -> list[Chain]:
     """`nova-inst-<who>` and `nova-new-<who>`; `restricted`: egress rules apply to it."""
     groups = list(groups)
     first = []
     dhcp = [f"-s {server} -p udp -m udp {_DHCP[family]} -j ACCEPT" for server in hosts(dhcp_servers, family)]
+    # by the bridge, too: whoever is elsewhere may write any source
+    dhcp += [f"-s {cidr} -i {bridge} -j ACCEPT" for bridge, cidr in _of_family(open_networks, family)]
     if family == "IPv6":
         first = [f"-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _NEIGHBOUR_DISCOVERY]
         # A router advertises from its link-local address only (RFC 4861, 6.1.2).
@@ -238,7 +244,18 @@ def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     return tuple(servers["dhcp"]), tuple(servers["ra"])
 
 
-def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones) -> Chain:
+def open_networks_of(rules: t.Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The open networks of an instance, from its chain that inbound_chains() made."""
+    return tuple((match[2], match[1]) for match in map(_OPEN_NETWORK.fullmatch, rules) if match)
+
+
+def _of_family(open_networks: t.Iterable[tuple[str, str]], family: str) -> list[tuple[str, str]]:
+    return [(bridge, cidr) for bridge, cidr in open_networks if (":" in cidr) == (family == "IPv6")]
+
+
+def outbound_chain(
+    who: str, family: str, groups: t.Iterable[int], zones: Zones, open_networks: t.Iterable[tuple[str, str]] = ()
+) -> Chain:
     """`nova-out-<who>`: what an instance to which egress rules apply may send."""
     if family == "IPv4":
         always = ["-p udp -m udp --sport 68 --dport 67 -j ACCEPT"]
@@ -251,6 +268,10 @@ def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones)
             *always,
             "-m conntrack --ctstate INVALID -j DROP",
             "-m conntrack --ctstate RELATED -j ACCEPT",
+            *(
+                f"-d {cidr} -o {bridge} -m conntrack --ctstate ESTABLISHED --ctdir REPLY -j ACCEPT"
+                for bridge, cidr in _of_family(open_networks, family)
+            ),
             *_sections(
                 "-i",
                 zones,

@@ -290,11 +290,28 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         "allowed_pairs": pairs,
         "devices": [tap_device(nic["id"]) for nic in nics],
         **({"open_devices": opened} if opened else {}),
+        **({"open_networks": own_networks} if (own_networks := _open_networks(nics)) else {}),
         "ports": [_port(nic) for nic in instance["nics"]] if own_chains else [],
         "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
         "ra_servers": _ra_servers(nics),
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _open_networks(nics: t.Iterable[Nic]) -> list[Plan]:
+    """The networks of these interfaces whose guests are open to each other; of IPv6 link-local addresses, too."""
+    ranges = {
+        (nic["network"]["bridge"], cidr): None
+        for nic in nics
+        if nic["network"].get("allow_project_net_traffic")
+        for cidr in (
+            nic["network"]["cidr"],
+            nic["network"]["cidr_v6"],
+            LINK_LOCAL if nic["network"]["cidr_v6"] else None,
+        )
+        if cidr
+    }
+    return [{"bridge": bridge, "cidr": cidr} for bridge, cidr in ranges]
 
 
 def _ra_servers(nics: t.Iterable[Nic]) -> list[str]:

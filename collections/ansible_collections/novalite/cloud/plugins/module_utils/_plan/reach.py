@@ -33,6 +33,7 @@ class Address:
     device: str = ""
     cidr: str = ""
     judged: bool = True
+    open_network: bool = False  # to its own guests
 
     @property
     def family(self) -> str:
@@ -153,6 +154,8 @@ def _judge(
 ) -> JsonObject:
     if end.groups is None:
         return {"allowed": True, "rule": None, "reason": ""}
+    if direction == "ingress" and own is not None and own.open_network and own.network == far.network:
+        return {"allowed": True, "rule": None, "reason": f"the network of {end.name} is open to itself"}
     if own is not None and not own.judged:
         return {"allowed": True, "rule": None, "reason": f"port security of {end.name} is off"}
     rules = [(group, rule, parse_rule(int(group["id"]), rule)) for group in end.groups for rule in group["rules"]]

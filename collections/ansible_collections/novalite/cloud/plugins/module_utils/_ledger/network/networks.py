@@ -33,6 +33,7 @@ DEFAULTS: JsonMapping = {  # others follow from the manager
     "quarantine_seconds": 600,
     "ipv6_mode": "eui64",
     "port_security_enabled": True,
+    "allow_project_net_traffic": False,
 }
 
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges

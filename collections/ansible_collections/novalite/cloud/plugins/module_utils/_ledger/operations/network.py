@@ -37,6 +37,7 @@ PLAIN = (
     "snat",
     "ipv6_mode",
     "port_security_enabled",
+    "allow_project_net_traffic",
 )
 COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
 # running guests, and what the hypervisors have for them, hang on these

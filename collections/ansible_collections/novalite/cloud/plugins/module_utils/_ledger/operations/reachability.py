@@ -70,6 +70,7 @@ def _instance_end(one: Instance, only: str | None = None) -> reach.End:
             tap_device(nic["id"]),
             nic["network"]["cidr_v6" if ":" in address else "cidr"] or "",
             is_secured(nic),
+            nic["network"]["allow_project_net_traffic"],
         )
         for nic in one["nics"]
         for address in addresses_of(nic)
