@@ -30,13 +30,14 @@ CIDR = "10.50.0.0/28"
 FREE = 13  # addresses of it that ports can have
 SAID = {
     **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
-    **dict.fromkeys(("security_groups", "allowed_address_pairs", "mac")),
+    **dict.fromkeys(("security_groups", "allowed_address_pairs", "mac", "port_security_enabled", "extra_dhcp_opts")),
     "admin_state_up": True,
+    "binding": {},
 }
 
 
 def make_network(connection: sa.Connection) -> Network:
-    wanted = {"name": "n", "description": "", "mtu": None}
+    wanted = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
     number = tenant_networks.create_network(connection, DEMO, wanted, tenant_networks.Carrier())
     (bare,) = (row for row in network_records.networks_seen(connection, DEMO, bare=True) if row.uuid == number)
     subnets.create_subnet(connection, bare, {"version": 4, "cidr": CIDR})

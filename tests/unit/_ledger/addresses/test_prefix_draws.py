@@ -36,7 +36,7 @@ def _pool(ledger: sa.Engine, **values: object) -> str:
 
 def _network(ledger: sa.Engine) -> network_records.Network:
     with transaction(ledger) as connection:
-        wanted = {"name": "", "description": "", "mtu": None}
+        wanted = {"name": "", "description": "", "mtu": None, "port_security_enabled": True}
         number = tenant_networks.create_network(connection, DEMO, wanted, tenant_networks.Carrier())
         seen = network_records.networks_seen(connection, DEMO, bare=True)
     return next(row for row in seen if row.uuid == number)
