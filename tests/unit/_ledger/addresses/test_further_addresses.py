@@ -28,7 +28,7 @@ from tests.support.rows import DEMO, add_project
 
 CIDR = "10.50.0.0/28"
 FREE = 13  # addresses of it that ports can have
-SAID = {
+SAID: dict[str, t.Any] = {
     **dict.fromkeys(("name", "description", "device_id", "device_owner"), ""),
     **dict.fromkeys(("security_groups", "allowed_address_pairs", "mac", "port_security_enabled", "extra_dhcp_opts")),
     "admin_state_up": True,
