@@ -167,7 +167,7 @@ def _check_share(pool: SubnetPool, project_id: str, length: int, drawn: t.Sequen
 def _drawn(connection: sa.Connection, number: str) -> list[tuple[str, str]]:
     """The prefixes that subnets have of the pool, each with the project of its network."""
     query = sa.select(_CIDR, network.c.owner).join(subnet, subnet.c.network_id == network.c.id)
-    return [(cidr, owner) for cidr, owner in connection.execute(query.where(subnet.c.subnetpool_id == number))]
+    return [(row[0], row.owner) for row in connection.execute(query.where(subnet.c.subnetpool_id == number))]
 
 
 def _check_placed(connection: sa.Connection, pool: SubnetPool) -> None:
