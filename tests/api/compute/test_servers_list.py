@@ -388,7 +388,8 @@ def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client
         statements.clear()
         assert len(client.get(f"{SERVERS}/detail").get_json()["servers"]) == 4 * (len(counts) + 1)
         counts.append(len([statement for statement in statements if statement.lstrip().upper().startswith("SELECT")]))
-    assert counts[0] == counts[1] <= 9
+    # two of them are for what a token gives, and further addresses of ports are one
+    assert counts[0] == counts[1] <= 10
 
 
 def test_a_server_is_renamed_and_described(api: seeds.Api, client_as: ClientAs) -> None:
