@@ -27,9 +27,12 @@ IMAGE = {
 NETWORK = {
     *("id", "uuid", "name", "cidr", "cidr_v6", "gateway", "gateway_v6", "bridge", "bridge_interface", "vlan"),
     *("dhcp", "dns", "domain", "mtu", "lease_seconds", "manager", "vni", "isolated", "snat", "ntp"),
-    *("ipv6_mode", "routes"),
+    *("ipv6_mode", "routes", "allow_project_net_traffic"),
 }
-NIC = {"id", "mac", "ip", "ipv6", "dhcp_server", "floating_ips", "allowed_address_pairs", "network"}
+NIC = {
+    *("id", "mac", "ip", "ipv6", "dhcp_server", "floating_ips", "allowed_address_pairs", "network"),
+    *("port_security_enabled", "extra_dhcp_opts"),
+}
 
 
 def build(cloud: t.Any, name: str, **more: t.Any) -> list[dict[str, t.Any]]:
