@@ -55,7 +55,7 @@ class Caller:
 
     @property
     def is_delegated(self) -> bool:
-        """Whether the token stands for less than its user: it is of a trust, or of an application credential."""
+        """Tell whether the token stands for less than its user: it is of a trust, or of an application credential."""
         return self.trust is not None or self.application_credential_id is not None
 
     @property

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What requests to Identity have in common: flags and filters of a query, domains, attributes of the clients' own."""
+"""Common parts of requests to Identity: flags and filters of a query, domains, attributes of the clients' own."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def delete_role(connection: Connection, role_id: str) -> Answer:
 
 @service.get("/role_inferences", "identity:roles", reads)
 def list_inferences(connection: Connection) -> Body:
-    """What the roles that come with the cloud imply; others imply nothing."""
+    """The roles that those which come with the cloud imply; others imply nothing."""
     known = {row["id"]: views.role(row) for row in roles.list_roles(connection)}
     pairs = zip(roles.ROLES, roles.ROLES[1:])
     rows: list[Body] = [{"prior_role": known[above], "implies": [known[below]]} for below, above in pairs]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many addresses of a network there are, and how many are taken: for administrators, as in Neutron."""
+"""Counts of a network's addresses, all and those that are taken: for administrators, as in Neutron."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def delete_address_scope(connection: Connection, scope_id: str) -> Answer:
 
 
 def from_pool(connection: Connection, wanted: Record) -> Record:
-    """Where a new subnet gets its range: "cidr", or "subnetpool_id" with what is wanted of the pool, and "version"."""
+    """The source of a new subnet's range: "cidr", or "subnetpool_id" with what is wanted of the pool, and "version"."""
     number, cidr, length = (wanted.get(name) for name in ("subnetpool_id", "cidr", "prefixlen"))
     if wanted.get("use_default_subnetpool"):
         if number is not None:

@@ -69,7 +69,7 @@ def _sum(done: c.Sequence[JsonObject], tolerated: c.Sequence[JsonObject]) -> Jso
 
 
 def _trip(at: float, began: float, done: c.Iterable[JsonMapping]) -> JsonObject:
-    """What is worth keeping of a trip that began at this time (of the clock; of the monotonic one): how long it took,
+    """The parts worth keeping of a trip that began at this time (of the clock; of the monotonic one): how long it took,
     and each step."""
     steps = [
         {

@@ -196,7 +196,7 @@ def _assignments(condition: str) -> list[dict[str, t.Any]]:
 
 
 def downgrade() -> None:
-    """What the older code has no word for goes: groups and their roles, other domains with what is in them, trusts."""
+    """Remove all that the older code has no word for: groups, their roles, other domains with their content, trusts."""
     op.drop_table("credential")
     op.execute("DELETE FROM token WHERE domain_id IS NOT NULL OR trust_id IS NOT NULL")
     with op.batch_alter_table("ec2_credential") as batch:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What becomes of an EC2 instance whose guest shuts itself down."""
+"""The end of an EC2 instance whose guest shuts itself down: it is stopped, or terminated."""
 
 from __future__ import annotations
 
