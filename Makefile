@@ -11,7 +11,8 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 # Tests wait for databases and processes: two for each processor keep it busy
 export PYTEST_XDIST_AUTO_NUM_WORKERS := $(shell echo $$((2 * $$(nproc))))
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
-unexport PYTHONPATH PYTHONHOME
+# Many an image for containers sets the last one: each playbook and each test process would then compile all modules again
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .PHONY: help bootstrap launch api lab lab-down test checks lint lint-code lint-playbooks unit sanity molecule versions docs bench lock conformance
 .NOTPARALLEL:
