@@ -1,7 +1,7 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Common parts of requests to Identity: flags and filters of a query, domains, attributes of the clients' own."""
+"""Common parts of requests to Identity and its answers: flags, filters, domains, attributes of the clients' own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import domains
 
-from ...web.bodies import Record
+from ...web.bodies import Answer, Record
 from ...web.context import current
+from ...web.errors import BadRequestError
 from . import schemas
+from .views import unknown
 
 
 def flag(name: str) -> bool | None:
@@ -29,6 +31,12 @@ def described(asked: Record, *names: str) -> Record:
     return {**values, "description": asked["description"] or ""} if "description" in asked else values
 
 
+def keeps_domain(asked: Record, before: Record) -> None:
+    """Raise BadRequestError where the body names another domain than the one that something is in."""
+    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
+        raise BadRequestError("Cannot change Domain ID")
+
+
 def extra(asked: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
     """Return the attributes of the client's own, of `asked` and those that were there `before`; null removes one."""
     (word,) = schema["required"]
@@ -36,6 +44,13 @@ def extra(asked: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] |
     merged = {**(before or {}), **{key: value for key, value in asked.items() if key not in known}}
     kept = {key: value for key, value in merged.items() if value is not None}
     return dict(sorted(kept.items())[: schemas.MOST_FIELDS])
+
+
+def acknowledged(there: bool, what: str, identifier: str) -> Answer:
+    """Answer without a body that something is, or was, there. Raises NotFoundError otherwise."""
+    if not there:
+        raise unknown(what, identifier)
+    return "", 204
 
 
 def own_domain() -> str:

@@ -13,10 +13,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity im
 from ...web import services
 from ...web.bodies import Answer, Body, Record
 from ...web.context import current
-from ...web.errors import BadRequestError
 from ...web.services import reads, takes, writes, writes_checked
 from . import schemas, views
-from .lists import described, domain_for, extra, flag, sees_domain
+from .lists import acknowledged, described, domain_for, extra, flag, keeps_domain, sees_domain
 from .views import unknown
 
 service = services.Service("identity_domains", "/identity/v3")
@@ -77,8 +76,7 @@ def show_group(connection: Connection, group_id: str) -> Body:
 @service.patch("/groups/<group_id>", "identity:groups:update", takes(schemas.UPDATE_GROUP), writes_checked)
 def update_group(connection: Connection, asked: Record, group_id: str) -> Body:
     before = groups.find_group(connection, group_id)
-    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
-        raise BadRequestError("Cannot change Domain ID")
+    keeps_domain(asked, before)
     values = {**described(asked, "name"), "extra": extra(asked, schemas.UPDATE_GROUP, before["extra"])}
     return {"group": views.group(groups.update_group(connection, group_id, values))}
 
@@ -101,9 +99,7 @@ def list_members(connection: Connection, group_id: str) -> Body:
 def check_member(connection: Connection, group_id: str, user_id: str) -> Answer:
     """Check a membership, as clients do with HEAD. Raises NotFoundError where there is none."""
     _find_both(connection, group_id, user_id)
-    if not groups.is_member(connection, group_id, user_id):
-        raise unknown("user in the group", user_id)
-    return "", 204
+    return acknowledged(groups.is_member(connection, group_id, user_id), "user in the group", user_id)
 
 
 @service.put("/groups/<group_id>/users/<user_id>", "identity:groups:add_member", writes)
@@ -116,9 +112,7 @@ def add_member(connection: Connection, group_id: str, user_id: str) -> Answer:
 @service.delete("/groups/<group_id>/users/<user_id>", "identity:groups:remove_member", writes)
 def remove_member(connection: Connection, group_id: str, user_id: str) -> Answer:
     _find_both(connection, group_id, user_id)
-    if not groups.remove_member(connection, group_id, user_id):
-        raise unknown("user in the group", user_id)
-    return "", 204
+    return acknowledged(groups.remove_member(connection, group_id, user_id), "user in the group", user_id)
 
 
 @service.get("/users/<user_id>/groups", "identity:users:groups", reads)

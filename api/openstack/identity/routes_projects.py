@@ -20,7 +20,7 @@ from ...web.context import current
 from ...web.errors import BadRequestError, ForbiddenError
 from ...web.services import reads, takes, writes, writes_checked
 from . import catalog, schemas, views
-from .lists import described, domain_for, extra, flag, own_domain, sees_domain
+from .lists import acknowledged, described, domain_for, extra, flag, keeps_domain, own_domain, sees_domain
 from .views import unknown
 
 service = services.Service("identity_projects", "/identity/v3")
@@ -126,8 +126,7 @@ def update_project(connection: Connection, asked: Record, project_id: str) -> Bo
         row = domains.update_domain(connection, project_id, described(asked, "name", "enabled"))
         return {"project": views.domain_as_project(row)}
     before = _find(connection, project_id)
-    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
-        raise BadRequestError("Cannot change Domain ID")
+    keeps_domain(asked, before)
     parent_id = before["parent_id"] or before["domain_id"]
     if asked.get("parent_id", parent_id) != parent_id:
         raise ForbiddenError("Update of `parent_id` is not allowed.")
@@ -191,9 +190,7 @@ def delete_tags(connection: Connection, project_id: str) -> Answer:
 @service.get("/projects/<project_id>/tags/<tag>", "identity:project_tags:read", reads)
 def check_tag(connection: Connection, project_id: str, tag: str) -> Answer:
     """Check a tag, as clients do with HEAD. Raises NotFoundError if the project has it not."""
-    if tag not in _find_visible(connection, project_id)["tags"]:
-        raise unknown("project tag", tag)
-    return "", 204
+    return acknowledged(tag in _find_visible(connection, project_id)["tags"], "project tag", tag)
 
 
 @service.put("/projects/<project_id>/tags/<tag>", "identity:project_tags:write", writes_checked)
@@ -206,9 +203,7 @@ def add_tag(connection: Connection, project_id: str, tag: str) -> Answer:
 @service.delete("/projects/<project_id>/tags/<tag>", "identity:project_tags:write", writes)
 def remove_tag(connection: Connection, project_id: str, tag: str) -> Answer:
     _find(connection, project_id)
-    if not identity_projects.remove_tag(connection, project_id, tag):
-        raise unknown("project tag", tag)
-    return "", 204
+    return acknowledged(identity_projects.remove_tag(connection, project_id, tag), "project tag", tag)
 
 
 def _tags(row: Record) -> Body:

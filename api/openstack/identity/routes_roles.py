@@ -24,7 +24,7 @@ from ...web.bodies import Answer, Body, Record
 from ...web.errors import BadRequestError
 from ...web.services import reads, takes, writes, writes_checked
 from . import catalog, schemas, views
-from .lists import described, domain_for, flag, sees_domain
+from .lists import acknowledged, described, domain_for, flag, keeps_domain, sees_domain
 from .views import unknown
 
 service = services.Service("identity_roles", "/identity/v3")
@@ -53,8 +53,7 @@ def show_role(connection: Connection, role_id: str) -> Body:
 @service.patch("/roles/<role_id>", "identity:roles:update", takes(schemas.UPDATE_ROLE), writes_checked)
 def update_role(connection: Connection, asked: Record, role_id: str) -> Body:
     before = _find(connection, role_id)
-    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
-        raise BadRequestError("Cannot change Domain ID")
+    keeps_domain(asked, before)
     return {"role": views.role(roles.update_role(connection, before["id"], described(asked, "name")))}
 
 
@@ -130,9 +129,8 @@ def list_roles_of(connection: Connection, **ids: str) -> Body:
 def check_role(connection: Connection, role_id: str, **ids: str) -> Answer:
     """Check a role assignment, as clients do with HEAD. Raises NotFoundError if there is none."""
     place, role = _place(connection, ids), _find(connection, role_id)
-    if role["id"] not in {row["id"] for row in assignments.roles_at(connection, place)}:
-        raise unknown("role assignment with role", role_id)
-    return "", 204
+    there = role["id"] in {row["id"] for row in assignments.roles_at(connection, place)}
+    return acknowledged(there, "role assignment with role", role_id)
 
 
 @service.put(f"{_PLACE}/<role_id>", "identity:assignments:create")
@@ -151,9 +149,8 @@ def grant_role(connection: Connection, role_id: str, **ids: str) -> Answer:
 )
 def revoke_role(connection: Connection, role_id: str, **ids: str) -> Answer:
     place = _place(connection, ids)
-    if not assignments.revoke(connection, place, _find(connection, role_id)["id"]):
-        raise unknown("role assignment with role", role_id)
-    return "", 204
+    there = assignments.revoke(connection, place, _find(connection, role_id)["id"])
+    return acknowledged(there, "role assignment with role", role_id)
 
 
 @service.get("/role_assignments", "identity:assignments:list", reads)

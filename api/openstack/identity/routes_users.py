@@ -21,7 +21,7 @@ from ...web.errors import BadRequestError, ForbiddenError, as_bad_request
 from ...web.ledger import reading_ledger, writing_ledger
 from ...web.services import reads, takes, writes
 from . import authenticate, schemas, views
-from .lists import described, domain_for, extra, flag
+from .lists import described, domain_for, extra, flag, keeps_domain
 from .views import unknown
 
 service = services.Service("identity_users", "/identity/v3")
@@ -56,8 +56,7 @@ def update_user(asked: Record, user_id: str) -> Body:
     values = _values(asked)
     with writing_ledger() as connection:
         before = users.find_user(connection, user_id)
-        if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
-            raise BadRequestError("Cannot change Domain ID")
+        keeps_domain(asked, before)
         _check_project(connection, values)
         values["extra"] = extra(asked, schemas.UPDATE_USER, before["extra"])
         values["options"] = _options(asked, before["options"])
