@@ -327,7 +327,7 @@ def test_what_was_done_comes_in_pages(api: seeds.Api, server: str, client_as: Cl
 
 
 def test_addresses_and_interfaces(api: seeds.Api, server: str, client_as: ClientAs) -> None:
-    from tests.api.compute.test_servers_list import nic
+    from tests.api.compute.test_servers_shown import nic
 
     port, client = nic(api, server, "10.20.0.7", "fd00::7"), client_as("demo")
     addresses = [{"version": 4, "addr": "10.20.0.7"}, {"version": 6, "addr": "fd00::7"}]

@@ -12,18 +12,16 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import migrations, plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_outcomes, job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.drift_report import drift_report
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_drift import host_drift
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_migration import server_migration
 
 Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64
@@ -63,16 +61,6 @@ def told(result: Result) -> list[tuple[str, str, str]]:
 def now(cloud: t.Any) -> tuple[str, str | None]:
     (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.deleted == 0))
     return row.vm_state, row.task_state
-
-
-@pytest.fixture
-def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
-    monkeypatch.setattr(plans, "render", lambda guest: f"<domain {guest['uuid']}>")
-    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(instance["uuid"], "hv2")
-    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv2"})
-    return t.cast(Result, instance)
 
 
 def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) -> None:
@@ -173,128 +161,6 @@ def test_a_guest_that_runs_after_its_action_was_killed_may_be_shut_down_by_its_o
     assert not compare(cloud, running(web))["changed"]
     compare(cloud, running(web, state="shutoff", reason="shutdown", taps=[]))
     assert now(cloud) == ("stopped", None)
-
-
-def waiting(cloud: t.Any, web: Result, was: str = "active", power_state: int = server_actions.NO_STATE) -> None:
-    """A migration to hv2 that was killed after its commit: it waits for its owner's word."""
-    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == web["uuid"]))
-    larger: t.Any = {**row.flavor, "name": "larger", "ephemeral_gb": 1, "swap_mb": 64}
-    with transaction(cloud.engine) as connection:
-        migrations.insert(connection, "resize", row, flavor=larger)
-    cloud.write(
-        sa.update(migration).values(status="finished", source_host="hv1", dest_host="hv2", old_vm_state=was),
-        sa.update(tables.instance).values(vm_state="resized", power_state=power_state, flavor=larger),
-    )
-
-
-@pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "shutdown")])
-def test_a_guest_whose_move_was_killed_before_it_started_is_started(
-    cloud: t.Any, web: Result, state: tuple[str, str]
-) -> None:
-    """And gets what its new size has; it goes on waiting to be confirmed."""
-    waiting(cloud, web)
-    found = running(web, state=state[0], reason=state[1], taps=[])
-    if state[0] == "missing":
-        found["domains"] = []
-    check = compare(cloud, found, check_mode=True)
-    assert now(cloud) == ("resized", None)
-    result = compare(cloud, found)
-    assert (
-        told(result)
-        == told(check)
-        == [
-            ("disk.eph0, disk.swap of web", "missing", "made again"),
-            (
-                f"domain {web['domain_name']} (web)",
-                "missing" if state[0] == "missing" else "shutoff (shutdown)",
-                "defined and started" if state[0] == "missing" else "started",
-            ),
-        ]
-    )
-    assert (
-        [instance["uuid"] for instance in result["restart"]]
-        == [web["uuid"]]
-        == [instance["uuid"] for instance in result["grow"]]
-    )
-    assert [disk["ephemeral_gb"] for disk in result["disks"]] == [1] and result["images"] == []
-    assert now(cloud) == ("resized", "rebooting_hard")
-    with transaction(cloud.engine) as connection:
-        server_actions.finish(connection, "reboot", [web["uuid"]], power_state=server_actions.RUNNING)
-    assert now(cloud) == ("resized", None)
-    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
-    again = compare(cloud, whole)
-    assert (again["rows"], again["changed"], again["grow"]) == ([], False, [])
-
-
-KEPT = ["disk", "disk.info", "disk.info.resize", "disk.resize", "kernel", "ramdisk"]
-
-
-@pytest.mark.parametrize("state", ["running", "shutoff"])
-@pytest.mark.parametrize("status", [None, "error", "confirmed", "reverted"])
-def test_copies_that_a_resize_left_go_or_are_the_disks(
-    cloud: t.Any, web: Result, state: str, status: str | None
-) -> None:
-    if status is not None:
-        waiting(cloud, web)
-        active = sa.update(tables.instance).values(vm_state="active", flavor=web["flavor"])
-        cloud.write(sa.update(migration).values(status=status), active)
-    found = {**running(web, state=state, taps=[]), "files": {web["uuid"]: KEPT}}
-    result = compare(cloud, found)
-    back = status == "reverted" and state == "shutoff"
-    there = [{"uuid": web["uuid"], "id": web["uuid"]}]
-    assert (result["restore"], result["forget"]) == ((there, []) if back else ([], there))
-    assert told(result)[0] == (
-        ("disks of web", "of the other size", "brought back")
-        if back
-        else ("copies of the disks of web", "there", "removed")
-    )
-    assert [instance["uuid"] for instance in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
-
-
-def test_copies_that_a_resize_waits_with_stay(cloud: t.Any, web: Result) -> None:
-    waiting(cloud, web)
-    result = compare(cloud, {**running(web), "files": {web["uuid"]: [*KEPT, "disk.eph0", "disk.swap"]}})
-    assert (result["rows"], result["restore"], result["forget"]) == ([], [], [])
-
-
-def test_a_guest_that_was_off_before_its_move_stays_off(cloud: t.Any, web: Result) -> None:
-    waiting(cloud, web, was="stopped")
-    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
-    result = compare(cloud, {**whole, "domains": []})
-    assert [instance["uuid"] for instance in result["define"]] == [web["uuid"]] and result["restart"] == []
-    off = {**whole, "domains": running(web, state="shutoff", taps=[])["domains"]}
-    again = compare(cloud, off)
-    assert (again["rows"], again["changed"]) == ([], False)
-
-
-@pytest.mark.parametrize(("was", "vm_state"), [("active", "active"), ("stopped", "stopped")])
-def test_a_confirmed_server_is_what_it_was_though_nobody_looked(
-    cloud: t.Any, web: Result, was: str, vm_state: str
-) -> None:
-    waiting(cloud, web, was=was)
-    given = {"action": "confirmResize", "uuids": None, "state_dir": "/var/lib/novalite"}
-    with transaction(cloud.engine) as connection:
-        begun = server_migration(connection, {**given, "state": "begin", "servers": ["web"]})
-        done = {"state": "end", "moves": begun["moves"], "parts": ["from_host"], "outcomes": [{"host": "hv1"}]}
-        assert server_migration(connection, {**given, **done})["errors"] == []
-    assert now(cloud) == (vm_state, None)
-
-
-def test_a_guest_that_shut_itself_down_while_it_waited_is_not_started(cloud: t.Any, web: Result) -> None:
-    waiting(cloud, web, power_state=server_actions.RUNNING)
-    files = {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}
-    off = {**running(web, state="shutoff", reason="shutdown", taps=[]), "files": files}
-    result = compare(cloud, off)
-    assert [row["repair"] for row in result["rows"]] == ["recorded as shutoff"] and result["restart"] == []
-    assert now(cloud) == ("resized", None)
-    assert compare(cloud, off)["rows"] == []
-
-
-def test_a_disk_that_a_moved_guest_lost_is_still_on_its_source(cloud: t.Any, web: Result) -> None:
-    waiting(cloud, web)
-    result = compare(cloud, {**running(web), "files": {}})
-    assert [row["repair"] for row in result["rows"]] == ["none: revert the resize"]
-    assert now(cloud) == ("resized", None) and result["restart"] == []
 
 
 def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:
