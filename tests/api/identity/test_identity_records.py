@@ -248,6 +248,8 @@ def test_what_is_the_same_for_everybody(api: Api) -> None:
     assert reader.get(f"{V3}/domains/default").get_json()["domain"]["name"] == "Default"
     assert reader.get(f"{V3}/domains/Default").status_code == 404
     assert reader.get(f"{V3}/regions/RegionOne").get_json()["region"]["id"] == "RegionOne"
+    assert len(reader.get(f"{V3}/regions").get_json()["regions"]) == 1
+    assert reader.get(f"{V3}/regions?parent_region_id=RegionOne").get_json()["regions"] == []
     (compute,) = reader.get(f"{V3}/services?type=compute").get_json()["services"]
     assert reader.get(f"{V3}/services/{compute['id']}").get_json()["service"]["name"] == "nova"
     public = reader.get(f"{V3}/endpoints?service_id={compute['id']}&interface=public").get_json()["endpoints"]

@@ -84,6 +84,17 @@ def test_scopes(api: Api) -> None:
     assert "project" not in ask(api, by_password("demo")).get_json()["token"]
 
 
+@pytest.mark.parametrize("domain", ["Default", "default", "DEFAULT"])
+def test_names_of_domains_are_compared_as_keystone_compares_them(api: Api, domain: str) -> None:
+    """Whatever the case: `default` is what many clients are configured with."""
+    body = by_password("demo", project={"name": "demo", "domain": {"name": domain}})
+    body["auth"]["identity"]["password"]["user"]["domain"]["name"] = domain
+    token = ask(api, body).get_json()["token"]
+    assert token["project"]["domain"] == token["user"]["domain"] == {"id": "default", "name": "Default"}
+    listed = api.client_as("admin").get(f"/identity/v3/domains?name={domain}").get_json()["domains"]
+    assert [row["id"] for row in listed] == ["default"]
+
+
 def test_a_refusal_does_not_tell_what_was_wrong(api: Api) -> None:
     with transaction(api.engine) as connection:
         users.update_user(connection, api.users["reader"], {"enabled": False})
