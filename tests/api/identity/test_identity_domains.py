@@ -312,9 +312,9 @@ def test_projects_that_act_as_domains(api: Api) -> None:
 
 def test_project_tags(api: Api) -> None:
     admin, demo = api.client_as("admin"), api.client_as("demo")
-    make(admin, "projects", name="tagged", tags=["a", "b"], color="blue")
+    make(admin, "projects", name="tagged", tags=["a", "b"])
     (project,) = admin.get(f"{V3}/projects?name=tagged").get_json()["projects"]
-    assert (project["tags"], project["color"]) == (["a", "b"], "blue")
+    assert project["tags"] == ["a", "b"]
     for query, expected in (
         ("tags=a,b", True),
         ("tags=a,c", False),
@@ -333,10 +333,17 @@ def test_project_tags(api: Api) -> None:
     assert admin.put(f"{path}/a,b").status_code == 400
     assert admin.put(path, json={"tags": [str(number) for number in range(81)]}).status_code == 400
     assert demo.get(path).status_code == 404 and demo.put(f"{path}/c").status_code == 403
-    changed = admin.patch(f"{V3}/projects/{project['id']}", json={"project": {"description": "x", "color": None}})
-    assert changed.get_json()["project"]["tags"] == ["x"] and "color" not in changed.get_json()["project"]
     assert admin.delete(path).status_code == 204
     assert admin.get(path).get_json()["tags"] == []
+
+
+def test_attributes_of_projects(api: Api) -> None:
+    admin = api.client_as("admin")
+    project = make(admin, "projects", name="blue", color="blue", tags=["x"])
+    path = f"{V3}/projects/{project['id']}"
+    assert admin.get(path).get_json()["project"]["color"] == "blue"
+    changed = admin.patch(path, json={"project": {"description": "x", "color": None}}).get_json()["project"]
+    assert changed["tags"] == ["x"] and "color" not in changed
 
 
 def test_options_and_attributes_of_users(api: Api) -> None:
