@@ -19,6 +19,7 @@ from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import passwords
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
 from api.openstack.compute.servers import waiting
@@ -29,6 +30,21 @@ from tests.support.cloud import Cloud as AnyCloud
 from tests.support.cloud import Network, sqlite
 
 BASES = {"compute": "/compute/v2.1", "image": "/image/v2", "network": "/network/v2.0"}
+
+
+@contextlib.contextmanager
+def cheap() -> t.Iterator[None]:
+    """Passwords that cost little to try. The real ones (tests/unit/_rules/test_passwords.py) took two thirds of the
+    time of Identity's tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "METHOD", "scrypt:512:8:1")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def cheap_passwords() -> t.Iterator[None]:
+    with cheap():
+        yield
 
 
 class Cloud(AnyCloud):
@@ -147,7 +163,8 @@ def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     """The home of a ledger with seeds.py's cloud in it."""
     home = pathlib.Path(shutil.copytree(migrated, tmp_path_factory.mktemp("seeded") / "home"))
     made = AnyCloud(sqlite(home))
-    seeds.seed(made)
+    with cheap():
+        seeds.seed(made)
     made.close()
     return home
 
