@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 import typing as t
 
 import pytest
@@ -159,7 +160,7 @@ def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.A
         ({"availability_zone": "nova:hv1"}, 403, "forced_host"),
         ({"min_count": 2, "max_count": 1}, 400, "min_count must be <= max_count"),
         ({"max_count": 0}, 400, "max_count"),
-        ({"min_count": 10**8}, 403, "Quota exceeded for instances, cores, ram"),
+        ({"min_count": 10**9}, 403, "Quota exceeded for instances, cores, ram"),
         ({"name": " "}, 400, "name"),
         ({"name": "a\x07b"}, 400, "name"),
         ({"name": "a" * 256}, 400, "name"),
@@ -194,6 +195,17 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
     assert (key, fault["code"]) == ({400: "badRequest", 403: "forbidden"}[status], status)
     assert message in fault["message"]
     assert not api.rows(sa.select(tables.instance)) and not api.rows(sa.select(tables_jobs.job))
+
+
+def test_a_count_beyond_any_quota_takes_no_memory(api: seeds.Api, client_as: ClientAs) -> None:
+    client = client_as("demo")
+    tracemalloc.start()
+    try:
+        assert client.post(SERVERS, json=body(api, min_count=10**7)).status_code == 403
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 16 << 20
 
 
 def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, client_as: ClientAs) -> None:
