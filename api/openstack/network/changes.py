@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_waiting
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
@@ -40,6 +41,18 @@ def tell_hosts(connection: Connection, kind: str, variables: Record, project_id:
         enqueue(
             connection, kind, variables=job_variables, project_id=owner, user_id=caller.user_id, request_id=request_id()
         )
+
+
+def tell_host_of_port(connection: Connection, changed: PortChange) -> None:
+    """Have the host of a port's server, and those whose rules name its groups, learn what changed; without a server
+    there is nothing to do."""
+    host, owner = changed.port.host, changed.port.project_id
+    if host is None:
+        return
+    if changed.for_host:
+        tell_hosts(connection, "security_groups", {"ports": [changed.port.id]}, owner)
+    if changed.floating:
+        tell_hosts(connection, "floating_ips", {"network_hosts": [host], "holders": [host]}, owner)
 
 
 def project_name(connection: Connection, project_id: str) -> str:

@@ -13,7 +13,7 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     network_choices,
@@ -35,7 +35,7 @@ from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import network, refused, word
-from .changes import owner_of, tell_hosts
+from .changes import owner_of, tell_host_of_port, tell_hosts
 from .routes_pools import from_pool
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
@@ -173,13 +173,12 @@ def update_port(connection: Connection, wanted: Record, port_id: str) -> Answer:
     _check_choices(row, wanted)
     with in_words(WORDS):
         wanted["binding"] = _binding(seen.binding, wanted)
-        for_host = ports.update_port(connection, seen.project_id, row, seen, wanted)
+        changed = port_changes.update_port(connection, row, seen, wanted)
         secured = wanted.get("port_security_enabled", seen.port_security_enabled)
         if "security_groups" in wanted and seen.instance_uuid is not None and secured:
             groups = [group.lower() for group in wanted["security_groups"] or ()]
             _change_groups(connection, seen, seen.instance_uuid, groups)
-    if for_host and seen.host is not None:
-        tell_hosts(connection, "security_groups", {"ports": [seen.id]}, seen.project_id)
+    tell_host_of_port(connection, changed)
     return {"port": records.find(connection, "ports", seen.id)}, 200
 
 

@@ -190,6 +190,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("GET", "/network/v2.0/ports/{port}"),
         Ec2("describe_network_interfaces", {"NetworkInterfaceIds": ["{ec2_port}"]}),
     ),
+    "network:ports:write": (
+        action("addFixedIp", {"networkId": "{network}"}),
+        Http("PUT", "/network/v2.0/ports/{port}", {"port": {"description": "x"}}),
+        Ec2("assign_private_ip_addresses", {"NetworkInterfaceId": "{ec2_port}", "SecondaryPrivateIpAddressCount": 1}),
+    ),
     "network:read": (
         Http("GET", "/compute/v2.1/os-networks/{network}"),
         Http("GET", "/network/v2.0/networks/{network}"),

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import guest_lookup
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.port_plan import port_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     address_pairs,
     group_members,
@@ -21,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._model.instance import AddressPair
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import networks
+from tests.api.compute.test_interfaces_api import FACTS
 from tests.api.conftest import Cloud
 from tests.api.doors import Body, Doors, User
 from tests.api.network.test_tenant_networks import error_of, network, pool, port, subnet
@@ -146,9 +148,70 @@ def test_a_server_has_all_of_them(cloud: Cloud, doors: Doors) -> None:
         by_second = guest_lookup.uuid_at(connection, of["id"], "10.50.0.8", "hv1")
     assert (instance["nics"][0]["ip"], instance["nics"][0]["more_ips"]) == ("10.50.0.7", ["10.50.0.8"])
     assert by_second == server
-    refused = change(doors, made, [{"ip_address": "10.50.0.8"}], 409)
-    assert error_of(refused) == "PortInUse" and "detach it first" in refused["NeutronError"]["message"]
-    assert change(doors, made, TWO) == ["10.50.0.7", "10.50.0.8"]  # nothing changes
+    assert change(doors, made, TWO) == ["10.50.0.7", "10.50.0.8"] and doors.jobs() == []  # nothing changes
+
+
+def test_addresses_of_a_server_come_and_go(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    server = attach(cloud, doors, made)
+    three = [*TWO, {"ip_address": "10.50.0.9"}]
+    assert change(doors, made, three) == ["10.50.0.7", "10.50.0.8", "10.50.0.9"]
+    (job,) = doors.jobs()
+    assert (job["kind"], job["variables"]) == ("security_groups", {"project": "demo", "ports": [made["id"]]})
+    assert change(doors, made, three[1:]) == ["10.50.0.8", "10.50.0.9"]
+    assert "keeps an IPv4 address" in str(change(doors, made, [], 400))
+    (plan,) = told(cloud, made)
+    (guest,) = plan["dhcp_networks"][0]["hosts"]
+    assert guest["ip"] == "10.50.0.8" and "10.50.0.9" in plan["domains"][0]["xml"]
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == server).values(task_state="resize_prep"))
+    change(doors, made, TWO, 409)
+    assert addresses(doors.member.get(f"/ports/{made['id']}")["port"]) == ["10.50.0.8", "10.50.0.9"]
+
+
+def told(cloud: Cloud, of_port: Body) -> list[Body]:
+    """What the job of a port's change tells hosts."""
+    cloud.write(sa.update(tables.compute_host).values(facts=FACTS))
+    with transaction(cloud.engine) as connection:
+        return list(port_plan(connection, {"ports": [of_port["id"]], "state_dir": "/state"})["hosts"].values())
+
+
+def test_a_server_gets_and_loses_fixed_ips(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO[:1])
+    server = attach(cloud, doors, made)
+    compute = User(cloud, doors.client, doors.project, "member", "/compute/v2.1")
+
+    def act(body: Body, status: int) -> str:
+        return str(compute.post(f"/servers/{server}/action", body, status))
+
+    act({"addFixedIp": {"networkId": of["id"]}}, 202)
+    first, second = addresses(doors.member.get(f"/ports/{made['id']}")["port"])
+    assert first == "10.50.0.7" and doors.jobs()[-1]["variables"]["ports"] == [made["id"]]
+    act({"removeFixedIp": {"address": first}}, 202)
+    assert addresses(doors.member.get(f"/ports/{made['id']}")["port"]) == [second]
+    assert "keeps an IPv4 address" in act({"removeFixedIp": {"address": second}}, 400)
+    assert "does not have fixed IP '10.50.0.99'" in act({"removeFixedIp": {"address": "10.50.0.99"}}, 400)
+    assert "could not be found" in act({"addFixedIp": {"networkId": "42"}}, 404)
+    for _more in range(4):
+        act({"addFixedIp": {"networkId": of["id"]}}, 202)
+    assert "maximum amount of fixed ips" in act({"addFixedIp": {"networkId": of["id"]}}, 400)
+    cloud.write(sa.update(tables.instance).values(locked=True))
+    act({"removeFixedIp": {"address": second}}, 409)
+    for body in ({"addFixedIp": {"networkId": of["id"]}}, {"removeFixedIp": {"address": second}}):
+        compute.post(f"/servers/{server}/action", body, 404, version="2.44")
+
+
+def test_the_quota_limits_what_a_server_gets(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    attach(cloud, doors, made)
+    cloud.insert(tables.quota, project_id=doors.project, resource="fixed_ips", hard_limit=2)
+    change(doors, made, [*TWO, {"ip_address": "10.50.0.9"}], 409)
+    assert addresses(doors.member.get(f"/ports/{made['id']}")["port"]) == ["10.50.0.7", "10.50.0.8"]
 
 
 def test_groups_and_others_address_pairs_know_all_of_them(cloud: Cloud, doors: Doors) -> None:
@@ -204,6 +267,26 @@ def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
     first = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.7"}}
     assert doors.member.put(f"/floatingips/{second['id']}", first)["floatingip"]["fixed_ip_address"] == "10.50.0.7"
     assert doors.jobs()[-1]["kind"] == "floating_ips"
+
+
+def test_an_address_that_goes_from_a_server_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    inside = subnet(doors, of)
+    made = port(doors, of, fixed_ips=TWO)
+    router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
+    doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    leads: dict[str, str] = {}
+    for address in ("10.50.0.7", "10.50.0.8"):
+        wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": address}
+        leads[address] = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]["id"]
+    attach(cloud, doors, made)
+    assert change(doors, made, TWO[1:]) == ["10.50.0.8"]
+    shown = {address: doors.member.get(f"/floatingips/{number}")["floatingip"] for address, number in leads.items()}
+    assert shown["10.50.0.7"]["port_id"] is None and shown["10.50.0.7"]["fixed_ip_address"] is None
+    assert (shown["10.50.0.8"]["port_id"], shown["10.50.0.8"]["fixed_ip_address"]) == (made["id"], "10.50.0.8")
+    kinds = {job["kind"]: job["variables"] for job in doors.jobs()}
+    assert set(kinds) == {"security_groups", "floating_ips"}
+    assert (kinds["floating_ips"]["network_hosts"], kinds["floating_ips"]["holders"]) == (["hv1"], ["hv1"])
 
 
 def test_an_address_that_goes_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:

@@ -142,7 +142,7 @@ ACTIONS: dict[str, Action] = {
     ),
 }
 # What Nova can and novalite cannot
-UNSUPPORTED = frozenset(["createBackup", "addFixedIp", "removeFixedIp", "trigger_crash_dump"])
+UNSUPPORTED = frozenset(["createBackup", "trigger_crash_dump"])
 
 
 @compute.post("/servers/<server_id>/action", "compute:servers:action")

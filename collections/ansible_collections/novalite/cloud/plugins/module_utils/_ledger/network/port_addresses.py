@@ -39,10 +39,11 @@ def take_addresses(
         _take_ipv6(connection, row, number, asked[6][0])
 
 
-def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> None:
+def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> bool:
     """Let the port `seen` have the addresses `wanted`, and no others. Of those that it has, it keeps what it may.
+    Returns whether any come or go.
 
-    Raises TenantError for a port that a device has.
+    Raises TenantError for a router's port, and for IPv6 of a server's; NovaliteError for a server's port without IPv4.
     """
     asked = _asked(row, wanted)
     before = [address for address in (seen.ip, *seen.more_ips) if address is not None]
@@ -53,19 +54,26 @@ def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted
     going = others[four.count(None) :]
     six = (6 in asked) == (seen.ipv6 is not None) and asked.get(6, [None])[0] in (None, seen.ipv6)
     if six and not going and not rest:
-        return
-    if seen.instance_uuid is not None or seen.router_id is not None:
+        return False
+    if seen.router_id is not None or (seen.instance_uuid is not None and not six):
+        what = "addresses" if six else "address of IPv6"
         raise TenantError(
             "PortInUse",
-            f"Unable to complete operation on port {seen.id} for network {row.uuid}: its addresses stay as they "
-            "are while a device has it; detach it first.",
+            f"Unable to complete operation on port {seen.id} for network {row.uuid}: a device has it, and its {what} "
+            "may not change; detach it first.",
+        )
+    if seen.instance_uuid is not None and not four:
+        raise NovaliteError(
+            f"Invalid input for fixed_ips. Reason: port {seen.id} keeps an IPv4 address while its server has it; name "
+            "one, or detach the port first."
         )
     _let_go(connection, row, seen.id, going)
     _take_ipv4(connection, row, seen.id, rest)
-    if 6 not in asked:
-        connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
-    else:
+    if 6 in asked:
         _take_ipv6(connection, row, seen.id, asked[6][0])
+    elif seen.ipv6 is not None:
+        connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
+    return True
 
 
 def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.Sequence[str | None]) -> None:
@@ -98,13 +106,16 @@ def _take_ipv6(connection: sa.Connection, row: Network, number: str, address: st
 
 
 def _let_go(connection: sa.Connection, row: Network, number: str, going: t.Sequence[str]) -> None:
-    """Give back these addresses of the port. It gets none of them again unless it names them."""
+    """Give back these addresses of the port, and lead floating IPs away from them. It gets none of them again unless it
+    names them."""
     if not going:
         return
     numbers = [to_int(address) for address in going]
-    led = sa.and_(floating_ip.c.vif_id == number, floating_ip.c.further_ip.in_(numbers))
-    connection.execute(sa.update(floating_ip).where(led).values(vif_id=None, further_ip=None))
     own = sa.and_(fixed_ip.c.network_id == row.id, fixed_ip.c.ip.in_(numbers))
+    first = sa.select(fixed_ip.c.ip).where(own, fixed_ip.c.owner == OF_VIF + number).exists()
+    led_to = sa.or_(floating_ip.c.further_ip.in_(numbers), sa.and_(floating_ip.c.further_ip.is_(None), first))
+    led = sa.update(floating_ip).where(floating_ip.c.vif_id == number, led_to)
+    connection.execute(led.values(vif_id=None, further_ip=None))
     values = {"owner": None, "further_of": None, "last_owner": None, "released_at": int(time.time())}
     connection.execute(sa.update(fixed_ip).where(own).values(**values))
     connection.execute(

@@ -100,8 +100,8 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`; returns whether the
     host of the port's server, if it has one, is to be told.
 
-    Groups and addresses only of a port that no server has: those of the others are their server's. Raises TenantError
-    for an address that would go from under a running server.
+    Groups only of a port that no server has: those of the others are their server's. Raises what change_addresses()
+    does.
     """
     number = seen.id
     secured = given.get("port_security_enabled", seen.port_security_enabled)
@@ -127,7 +127,7 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
         _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
     if "fixed_ips" in given:
-        change_addresses(connection, row, seen, given["fixed_ips"] or [])
+        for_host |= change_addresses(connection, row, seen, given["fixed_ips"] or [])
     return bool(of_vif) or for_host
 
 

@@ -181,6 +181,12 @@ def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool 
     ]
 
 
+def network_of(connection: sa.Connection, of_port: Port) -> Network:
+    """The network of a port; it is there as long as the port is."""
+    row = connection.execute(sa.select(network).where(network.c.id == of_port.network_id)).mappings().one()
+    return Network(**row)
+
+
 def pools_seen(connection: sa.Connection) -> list[Pool]:
     """The floating pools, which every project sees."""
     addresses: collections.defaultdict[str, list[int]] = collections.defaultdict(list)

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Secondary private addresses of instances' network interfaces, which come and go while the instances are there."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+    AddressInUseError,
+    PoolExhaustedError,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Port
+
+from ...openstack.network.changes import tell_host_of_port
+from ...web.context import Caller
+from .. import ids
+from ..blueprint import writes
+from ..common import Asked, Body
+from ..faults import Ec2Error, as_codes, invalid, missing
+from ..parameters import Boolean, ListOf, Number, Text
+
+MOST = 10  # in one request
+ADDRESSES = ListOf(Text(64), MOST)
+CODES: dict[type[Exception], str] = {
+    AddressInUseError: "InvalidParameterValue",
+    PoolExhaustedError: "InsufficientFreeAddressesInSubnet",
+    QuotaError: "PrivateIpAddressLimitExceeded",
+    ConflictError: "IncorrectState",
+}
+
+
+@writes(
+    "AssignPrivateIpAddresses",
+    "network:ports:write",
+    {
+        "NetworkInterfaceId": Text(),
+        "PrivateIpAddress": ADDRESSES,
+        "SecondaryPrivateIpAddressCount": Number(1, MOST),
+        "AllowReassignment": Boolean(),
+    },
+    ["NetworkInterfaceId"],
+)
+def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: Asked) -> Body:
+    port, named = _port(connection, caller.project, asked), asked.get("PrivateIpAddress") or []
+    count = asked.get("SecondaryPrivateIpAddressCount")
+    if named and count:
+        raise Ec2Error("InvalidParameterCombination", "Give PrivateIpAddress or SecondaryPrivateIpAddressCount.")
+    if not named and not count:
+        raise missing("SecondaryPrivateIpAddressCount")
+    row = network_records.network_of(connection, port)
+    with as_codes({}):
+        network_choices.check_port(row, caller.project, {"fixed_ips": _wishes(named)}, caller.is_admin)
+    of_subnet = {"subnet_id": network_records.subnet_id(port.network_uuid, 4)}
+    new = [wish for wish in _wishes(named) if wish["ip_address"] not in _own(port)] + [of_subnet] * (count or 0)
+    after = _change(connection, port, [*_wishes(_own(port)), *new])
+    assigned = [address for address in after if address not in _own(port) or address in named]
+    return {
+        "return": True,
+        "networkInterfaceId": asked["NetworkInterfaceId"],
+        "assignedPrivateIpAddressesSet": [{"privateIpAddress": address} for address in assigned],
+    }
+
+
+@writes(
+    "UnassignPrivateIpAddresses",
+    "network:ports:write",
+    {"NetworkInterfaceId": Text(), "PrivateIpAddress": ADDRESSES},
+    ["NetworkInterfaceId", "PrivateIpAddress"],
+)
+def unassign_private_ip_addresses(connection: Connection, caller: Caller, asked: Asked) -> None:
+    port, going = _port(connection, caller.project, asked), asked["PrivateIpAddress"]
+    for address in going:
+        if address not in port.more_ips:
+            raise invalid("PrivateIpAddress", address, f"it is no secondary address of {asked['NetworkInterfaceId']}")
+    _change(connection, port, _wishes(address for address in _own(port) if address not in going))
+
+
+def _port(connection: Connection, project: str, asked: Asked) -> Port:
+    ports = network_records.interfaces_of(connection, project)
+    return ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})
+
+
+def _own(port: Port) -> list[str]:
+    return [address for address in (port.ip, *port.more_ips, port.ipv6) if address is not None]
+
+
+def _wishes(addresses: t.Iterable[str]) -> list[Body]:
+    return [{"ip_address": address} for address in addresses]
+
+
+def _change(connection: Connection, port: Port, wanted: t.Sequence[Body]) -> list[str]:
+    """Let the interface have the addresses `wanted`; returns those of IPv4 that it has then."""
+    row = network_records.network_of(connection, port)
+    with as_codes(CODES):
+        changed = port_changes.update_port(connection, row, port, {"fixed_ips": wanted})
+    tell_host_of_port(connection, changed)
+    (after,) = network_records.ports_of(connection, port.project_id, port.id)
+    return [address for address in _own(after) if address != after.ipv6]

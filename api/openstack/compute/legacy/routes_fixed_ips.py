@@ -1,0 +1,55 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The actions addFixedIp and removeFixedIp, until microversion 2.43: from then on a port's `fixed_ips` are changed."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.port_changes import PortChange
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
+
+from ....web.bodies import Record
+from ....web.context import Caller
+from ....web.errors import BadRequestError, in_words
+from ....web.schemas import Schema, an_object
+from ...network.changes import tell_host_of_port
+from ..blueprint import Version
+from ..servers.routes_actions import ACTIONS, Action
+
+LAST: Version = (2, 43)
+ADD = an_object({"networkId": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255}}, ["networkId"])
+REMOVE = an_object({"address": {"type": "string", "format": "ipv4", "maxLength": 45}}, ["address"])
+Change = t.Callable[[Connection, InstanceRow, str], PortChange]
+
+
+def _schema(schema: Schema, version: Version) -> Schema:
+    if version > LAST:
+        raise NotFound()
+    return schema
+
+
+def _change(
+    connection: Connection, server: InstanceRow, value: Record, caller: Caller, *, key: str, change: Change
+) -> None:
+    server_changes.refuse_locked(server, caller.is_admin)
+    with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
+        changed = change(connection, server, str(value[key]).lower())
+    tell_host_of_port(connection, changed)
+
+
+for _name, _body, _key, _do in (
+    ("addFixedIp", ADD, "networkId", port_changes.add_fixed_ip),
+    ("removeFixedIp", REMOVE, "address", port_changes.remove_fixed_ip),
+):
+    ACTIONS[_name] = Action(
+        "network:ports:write", functools.partial(_schema, _body), functools.partial(_change, key=_key, change=_do)
+    )

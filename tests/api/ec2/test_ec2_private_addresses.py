@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Secondary private addresses of interfaces through the EC2 dialect, asked for by boto3."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.api.compute.test_interfaces_api import network
+from tests.api.ec2.test_ec2_instances import became, described, jobs, run
+from tests.api.ec2_door import Client, Door, refused
+
+
+def started(door: Door, demo: Client, subnet: str | None = None) -> tuple[str, str]:
+    """An instance on hv1 with an address, and its interface."""
+    number = run(demo, **({} if subnet is None else {"SubnetId": subnet}))["InstanceId"]
+    uuid = became(door.api, number)
+    with transaction(door.api.engine) as connection:
+        give_addresses(connection, instances_by(connection, uuids=[uuid]))
+    (interface,) = described(demo, number)["NetworkInterfaces"]
+    return number, interface["NetworkInterfaceId"]
+
+
+def addresses(demo: Client, number: str) -> list[tuple[str, bool]]:
+    (interface,) = described(demo, number)["NetworkInterfaces"]
+    return [(entry["PrivateIpAddress"], entry["Primary"]) for entry in interface["PrivateIpAddresses"]]
+
+
+def test_secondary_addresses_come_and_go(door: Door, demo: Client) -> None:
+    number, interface = started(door, demo)
+    ((first, _primary),) = addresses(demo, number)
+    done = demo.assign_private_ip_addresses(NetworkInterfaceId=interface, SecondaryPrivateIpAddressCount=2)
+    new = [entry["PrivateIpAddress"] for entry in done["AssignedPrivateIpAddresses"]]
+    assert len(new) == 2 and done["NetworkInterfaceId"] == interface
+    assert addresses(demo, number) == [(first, True), *((address, False) for address in new)]
+    job = jobs(door.api)[-1]
+    assert job.kind == "security_groups" and len(job.variables["ports"]) == 1
+    with refused("InvalidParameterValue"):
+        demo.unassign_private_ip_addresses(NetworkInterfaceId=interface, PrivateIpAddresses=[first])
+    demo.unassign_private_ip_addresses(NetworkInterfaceId=interface, PrivateIpAddresses=new[:1])
+    assert addresses(demo, number) == [(first, True), (new[1], False)]
+
+
+def test_what_cannot_be_assigned(door: Door, demo: Client) -> None:
+    number, interface = started(door, demo)
+    with refused("UnauthorizedOperation"):  # on the operator's network a project chooses no addresses
+        demo.assign_private_ip_addresses(NetworkInterfaceId=interface, PrivateIpAddresses=["10.20.0.77"])
+    with refused("MissingParameter"):
+        demo.assign_private_ip_addresses(NetworkInterfaceId=interface)
+    with refused("InvalidParameterValue"):
+        demo.assign_private_ip_addresses(NetworkInterfaceId=interface, SecondaryPrivateIpAddressCount=5)
+    with refused("InvalidNetworkInterfaceID.NotFound"):
+        stranger = door.client("alt")
+        stranger.assign_private_ip_addresses(NetworkInterfaceId=interface, SecondaryPrivateIpAddressCount=1)
+    assert len(addresses(demo, number)) == 1
+
+
+def test_an_address_of_the_projects_own_network_is_chosen(door: Door, demo: Client) -> None:
+    of = network(t.cast(t.Any, door.api.client_as("demo")))
+    number, interface = started(door, demo, f"subnet-{of.replace('-', '')[:17]}")
+    wanted: dict[str, t.Any] = {"NetworkInterfaceId": interface, "PrivateIpAddresses": ["10.60.0.77"]}
+    done = demo.assign_private_ip_addresses(**wanted)
+    assert [entry["PrivateIpAddress"] for entry in done["AssignedPrivateIpAddresses"]] == ["10.60.0.77"]
+    assert ("10.60.0.77", False) in addresses(demo, number)
