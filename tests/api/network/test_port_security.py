@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import port_security_group
@@ -143,6 +147,27 @@ def test_address_pairs_change_while_a_server_has_the_port(cloud: Cloud, doors: D
     with transaction(cloud.engine) as connection:
         plan = port_plan(connection, {"ports": [made["id"]], "state_dir": "/var/lib/novalite"})
     assert plan["hosts"]["hv1"]["filters"][0]["allowed_pairs"] == [{"mac": made["mac_address"], "cidr": "10.20.0.99"}]
+
+
+def test_the_operator_opens_a_projects_network_to_itself(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+
+    def change(**values: t.Any) -> None:
+        with transaction(cloud.engine) as connection:
+            change_network(connection, checked("network", project="demo", networks=[{"name": "web", **values}]))
+
+    with pytest.raises(NovaliteError, match="make one first"):
+        change(allow_project_net_traffic=True)
+    subnet(doors, of, allocation_pools=[{"start": "10.50.0.10", "end": "10.50.0.20"}])
+    reserved = sa.select(tables.fixed_ip).where(tables.fixed_ip.c.reserved.is_not(None))
+    before = [tuple(row) for row in cloud.rows(reserved.order_by(tables.fixed_ip.c.ip))]
+    change(allow_project_net_traffic=True)
+    (row,) = cloud.rows(sa.select(tables.network))
+    assert row.allow_project_net_traffic is True
+    # the gateway and what is in no allocation pool are handed out as little as before
+    assert [tuple(row) for row in cloud.rows(reserved.order_by(tables.fixed_ip.c.ip))] == before
+    with pytest.raises(NovaliteError, match="leave cidr out"):
+        change(cidr="10.60.0.0/24")
 
 
 def test_the_operator_opens_a_network_to_itself(cloud: Cloud, doors: Doors) -> None:

@@ -40,6 +40,7 @@ PLAIN = (
     "allow_project_net_traffic",
 )
 COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
+OF_SUBNETS = ("cidr", "cidr_v6", "gateway", "gateway_v6", "reserved")  # of networks that projects made
 # running guests, and what the hypervisors have for them, hang on these
 FIXED_WHEN_USED = ("cidr", "cidr_v6", "manager", "bridge", "bridge_interface", "vlan", "vni", "isolated", "ipv6_mode")
 
@@ -68,6 +69,8 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         return changes.result("networks", [])
     for item, name in zip(params["networks"], names):
         before = there.get(name)
+        if name in ids:
+            _check_ranges_of_project(connection, ids[name], item)
         after = _wanted(connection, item, before)
         if not changes.note(name, before, after):
             continue
@@ -82,7 +85,7 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             if after["cidr"] != before["cidr"]:
                 connection.execute(sa.delete(tables.fixed_ip).where(tables.fixed_ip.c.network_id == ids[name]))
                 fill_pool(connection, ids[name], after)
-            else:
+            elif any(after[key] != before[key] for key in ("gateway", "reserved")):
                 reserve(connection, ids[name], name, after)
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
@@ -139,6 +142,20 @@ def _wanted(connection: sa.Connection, item: JsonMapping, before: Record | None)
     after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
     pools.check_settings(what, after)
     return after
+
+
+def _check_ranges_of_project(connection: sa.Connection, network_id: int, item: JsonMapping) -> None:
+    """Raise NovaliteError for addresses of a network that its project made: there subnets say them."""
+    table = tables.network
+    of_project = sa.select(table.c.cidr).where(table.c.id == network_id, table.c.tenant.is_(True))
+    row = connection.execute(of_project).first()
+    options = [key for key in OF_SUBNETS if item[key] is not None]
+    if row is None or not (options or row.cidr is None):
+        return
+    remedy = f"leave {options[0]} out, and change them there" if options else "make one first"
+    raise NovaliteError(
+        f"network {item['name']!r}: its project made it, and gives it addresses as subnets by the Network API: {remedy}"
+    )
 
 
 def _user(connection: sa.Connection, network_id: int) -> str | None:
