@@ -146,6 +146,7 @@ def command(report: Report, cloud: Cloud) -> None:
     check("create-tags", "--resources", "{id}", "--tags", "Key=k,Value=v")
     check("describe-tags", "--filters", "Name=resource-id,Values={id}", expected='"k"')
     check("delete-tags", "--resources", "{id}", "--tags", "Key=k")
+    _secondary(report, part, aws, found, cloud)
     _volume(report, part, aws, found, check)
     check("stop-instances", "--instance-ids", "{id}", expected="stopping")
     check("wait", "instance-stopped", "--instance-ids", "{id}")
@@ -159,6 +160,26 @@ def command(report: Report, cloud: Cloud) -> None:
     check("delete-security-group", "--group-name", group)
     for key_name in (name, f"{name}-imported"):
         check("delete-key-pair", "--key-name", key_name)
+
+
+def _secondary(report: Report, part: str, aws: Aws, found: dict[str, t.Any], cloud: Cloud) -> None:
+    """A secondary address, which the guest may use from then on, until it is taken away."""
+    shown = ("--query", "Reservations[].Instances[].NetworkInterfaces[].NetworkInterfaceId")
+    for word, passes in (("assign", True), ("unassign", False)):
+        with report.step(part, f"{word}-private-ip-addresses"):
+            (interface,) = aws.json("describe-instances", "--instance-ids", _have(found, "id"), *shown)
+            call = (f"{word}-private-ip-addresses", "--network-interface-id", interface)
+            if passes:
+                done = aws.json(*call, "--secondary-private-ip-address-count", "1")
+                found["secondary"] = done["AssignedPrivateIpAddresses"][0]["PrivateIpAddress"]
+            else:
+                aws(*call, "--private-ip-addresses", _have(found, "secondary"))
+            address, router = found["secondary"], "$(ip route | awk '/^default/ {print $3}')"
+            ping = f"ping -c 1 -W 2 -I {address} {router} > /dev/null"
+            until = "" if passes else "!"
+            add = f"ip addr add {address}/32 dev eth0;" if passes else ""
+            script = f"{add} for turn in $(seq 30); do {until} {ping} && exit 0; sleep 1; done; exit 1"
+            ssh(cloud, _have(found, "uuid"), found["key"], script)
 
 
 def _volume(report: Report, part: str, aws: Aws, found: dict[str, t.Any], check: t.Callable[..., None]) -> None:
