@@ -58,9 +58,8 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: A
     with as_codes({}):
         network_choices.check_port(row, caller.project, {"fixed_ips": _wishes(named)}, caller.is_admin)
     of_subnet = {"subnet_id": network_records.subnet_id(port.network_uuid, 4)}
-    new = [wish for wish in _wishes(named) if wish["ip_address"] not in _own(port)] + [of_subnet] * (count or 0)
-    after = _change(connection, port, [*_wishes(_own(port)), *new])
-    assigned = [address for address in after if address not in _own(port) or address in named]
+    after = _change(connection, port, new=[*_wishes(named), *[of_subnet] * (count or 0)])
+    assigned = [address for address in after if address not in (port.ip, *port.more_ips) or address in named]
     return {
         "return": True,
         "networkInterfaceId": asked["NetworkInterfaceId"],
@@ -79,7 +78,7 @@ def unassign_private_ip_addresses(connection: Connection, caller: Caller, asked:
     for address in going:
         if address not in port.more_ips:
             raise invalid("PrivateIpAddress", address, f"it is no secondary address of {asked['NetworkInterfaceId']}")
-    _change(connection, port, _wishes(address for address in _own(port) if address not in going))
+    _change(connection, port, going=going)
 
 
 def _port(connection: Connection, project: str, asked: Asked) -> Port:
@@ -87,19 +86,14 @@ def _port(connection: Connection, project: str, asked: Asked) -> Port:
     return ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})
 
 
-def _own(port: Port) -> list[str]:
-    return [address for address in (port.ip, *port.more_ips, port.ipv6) if address is not None]
-
-
 def _wishes(addresses: t.Iterable[str]) -> list[Body]:
     return [{"ip_address": address} for address in addresses]
 
 
-def _change(connection: Connection, port: Port, wanted: t.Sequence[Body]) -> list[str]:
-    """Let the interface have the addresses `wanted`; returns those of IPv4 that it has then."""
-    row = network_records.network_of(connection, port)
+def _change(connection: Connection, port: Port, new: t.Sequence[Body] = (), going: t.Sequence[str] = ()) -> list[str]:
+    """Give the interface addresses, or take them; returns those of IPv4 that it has then."""
     with as_codes(CODES):
-        changed = port_changes.update_port(connection, row, port, {"fixed_ips": wanted})
+        changed = port_changes.change_fixed_ips(connection, port, new, going)
     tell_host_of_port(connection, changed)
     (after,) = network_records.ports_of(connection, port.project_id, port.id)
-    return [address for address in _own(after) if address != after.ipv6]
+    return [address for address in (after.ip, *after.more_ips) if address is not None]

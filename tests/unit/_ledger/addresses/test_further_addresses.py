@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import typing as t
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_text
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets, tenant_networks
@@ -23,8 +25,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
-from tests.support.rows import DEMO, add_project
+from tests.support.rows import DEMO, add_host, add_instance, add_project
 
 CIDR = "10.50.0.0/28"
 FREE = 13  # addresses of it that ports can have
@@ -159,6 +162,44 @@ def test_who_takes_several_at_the_same_time_shares_none(ledger: sa.Engine, ledge
     assert done.count(True) == FREE // 3
     with transaction(ledger) as connection:
         assert len(owned(connection)) == FREE // 3 * 3
+
+
+def test_changes_of_one_server_at_the_same_time_come_one_after_the_other(ledger: sa.Engine, ledger_url: str) -> None:
+    """Never too many addresses, and never none: what was read before another change was done is read again."""
+    with transaction(ledger) as connection:
+        row = make_network(connection)
+        number = make_port(connection, row, 5)
+        add_host(connection)
+        server = add_instance(connection, host="hv1")
+        connection.execute(sa.update(tables.vif).values(instance_uuid=server, position=0))
+
+    def at_once(change: t.Callable[[sa.Connection, t.Any, t.Any], object], values: t.Sequence[t.Any]) -> list[bool]:
+        begin = threading.Barrier(len(values))
+
+        def one(value: t.Any) -> bool:
+            engine = open_ledger(url=ledger_url)
+            try:
+                with engine.connect() as reading:
+                    (instance,) = instance_rows(reading, tables.instance.c.uuid == server)
+                begin.wait()
+                with transaction(engine) as connection:
+                    change(connection, instance, value)
+            except NovaliteError:
+                return False
+            finally:
+                engine.dispose()
+            return True
+
+        with concurrent.futures.ThreadPoolExecutor(len(values)) as workers:
+            return list(workers.map(one, values))
+
+    assert at_once(port_changes.add_fixed_ip, [row.uuid] * 6).count(True) == 4
+    with transaction(ledger) as connection:
+        five = addresses(connection, number)
+        assert len(five) == len(owned(connection)) == 5
+    assert at_once(port_changes.remove_fixed_ip, five).count(True) == 4
+    with transaction(ledger) as connection:
+        assert len(addresses(connection, number)) == len(owned(connection)) == 1
 
 
 def test_a_sixth_is_refused(ledger: sa.Engine) -> None:

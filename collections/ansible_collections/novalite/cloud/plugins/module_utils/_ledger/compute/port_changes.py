@@ -12,10 +12,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import NotFoundError, NovaliteError
+from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._model.rows import InstanceRow
-from ..db.tables import floating_ip
+from ..db.tables import floating_ip, vif
 from ..identity import quotas
 from ..network import ports
 from ..queries import network_records
@@ -37,9 +37,9 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, given: Json
 
     Raises ConflictError for addresses of a server that is not at rest, QuotaError for too many of them.
     """
+    if "fixed_ips" in given:
+        seen = _locked(connection, seen)
     attached = seen.instance_uuid if "fixed_ips" in given else None
-    if attached is not None:
-        interfaces.check(connection, "update_port", interfaces.server_row(connection, attached))
     floating = attached is not None and _is_led_to(connection, seen)
     for_host = ports.update_port(connection, seen.project_id, row, seen, given)
     if attached is not None:
@@ -51,35 +51,52 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, given: Json
 def add_fixed_ip(connection: sa.Connection, server: InstanceRow, network_uuid: str) -> PortChange:
     """Give the server one more IPv4 address, on its first interface in this network.
 
-    Raises NotFoundError where it has none there, NovaliteError where the pool has none left or the interface has as
-    many as it may, and what update_port() does.
+    Raises NotFoundError where it has none there, and what change_fixed_ips() does.
     """
     for port in network_records.interfaces_of(connection, server.project_id, server.uuid):
         if port.network_uuid == network_uuid:
-            return _with_addresses(connection, port, [*_addresses(port), {"subnet_id": subnet_id(network_uuid, 4)}])
+            return change_fixed_ips(connection, port, new=[{"subnet_id": subnet_id(network_uuid, 4)}])
     raise NotFoundError(f"Network {network_uuid} could not be found for instance {server.uuid}.")
 
 
 def remove_fixed_ip(connection: sa.Connection, server: InstanceRow, address: str) -> PortChange:
-    """Take this IPv4 address from the interface of the server that has it.
-
-    Raises NovaliteError where none has it or it is the only one, and what update_port() does.
-    """
+    """Take this IPv4 address from the interface of the server that has it. Raises what change_fixed_ips() does."""
     for port in network_records.interfaces_of(connection, server.project_id, server.uuid):
-        kept = [entry for entry in _addresses(port) if entry["ip_address"] != address]
-        if len(kept) < len(_addresses(port)) and address != port.ipv6:
-            return _with_addresses(connection, port, kept)
+        if address in (port.ip, *port.more_ips):
+            return change_fixed_ips(connection, port, going=[address])
     raise NovaliteError(f"Instance {server.uuid} does not have fixed IP '{address}'.")
 
 
-def _with_addresses(connection: sa.Connection, port: Port, wanted: t.Sequence[JsonObject]) -> PortChange:
+def change_fixed_ips(
+    connection: sa.Connection, port: Port, new: t.Iterable[JsonObject] = (), going: t.Collection[str] = ()
+) -> PortChange:
+    """Give a port addresses, `new` as in fixed_ips, and take those of IPv4 away that are `going`.
+
+    Raises NovaliteError for one that it has not, for more than a port may have, and where a server's port would have
+    none; PoolExhaustedError, and what update_port() does.
+    """
+    port = _locked(connection, port)
+    for address in going:
+        if address not in (port.ip, *port.more_ips):
+            raise NovaliteError(f"Port {port.id} does not have fixed IP '{address}'.")
+    own = [address for address in (port.ip, *port.more_ips, port.ipv6) if address is not None]
+    wanted: list[JsonObject] = [{"ip_address": address} for address in own if address not in going]
+    wanted += [entry for entry in new if entry.get("ip_address") not in own]
     return update_port(connection, network_records.network_of(connection, port), port, {"fixed_ips": wanted})
 
 
-def _addresses(port: Port) -> list[JsonObject]:
-    """The port's addresses, in the words of a change of them."""
-    own = (port.ip, *port.more_ips, port.ipv6)
-    return [{"ip_address": address} for address in own if address is not None]
+def _locked(connection: sa.Connection, port: Port) -> Port:
+    """The port as it is now; nobody else changes its addresses before this transaction ends.
+
+    Raises ConflictError for a port of a server that is not at rest, and for one that went meanwhile.
+    """
+    if port.instance_uuid is not None:
+        interfaces.check(connection, "update_port", interfaces.server_row(connection, port.instance_uuid))
+    connection.execute(sa.select(vif.c.id).where(vif.c.id == port.id).with_for_update())
+    for now in network_records.ports_of(connection, port.project_id, port.id):
+        if now.instance_uuid == port.instance_uuid:
+            return now
+    raise ConflictError(f"port {port.id} is being attached, detached or deleted: try again")
 
 
 def _is_led_to(connection: sa.Connection, port: Port) -> bool:
