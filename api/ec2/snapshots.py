@@ -3,15 +3,17 @@
 
 """Snapshots of images: Amazon's clients expect one below each image, and tag it, delete it and make volumes of it.
 
-Here an image's file is all that there is. Its snapshot is a name for it, which begins with the same digits as the
-image's, is there as long as the image, and goes with it.
+Here the file of an image is all that there is of most. Its snapshot is a name for it, which begins with the same digits
+as the image's, is there as long as the image, and goes with it. Images that name volumes have their snapshots.
 """
 
 from __future__ import annotations
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE, SNAPSHOT
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import volume_mappings
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE, SNAPSHOT, VolumeRequest
 
 from . import ids, images, volumes
 from .common import Body, Record, moment, tag_set
@@ -23,10 +25,27 @@ def snapshot_id(image: Record) -> str:
     return ids.of("snap", image["id"])
 
 
+def volumes_of(image: Record) -> tuple[VolumeRequest, ...]:
+    """The volumes that an image names; none of one that holds a disk, or whose mapping nothing can be launched from."""
+    try:
+        return volume_mappings.volumes_of(image)
+    except NovaliteError:
+        return ()
+
+
 def of_images(connection: Connection, project: str) -> dict[str, Record]:
-    """Return the project's own images by the ids of their snapshots."""
-    seen = image_records.images_seen(connection, project)
-    return {snapshot_id(row): row for row in seen if row["owner"] == project}
+    """Return the project's own images that hold a disk by the ids of their snapshots."""
+    return {snapshot_id(row): row for row in _own(connection, project) if not volumes_of(row)}
+
+
+def image_that_names(connection: Connection, project: str, snapshot: str) -> Record | None:
+    """Return an image of the project's own whose instances start with volumes of this snapshot (UUID)."""
+    own = _own(connection, project)
+    return next((row for row in own if any(volume.of == snapshot for volume in volumes_of(row))), None)
+
+
+def _own(connection: Connection, project: str) -> list[Record]:
+    return [row for row in image_records.images_seen(connection, project) if row["owner"] == project]
 
 
 def source_named(connection: Connection, project: str, number: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
     image_snapshots,
     image_states,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import volume_images
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
@@ -21,14 +22,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.records impo
 from ...openstack.compute.servers.routes_rebuild import create_image as make_image
 from ...openstack.image import uploads
 from ...web.context import Caller
-from .. import filters, ids, images, snapshots, volumes
+from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
 from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE, ROOT_DEVICE_TYPE
 from .instances import find_live
-from .run import BLOCK_DEVICES
+from .tags import change as change_tags
 
 KIND = "image"
 DESCRIPTION = "description"  # the property that holds it, as in Glance
@@ -110,7 +111,7 @@ def _image(row: Record, tags: Record) -> Body:
         "description": row["properties"].get(DESCRIPTION, ""),
         "rootDeviceType": ROOT_DEVICE_TYPE,
         "rootDeviceName": ROOT_DEVICE,
-        "blockDeviceMapping": _devices(row),
+        "blockDeviceMapping": block_devices.of_image(row),
         "virtualizationType": "hvm",
         "hypervisor": "kvm",
         "enaSupport": False,
@@ -119,13 +120,6 @@ def _image(row: Record, tags: Record) -> Body:
         "usageOperation": "RunInstances",
         "tagSet": tag_set(tags.get(number, {})),
     }
-
-
-def _devices(row: Record) -> list[Body]:
-    """The root disk, at the least size that it can have."""
-    ebs = {"deleteOnTermination": True, "volumeType": "standard", "encrypted": False}
-    of_image = {"snapshotId": snapshots.snapshot_id(row), "volumeSize": snapshots.size_gb(row)}
-    return [{"deviceName": ROOT_DEVICE, "ebs": {**of_image, **ebs}}]
 
 
 @reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
@@ -212,7 +206,7 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
         "Architecture": Text(choices=("x86_64",)),
         "VirtualizationType": Text(choices=("hvm",)),
         "RootDeviceName": Text(32),
-        "BlockDeviceMapping": BLOCK_DEVICES,
+        "BlockDeviceMapping": block_devices.PARAMETER,
         "BootMode": Text(choices=("legacy-bios",)),
         "TagSpecification": TAG_SPECIFICATIONS,
         **each(Ignored(), "EnaSupport SriovNetSupport ImdsSupport"),
@@ -220,10 +214,12 @@ def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
     ["Name"],
 )
 def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    """A name of one's own for an image that is there: `ImageLocation` says which, as DescribeImages does, or the root
-    disk's snapshot does. There is no place like S3 that files are fetched from: they come in by the Image API."""
+    """An image of snapshots of volumes, or a name of one's own for an image that is there: `ImageLocation` says which,
+    as DescribeImages does, or the root disk's snapshot does. There is no place like S3 that files are fetched from:
+    they come in by the Image API."""
     tags = tags_for(asked, KIND)[KIND]
-    row = _registered(connection, caller, asked)
+    of_volumes = block_devices.for_new_image(connection, caller, asked)
+    row = None if of_volumes else _registered(connection, caller, asked)
     refused: t.Mapping[type[Exception], str] = {
         ConflictError: "InvalidAMIName.Duplicate",
         QuotaError: "AMIQuotaExceeded",
@@ -231,7 +227,11 @@ def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body
     with as_codes({}, "InvalidAMIName.Malformed"):
         checked_names("image", [{"name": asked["Name"]}])
     with as_codes(refused):
-        uuid = image_records.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
+        said = caller.project, asked["Name"], asked.get("Description", "")
+        if row is None:
+            uuid = volume_images.register(connection, *said, of_volumes)
+        else:
+            uuid = image_records.register(connection, *said, row)
     number = images.image_id({"id": uuid})
     keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
@@ -243,8 +243,6 @@ def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
     of_snapshots = [mapping["Ebs"]["SnapshotId"] for mapping in mappings if mapping.get("Ebs", {}).get("SnapshotId")]
     if len(of_snapshots) > 1:
         raise unsupported("Another disk in an image than the root disk")
-    if of_snapshots and of_snapshots[0] in volumes.snapshots_of_project(connection, caller.project):
-        raise unsupported("An image of a volume's snapshot")
     if of_snapshots:
         return ids.find("snap", of_snapshots[0], snapshots.of_images(connection, caller.project))
     location: str = asked.get("ImageLocation", "")
@@ -261,7 +259,7 @@ def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
     {
         **each(Text(), "InstanceId Name Description"),
         "NoReboot": Boolean(),
-        "BlockDeviceMapping": BLOCK_DEVICES,
+        "BlockDeviceMapping": block_devices.PARAMETER,
         "TagSpecification": TAG_SPECIFICATIONS,
         "SnapshotLocation": Ignored(),
     },
@@ -283,9 +281,13 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
         details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         make_image(connection, row, details)
-    made = {"id": details["image_id"]}
+    made = image_records.images_seen(connection, caller.project, details["image_id"])[0]
     keep_tags(connection, caller.project, images.image_id(made), tags[KIND])
-    keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])
+    of_volumes = [ids.of("snap", volume.of or "") for volume in snapshots.volumes_of(made)]
+    for number in of_volumes:
+        change_tags(connection, caller, number, lambda _before: tags["snapshot"])
+    if not of_volumes:
+        keep_tags(connection, caller.project, snapshots.snapshot_id(made), tags["snapshot"])
     return {"imageId": images.image_id(made)}
 
 

@@ -21,16 +21,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_options import MAX_VOLUMES
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import BLANK, VolumeRequest
 
 from ...openstack.compute.tasks import tell
 from ...web import policy
 from ...web.bodies import the_one
 from ...web.context import Caller, signature
-from .. import ids, images, snapshots, views_instances, volumes
+from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
-from ..common import Asked, Body, Record, Tags, first_subnet, subnets, tags_for
+from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -56,27 +54,6 @@ REFUSED: t.Mapping[type[Exception], str] = {
     QuotaError: "InstanceLimitExceeded",
     AddressInUseError: "InvalidIPAddress.InUse",
 }
-ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
-BLOCK_DEVICES = ListOf(
-    Group(
-        {
-            **each(Text(32), "DeviceName VirtualName"),
-            "NoDevice": Text(32, takes_empty=True),
-            "Ebs": Group(
-                {
-                    "SnapshotId": Text(),
-                    "VolumeSize": Number(1),
-                    "VolumeType": Text(),
-                    "DeleteOnTermination": Boolean(),
-                    "Encrypted": Boolean(),
-                    "Iops": Ignored(),
-                    "Throughput": Ignored(),
-                }
-            ),
-        }
-    ),
-    26,
-)
 _INTERFACE = Group(
     {
         "DeviceIndex": Number(0, 31),
@@ -121,7 +98,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "PrivateIpAddress": Text(64),
         "NetworkInterface": ListOf(_INTERFACE, 10),
         "MetadataOptions": Group(METADATA_OPTIONS),
-        "BlockDeviceMapping": BLOCK_DEVICES,
+        "BlockDeviceMapping": block_devices.PARAMETER,
         "TagSpecification": TAG_SPECIFICATIONS,
         "ClientToken": TOKEN,
         "DisableApiTermination": Boolean(),
@@ -204,7 +181,7 @@ def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) ->
         metadata=tags,
         hints=hints,
         guest=guest,
-        volumes=_volumes(connection, caller, asked, flavor, image),
+        volumes=block_devices.requested(connection, caller, asked, flavor, image),
     )
 
 
@@ -268,67 +245,9 @@ def _address(text: str) -> str:
         raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None
 
 
-# --- block devices: the root disk, which is the image's, and volumes made with the instance -------------------------
-
-
-def _volumes(
-    connection: Connection, caller: Caller, asked: Asked, flavor: Body, image: Record
-) -> tuple[VolumeRequest, ...]:
-    """The volumes that the instances get beside their root disks, which may be named with their size. Raises Ec2Error.
-    As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size."""
-    requests: list[VolumeRequest] = []
-    named: set[str] = set()
-    for mapping in asked.get("BlockDeviceMapping", []):
-        if "NoDevice" in mapping or mapping.get("VirtualName", "").startswith("ephemeral"):
-            continue
-        ebs = mapping.get("Ebs", {})
-        if ebs.get("Encrypted"):
-            raise unsupported("A volume with Encrypted")
-        if mapping.get("DeviceName") in ROOT_DEVICES:
-            _check_root(ebs, flavor, image)
-            continue
-        request = _volume(connection, caller, mapping.get("DeviceName", ""), ebs)
-        if request.device is not None:
-            if request.device in named:
-                raise invalid("BlockDeviceMapping.DeviceName", mapping["DeviceName"], "it was given twice")
-            named.add(request.device)
-        requests.append(request)
-    if len(requests) > MAX_VOLUMES:
-        raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
-    return tuple(requests)
-
-
 def _tag_volumes(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:
     """Give the volumes of these new instances their tags."""
     if not tags:
         return
     for row in volumes_by(connection, instances=instances):
         volume_states.update_volume(connection, row.id, {"name": tags.get("Name"), "metadata": tags})
-
-
-def _check_root(ebs: Body, flavor: Body, image: Record) -> None:
-    """It is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
-    if ebs.get("SnapshotId", snapshots.snapshot_id(image)) != snapshots.snapshot_id(image):
-        raise unsupported("A root disk made of another snapshot than the image's")
-    if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
-        raise invalid(
-            "BlockDeviceMapping.Ebs.VolumeSize",
-            ebs["VolumeSize"],
-            f"the root disk of {flavor['name']} has {flavor['root_gb']} GiB",
-        )
-
-
-def _volume(connection: Connection, caller: Caller, device: str, ebs: Body) -> VolumeRequest:
-    source, of = BLANK, None
-    if ebs.get("SnapshotId"):
-        source, of = snapshots.source_named(connection, caller.project, ebs["SnapshotId"])
-    elif "VolumeSize" not in ebs:
-        raise Ec2Error("MissingParameter", f"The device {device} needs a size or a snapshot")
-    return VolumeRequest(
-        source=source,
-        of=of,
-        size_gb=ebs.get("VolumeSize"),
-        type=volumes.type_named(connection, caller, ebs.get("VolumeType")),
-        device=volumes.device_name(device),
-        delete_on_termination=ebs.get("DeleteOnTermination", False),
-    )

@@ -285,15 +285,21 @@ def delete_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Non
     """An image's is its file, which goes with the image: afterwards there is nothing left to delete."""
     number = asked["SnapshotId"]
     if (image := snapshots.of_images(connection, caller.project).get(number)) is not None:
-        held = f"The snapshot {number} is currently in use by {images.image_id(image)}"
-        raise Ec2Error("InvalidSnapshot.InUse", held)
+        raise _in_use(number, image)
     known = volumes.snapshots_of_project(connection, caller.project)
     if number not in known and snapshots.of_an_image_that_is_gone(connection, number):
         return
     row = ids.find("snap", number, known)
+    if (image := snapshots.image_that_names(connection, caller.project, row.id)) is not None:
+        raise _in_use(number, image)
     if row.status != "deleting":
         with as_codes({ConflictError: "InvalidSnapshot.InUse"}):
             volume_snapshots.begin_delete_snapshot(connection, row.id, project_id=caller.project)
         volume = volumes.of_project(connection, caller.project).get(ids.of("vol", row.volume_id))
         instances = volumes.holders(volume) if volume else []
         tell(connection, "volume_snapshot_delete", instances, caller.project, {"snapshots": [row.id]})
+
+
+def _in_use(number: str, image: Record) -> Ec2Error:
+    held = f"The snapshot {number} is currently in use by {images.image_id(image)}"
+    return Ec2Error("InvalidSnapshot.InUse", held)

@@ -99,11 +99,3 @@ def test_volumes_images_and_instances_are_made_of_it(door: Door, demo: Client, m
     assert mapping["DeviceName"] == "/dev/vdb"
     with refused("UnsupportedOperation"):
         demo.register_image(Name="two", RootDeviceName="/dev/sda1", BlockDeviceMappings=[root, data])
-
-
-def test_no_image_is_made_of_a_volumes_snapshot(demo: Client) -> None:
-    volume = demo.create_volume(AvailabilityZone="nova", Size=1)["VolumeId"]
-    number = demo.create_snapshot(VolumeId=volume)["SnapshotId"]
-    root = {"DeviceName": "/dev/sda1", "Ebs": {"SnapshotId": number}}
-    with refused("UnsupportedOperation"):
-        demo.register_image(Name="mine", RootDeviceName="/dev/sda1", BlockDeviceMappings=[root])

@@ -110,7 +110,7 @@ def test_a_copys_data_outlive_the_image_that_they_came_with(cloud: Cloud, doors:
     mounted = sa.update(tables.image).where(tables.image.c.id == number).values(properties={"os_host_mount": "yes"})
     with transaction(cloud.engine) as connection:
         connection.execute(mounted)
-        copy = register(connection, doors.other, {"id": number, "name": "first"}, "copy", "")
+        copy = register(connection, doors.other, "copy", "", {"id": number, "name": "first"})
     assert "os_host_mount" not in doors.stranger.get(f"/images/{copy}")  # that was said of another image
     doors.member.delete(f"/images/{number}", 204)
     answer = doors.stranger.ask("GET", f"/images/{copy}/file")

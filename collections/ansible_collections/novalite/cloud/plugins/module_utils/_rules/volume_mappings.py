@@ -17,6 +17,7 @@ from .server_options import MAX_VOLUMES
 from .volume_asks import SNAPSHOT, VolumeRequest
 
 PROPERTY = "block_device_mapping"
+ROOT_DEVICE = "/dev/vda"
 MAX_LENGTH = 65535  # of the text
 _MAX_ID = 64
 
@@ -33,7 +34,7 @@ def written(mappings: t.Sequence[JsonMapping]) -> dict[str, str]:
             for mapping in mappings
         ]
     )
-    return {PROPERTY: text, "bdm_v2": "True", "root_device_name": "/dev/vda"}
+    return {PROPERTY: text, "bdm_v2": "True", "root_device_name": ROOT_DEVICE}
 
 
 def volumes_of(image: JsonMapping) -> tuple[VolumeRequest, ...]:

@@ -126,15 +126,20 @@ def update_image(connection: sa.Connection, before: JsonMapping, after: JsonMapp
         check_count(connection, after["owner"])
 
 
-def register(connection: sa.Connection, project_id: str, of: JsonMapping, name: str, description: str) -> str:
+def check_free(connection: sa.Connection, project_id: str, name: str) -> None:
+    """Raise ConflictError for a name that one of the project's images has, for those who want this one and no other."""
+    lock_project(connection, project_id)
+    if is_any(connection, image.c.owner == project_id, image.c.name == name):
+        raise ConflictError(f"AMI name {name} is already in use")
+
+
+def register(connection: sa.Connection, project_id: str, name: str, description: str, of: JsonMapping) -> str:
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
     A file is there for as long as one image needs it. The name is one that checked_names() lets through. Raises
     ConflictError for a name that is taken, QuotaError, NovaliteError for an image without data or with a bad property.
     """
-    lock_project(connection, project_id)
-    if is_any(connection, image.c.owner == project_id, image.c.name == name):
-        raise ConflictError(f"AMI name {name} is already in use")
+    check_free(connection, project_id, name)
     row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
     if row["status"] != "active":
         raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")

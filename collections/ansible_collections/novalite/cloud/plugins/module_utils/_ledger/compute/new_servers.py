@@ -155,7 +155,10 @@ def _image(connection: sa.Connection, project_id: str, wanted: CreateRequest, ro
     if root is None or root.source == IMAGE:
         of = wanted.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
-    return server_volumes.image_for(connection, project_id, root)
+    image = server_volumes.image_for(connection, project_id, root)
+    if not wanted.image:
+        return image
+    return {**image, "properties": {**image["properties"], server_volumes.LAUNCHED_FROM: wanted.image}}
 
 
 def label(name: str) -> str:

@@ -7,20 +7,28 @@ them, as in Nova. The snapshots are taken by a job after that."""
 from __future__ import annotations
 
 import time
+import typing as t
+import uuid
 
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..._guest import image_properties
+from ..._json import JsonMapping
+from ..._model.instance import Image
 from ..._rules import volume_mappings
+from ..._rules.volume_asks import VolumeRequest
 from ..catalog import image_snapshots
-from ..catalog.image_records import insert_image
+from ..catalog.image_records import check_free, insert_image
 from ..db.tables import image
 from ..queries import actions
 from ..queries.instance_rows import instance_row
 from ..queries.lookups import public_properties
-from ..queries.volume_views import attachments_by, volumes_by
+from ..queries.views import image_of
+from ..queries.volume_views import attachments_by, snapshots_by, volumes_by
 from ..volumes import volume_snapshots
+from ..volumes import volumes as volume_states
+from ..volumes.server_volumes import NO_IMAGE
 from . import server_actions
 
 ACTION = "createImage"
@@ -28,7 +36,7 @@ ACTION = "createImage"
 
 def create(
     connection: sa.Connection,
-    uuid: str,
+    instance_uuid: str,
     details: image_snapshots.Details,
     *,
     request_id: str,
@@ -38,7 +46,7 @@ def create(
     """Record the image that `details` (image_snapshots.details_of) say, and return the ids of its snapshots, which a
     job volume_snapshot_create is to take. Raises ConflictError for an instance or a volume that is not at rest,
     QuotaError."""
-    row = instance_row(connection, uuid)
+    row = instance_row(connection, instance_uuid)
     if row.locked and not ignore_lock:
         raise ConflictError(f"Instance {row.uuid} is locked")
     server_actions.refuse_wrong_state(ACTION, server_actions.action_of(ACTION).allowed, row)
@@ -60,24 +68,63 @@ def create(
                 "tag": each.tag,
             }
         )
-    base = row.image
+    of_image = {**volume_mappings.written(mappings), **details["properties"]}
+    _record(connection, row.project_id, details["image_id"], details["name"], row.image, of_image)
+    now = int(time.time())
+    actions.start(connection, ACTION, {row.uuid: details}, request_id, now, user_id=user_id, project_id=row.project_id)
+    actions.finish(connection, ACTION, [(row.uuid, row.host, None)], now=now)
+    return snapshots
+
+
+def register(
+    connection: sa.Connection, project_id: str, name: str, description: str, volumes: t.Sequence[VolumeRequest]
+) -> str:
+    """Record an image of snapshots that are there; its servers get a volume of each and start from one. Return its id.
+
+    `volumes` name snapshots by their ids. Whoever makes an image of a volume says that it can be started from. Raises
+    ConflictError for a name that is taken, QuotaError.
+    """
+    check_free(connection, project_id, name)
+    known = {
+        snapshot.id: snapshot for snapshot in snapshots_by(connection, ids=[volume.of or "" for volume in volumes])
+    }
+    base, mappings = NO_IMAGE, []
+    for volume in volumes:
+        snapshot = known[volume.of or ""]
+        if volume.boot:
+            of = volume_states.update_volume(connection, snapshot.volume_id, {"bootable": True}, project_id=project_id)
+            base = image_of(of.image) if of.image else NO_IMAGE
+        mappings.append(
+            {
+                "snapshot_id": snapshot.id,
+                "volume_size": volume.size_gb,
+                "boot_index": 0 if volume.boot else None,
+                "device_name": volume_mappings.ROOT_DEVICE if volume.boot else volume.device,
+                "delete_on_termination": volume.delete_on_termination,
+            }
+        )
+    image_id = str(uuid.uuid4())
+    own = {"description": description} if description else {}
+    _record(connection, project_id, image_id, name, base, {**volume_mappings.written(mappings), **own})
+    return image_id
+
+
+def _record(
+    connection: sa.Connection, project_id: str, image_id: str, name: str, base: Image, properties: JsonMapping
+) -> None:
+    """Record the image, which has the properties of the image `base` of its root volume, too."""
     wanted = {
-        **{"id": details["image_id"], "owner": row.project_id, "name": details["name"]},
+        **{"id": image_id, "owner": project_id, "name": name},
         **{"visibility": "private", "protected": False, "os_hidden": False, "tags": []},
         **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"], "min_disk_gb": 0},
         "cmdline": base["cmdline"],
         "properties": {
             **public_properties(image_properties.without_host_mount(base["properties"])),
             **({"base_image_ref": base["id"]} if base["id"] else {}),
-            **volume_mappings.written(mappings),
-            **details["properties"],
+            **properties,
         },
     }
     insert_image(connection, wanted, inherited=base["properties"])
     # there is nothing to upload
     ready = {"status": "active", "size": 0, "kernel": base["kernel"], "ramdisk": base["ramdisk"]}
-    connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(**ready))
-    now = int(time.time())
-    actions.start(connection, ACTION, {row.uuid: details}, request_id, now, user_id=user_id, project_id=row.project_id)
-    actions.finish(connection, ACTION, [(row.uuid, row.host, None)], now=now)
-    return snapshots
+    connection.execute(sa.update(image).where(image.c.id == image_id).values(**ready))

@@ -21,6 +21,7 @@ from ..db.tables import instance, instance_security_group, keypair, security_gro
 from ..db.tables_ec2 import ec2_instance, ec2_keypair, ec2_request
 from ..queries import server_listing
 from ..queries.volume_views import Attachment, attachments_by
+from ..volumes.server_volumes import LAUNCHED_FROM
 
 Record = JsonObject
 
@@ -54,7 +55,7 @@ def instance_ids(connection: sa.Connection, project_id: str) -> dict[int, str]:
 
 def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
     """The records of server_listing, each with the groups' `group_records` (uuid, name), the attachments of `volumes`,
-    and EC2's own as `ec2`."""
+    EC2's own as `ec2`, and as `image_id` also the image that named the volumes which an instance starts from."""
     found: list[Record] = []
     for start in range(0, len(numbers), _BATCH):
         some = numbers[start : start + _BATCH]
@@ -62,10 +63,12 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
         groups = _groups(connection, some)
         uuids = [record["uuid"] for record in records]
         own, volumes = attributes(connection, uuids), _attachments(connection, uuids)
+        launched_from = _launched_from(connection, some)
         for record in records:
             record["group_records"] = groups.get(record["id"], [])
             record["volumes"] = volumes.get(record["uuid"], [])
             record["ec2"] = own.get(record["uuid"], DEFAULTS)
+            record["image_id"] = launched_from.get(record["id"], record["image_id"])
         found += records
     return found
 
@@ -103,6 +106,12 @@ def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str,
     for attachment in attachments_by(connection, instances=uuids) if uuids else ():
         found.setdefault(attachment.instance_uuid, []).append(attachment)
     return found
+
+
+def _launched_from(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, str]:
+    image = instance.c.image[("properties", LAUNCHED_FROM)].as_string()
+    rows = connection.execute(sa.select(instance.c.id, image).where(instance.c.id.in_(list(numbers))))
+    return {number: image_id for number, image_id in rows if image_id}
 
 
 def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, list[Record]]:
