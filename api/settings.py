@@ -13,6 +13,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._json import JsonObject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Carrier, carrier
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.pools import check_bridge
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 
 from .web import proxy
@@ -63,6 +64,7 @@ class Settings:
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
     api_legacy: str = "on"  # "off": without what Nova gave up in 2016 and 2017 (proxies of other services, os-hosts)
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
+    physical_networks: str = ""  # with commas: the hosts' interfaces that administrators may name for a network
     image_max_gigabytes: int = 1024  # of one image that is uploaded
     token_seconds: int = 8 * 3600
     auth_failures: int = 5  # wrong passwords for one user from one address; for the user from all others it gets slower
@@ -82,6 +84,8 @@ class Settings:
         proxy.networks(self.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
         proxy.networks(self.api_metrics_from, "NOVALITE_API_METRICS_FROM")
         carrier(self.tenant_networks)
+        for interface in self.interfaces:
+            check_bridge("NOVALITE_PHYSICAL_NETWORKS: interface", interface)
         if self.api_legacy not in ("on", "off"):
             raise NovaliteError(f"NOVALITE_API_LEGACY={self.api_legacy!r}: write on or off")
         if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
@@ -98,3 +102,9 @@ class Settings:
     @property
     def carrier(self) -> Carrier:
         return carrier(self.tenant_networks)
+
+    @property
+    def interfaces(self) -> frozenset[str]:
+        """The physical networks, as Neutron calls them, with that of projects' own networks."""
+        named = (name.strip() for name in self.physical_networks.split(","))
+        return frozenset(filter(None, (*named, self.carrier.interface)))

@@ -20,7 +20,7 @@ from ...jobs.queue import enqueue
 from ...web.bodies import Record
 from ...web.context import current, request_id
 from ...web.ledger import reading_ledger, writing_ledger
-from .blueprint import NeutronError
+from .blueprint import NeutronError, refused
 
 
 def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
@@ -79,6 +79,13 @@ def check_owner(wanted: Record) -> None:
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
             raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")
+
+
+def check_for_all(wanted: Record, name: str, *attributes: str) -> None:
+    """Refuse what concerns all projects, except to administrators."""
+    for attribute in attributes:
+        if wanted.get(attribute) and not current().is_admin:
+            raise refused(f"rule:create_{name}:{attribute} is disallowed by policy: ask an administrator")
 
 
 def groups_seen() -> list[Record]:

@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     address_scopes,
+    provider_networks,
     routers,
     subnet_pools,
 )
@@ -36,7 +37,7 @@ ZONES = ("availability_zone_hints", "availability_zones")
 NETWORK = (
     *(*OWNED, *STATE, *ZONES, "subnets", "mtu", "shared", "router:external", "port_security_enabled", "is_default"),
     *("ipv4_address_scope", "ipv6_address_scope"),
-    *("provider:network_type", "provider:physical_network", "provider:segmentation_id"),
+    *provider_networks.ATTRIBUTES,
 )
 SUBNET = (
     *(*OWNED, "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode"),
@@ -191,7 +192,7 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
     """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row.uuid == number.lower():
-            if write and not row.tenant:
+            if write and (not row.tenant or (row.owner == "" and not current().is_admin)):
                 raise refused(f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network")
             return row
     for pool in network_records.pools_seen(connection):

@@ -12,13 +12,14 @@ import typing as t
 
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import port_changes, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     network_choices,
     port_details,
     ports,
+    provider_networks,
     subnets,
     tenant_networks,
 )
@@ -35,7 +36,7 @@ from ...web.errors import BadRequestError, Words, in_words
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas, views
 from .blueprint import network, refused, word
-from .changes import owner_of, tell_host_of_port, tell_hosts
+from .changes import check_for_all, owner_of, tell_host_of_port, tell_hosts
 from .routes_pools import from_pool
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
@@ -43,6 +44,8 @@ UPDATE = schemas.wrapped("network", schemas.NETWORK)
 CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id"])
 UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
+FOR_ALL = ("shared", "router:external", "is_default")  # attributes for administrators
+INVALID: Words = {NovaliteError: word(400, "InvalidInput")}
 POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound")}
 # Neutron's attributes of a subnet, and what the ledger calls them
 SUBNET = {
@@ -60,11 +63,16 @@ records.put_into(network, "subnets", "network:read")
 
 @network.post("/networks", "network:write", takes(CREATE), writes_checked)
 def create_networks(connection: Connection, body: Record) -> Answer:
-    how = current_app.extensions["settings"].carrier
+    settings = current_app.extensions["settings"]
 
     def create(item: Record) -> str:
+        check_for_all(item, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
+        _check_external(item)
         values = {"name": "", "description": "", "mtu": None, "port_security_enabled": True, **item}
-        return tenant_networks.create_network(connection, owner_of(connection, item), values, how)
+        owner = owner_of(connection, item)
+        with in_words(INVALID):
+            how = provider_networks.carrier_of(item, settings.interfaces) or settings.carrier
+        return tenant_networks.create_network(connection, "" if item.get("shared") else owner, values, how)
 
     return records.create_some(connection, "networks", body, create), 201
 
@@ -72,6 +80,17 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
 def update_network(connection: Connection, wanted: Record, network_id: str) -> Answer:
     row = records.network_row(connection, network_id, write=True)
+    shared = row.owner == ""
+    check_for_all(wanted, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
+    _check_external(wanted)
+    if wanted.get("shared", shared) != shared:
+        raise INVALID[NovaliteError](
+            "Invalid input for shared. A network is shared, or a project's, from the beginning."
+        )
+    if set(provider_networks.ATTRIBUTES) & set(wanted):
+        raise INVALID[NovaliteError](
+            "Invalid input for operation: Plugin does not support updating provider attributes."
+        )
     tenant_networks.update_network(connection, row, wanted)
     return {"network": records.find(connection, "networks", row.uuid)}, 200
 
@@ -80,6 +99,15 @@ def update_network(connection: Connection, wanted: Record, network_id: str) -> A
 def delete_network(connection: Connection, network_id: str) -> Answer:
     tenant_networks.delete_network(connection, records.network_row(connection, network_id, write=True))
     return "", 204
+
+
+def _check_external(wanted: Record) -> None:
+    for attribute in ("router:external", "is_default"):
+        if wanted.get(attribute):
+            raise INVALID[NovaliteError](
+                f"Invalid input for {attribute}. External networks are floating pools, which the operator makes with "
+                "novalite.cloud.floating_pool."
+            )
 
 
 # --- Subnets --------------------------------------------------------------------------------------------------------

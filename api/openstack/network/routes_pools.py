@@ -13,8 +13,8 @@ from ...web.context import current
 from ...web.errors import BadRequestError
 from ...web.services import takes, writes, writes_checked
 from . import records, schemas
-from .blueprint import network, refused
-from .changes import owner_of
+from .blueprint import network
+from .changes import check_for_all, owner_of
 
 CREATE_POOL = schemas.one_or_many("subnetpool", schemas.CREATE_SUBNET_POOL, ["name", "prefixes"])
 UPDATE_POOL = schemas.wrapped("subnetpool", schemas.UPDATE_SUBNET_POOL)
@@ -28,7 +28,7 @@ records.put_into(network, "address_scopes", "network:subnet_pools:read")
 @network.post("/subnetpools", "network:subnet_pools:write", takes(CREATE_POOL), writes_checked)
 def create_subnet_pools(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        _check_for_all(item, "subnetpool", "shared", "is_default")
+        check_for_all(item, "subnetpool", "shared", "is_default")
         return subnet_pools.create_subnet_pool(connection, owner_of(connection, item), item)
 
     return records.create_some(connection, "subnetpools", body, create), 201
@@ -36,7 +36,7 @@ def create_subnet_pools(connection: Connection, body: Record) -> Answer:
 
 @network.put("/subnetpools/<pool_id>", "network:subnet_pools:write", takes(UPDATE_POOL), writes_checked)
 def update_subnet_pool(connection: Connection, wanted: Record, pool_id: str) -> Answer:
-    _check_for_all(wanted, "subnetpool", "is_default")
+    check_for_all(wanted, "subnetpool", "is_default")
     before = records.subnet_pool_row(connection, pool_id, write=True)
     subnet_pools.update_subnet_pool(connection, before, wanted)
     return {"subnetpool": records.find(connection, "subnetpools", before.id)}, 200
@@ -52,7 +52,7 @@ def delete_subnet_pool(connection: Connection, pool_id: str) -> Answer:
 @network.post("/address-scopes", "network:subnet_pools:write", takes(CREATE_SCOPE), writes_checked)
 def create_address_scopes(connection: Connection, body: Record) -> Answer:
     def create(item: Record) -> str:
-        _check_for_all(item, "address_scope", "shared")
+        check_for_all(item, "address_scope", "shared")
         values = {"name": item["name"], "ip_version": int(item["ip_version"]), "shared": item.get("shared", False)}
         return address_scopes.create_scope(connection, owner_of(connection, item), values)
 
@@ -61,7 +61,7 @@ def create_address_scopes(connection: Connection, body: Record) -> Answer:
 
 @network.put("/address-scopes/<scope_id>", "network:subnet_pools:write", takes(UPDATE_SCOPE), writes_checked)
 def update_address_scope(connection: Connection, wanted: Record, scope_id: str) -> Answer:
-    _check_for_all(wanted, "address_scope", "shared")
+    check_for_all(wanted, "address_scope", "shared")
     before = records.address_scope_row(connection, scope_id)
     address_scopes.update_scope(connection, before, wanted)
     return {"address_scope": records.find(connection, "address_scopes", before.id)}, 200
@@ -99,10 +99,3 @@ def from_pool(connection: Connection, wanted: Record) -> Record:
     if length is not None:
         drawn["prefixlen"] = int(length)
     return drawn
-
-
-def _check_for_all(wanted: Record, name: str, *attributes: str) -> None:
-    """Refuse what concerns all projects, except to administrators."""
-    for attribute in attributes:
-        if wanted.get(attribute) and not current().is_admin:
-            raise refused(f"rule:create_{name}:{attribute} is disallowed by policy: ask an administrator")

@@ -84,9 +84,10 @@ ZONES: Schema = a_list({"const": "nova"}, 1)
 NETWORK: Schema = {
     **NAMED,
     "port_security_enabled": BOOLEAN,
-    # a network that is down, or that is another's to see, is not done here
-    "admin_state_up": TRUE,
-    **dict.fromkeys(("shared", "router:external", "is_default"), FALSE),
+    "admin_state_up": TRUE,  # a network that is down is not done here
+    **dict.fromkeys(("shared", "router:external", "is_default"), BOOLEAN),  # the route says which
+    **dict.fromkeys(("provider:network_type", "provider:physical_network"), or_null(text(64))),
+    "provider:segmentation_id": NUMBER,
 }
 CREATE_NETWORK: Schema = {
     **NETWORK,

@@ -10,6 +10,7 @@ import typing as t
 import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
@@ -46,9 +47,7 @@ def network(row: Network, said: t.Mapping[tuple[int, int], Subnet], admin: bool 
         drawn = said.get((row.id, version))
         shown[f"ipv{version}_address_scope"] = None if drawn is None else drawn.address_scope_id
     if admin:
-        kind = row.manager if row.manager in ("vlan", "vxlan") else "flat"
-        shown.update({"provider:network_type": kind, "provider:physical_network": row.bridge_interface})
-        shown["provider:segmentation_id"] = row.vlan if kind == "vlan" else row.vni
+        shown.update(provider_networks.attributes_of(row))
     return shown
 
 

@@ -84,8 +84,9 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     if version == 4:
         networks.fill_pool(connection, row.id, _pool(wanted))
         check_handed_out_once(connection)
-    count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
-    check_quota(connection, row.owner, "subnets", connection.execute(count).scalar_one())
+    if row.owner:
+        count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
+        check_quota(connection, row.owner, "subnets", connection.execute(count).scalar_one())
     return subnet_id(row.uuid, version)
 
 

@@ -60,10 +60,12 @@ class Subnet:
 
 
 class Carrier(t.NamedTuple):
-    """The manager that carries projects' networks, and the hosts' interface where it takes one."""
+    """The manager that carries projects' networks, and the hosts' interface where it takes one; the VLAN or VNI of a
+    network (None: a free one)."""
 
     manager: str = "vxlan"
     interface: str | None = None
+    number: int | None = None
 
 
 def carrier(text: str) -> Carrier:
@@ -77,10 +79,10 @@ def carrier(text: str) -> Carrier:
 
 
 def create_network(connection: sa.Connection, project_id: str, wanted: JsonMapping, how: Carrier) -> str:
-    """Record a network without addresses for the project; returns its UUID.
+    """Record a network without addresses for the project ("": for all of them); returns its UUID.
 
-    `wanted` has "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError, and
-    NovaliteError when there is no number left.
+    `wanted` has "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError,
+    TenantError for a VLAN, VNI or interface that another network has, and NovaliteError when there is no number left.
     """
     lock_project(connection, project_id)
     pool_lock(connection)
@@ -90,12 +92,15 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
         "manager": how.manager,
         "bridge_interface": how.interface,
         "dhcp": True,
-        "isolated": how.manager != "vlan",
+        "isolated": how.interface is None,
         "snat": False,
         "port_security_enabled": wanted["port_security_enabled"],
         "mtu": wanted["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
+    if how.number is not None:
+        record[pools.NUMBERED[how.manager][0]] = how.number
     networks.numbered(connection, "network", record)
+    _check_carrier(connection, how, record)
     connection.execute(
         sa.insert(network).values(
             uuid=number,
@@ -109,9 +114,27 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
             **record,
         )
     )
-    used = sa.select(sa.func.count()).select_from(network).where(network.c.owner == project_id)
-    check_quota(connection, project_id, "networks", connection.execute(used).scalar_one())
+    if project_id:
+        used = sa.select(sa.func.count()).select_from(network).where(network.c.owner == project_id)
+        check_quota(connection, project_id, "networks", connection.execute(used).scalar_one())
     return number
+
+
+def _check_carrier(connection: sa.Connection, how: Carrier, record: JsonMapping) -> None:
+    """Raise TenantError for a carrier that is another network's."""
+    same = {column: record[column] for column in ("vlan", "vni", "bridge") if record[column] is not None}
+    taken = [network.c[column] == value for column, value in same.items()]
+    if how.manager == "flat_dhcp" and how.interface is not None:
+        taken.append(sa.and_(network.c.manager.like("flat%"), network.c.bridge_interface == how.interface))
+    if connection.execute(sa.select(network.c.id).where(sa.or_(*taken)).limit(1)).first() is None:
+        return
+    if how.manager == "vlan":
+        kind, what = "VlanIdInUse", f"network. The VLAN {record['vlan']} on physical network {how.interface} is in use."
+    elif how.manager == "vxlan":
+        kind, what = "TunnelIdInUse", f"network. The tunnel ID {record['vni']} is in use."
+    else:
+        kind, what = "FlatNetworkInUse", f"flat network. Physical network {how.interface} is in use."
+    raise TenantError(kind, f"Unable to create the {what}")
 
 
 def update_network(connection: sa.Connection, row: Network, values: JsonMapping) -> None:

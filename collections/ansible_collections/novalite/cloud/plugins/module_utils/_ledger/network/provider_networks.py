@@ -1,0 +1,79 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Neutron's provider attributes: the manager that an administrator asks for by them, and those that a network has.
+
+A physical network is an interface of the hosts. Refusals are in the words of Neutron's type drivers.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..._errors import NovaliteError
+from ..._json import JsonMapping, JsonObject
+from ..._rules.pools import NUMBERED
+from ..queries.network_records import Network
+from .tenant_networks import Carrier, TenantError
+
+TYPE, PHYSICAL, SEGMENT = "network_type", "physical_network", "segmentation_id"
+PREFIX = "provider:"
+ATTRIBUTES = tuple(f"{PREFIX}{name}" for name in (TYPE, PHYSICAL, SEGMENT))
+_MANAGERS = {"flat": "flat_dhcp", "local": "flat_dhcp", "vlan": "vlan", "vxlan": "vxlan"}
+_TAKES = {"flat": (PHYSICAL,), "local": (), "vlan": (PHYSICAL, SEGMENT), "vxlan": (SEGMENT,)}
+
+
+def attributes_of(row: Network) -> JsonObject:
+    """The provider attributes of a network. A bridge that nothing connects to other hosts' is a local network."""
+    if row.manager in NUMBERED:
+        kind = row.manager
+    else:
+        kind = "local" if row.isolated and row.bridge_interface is None else "flat"
+    values = (kind, row.bridge_interface, row.vlan if kind == "vlan" else row.vni)
+    return dict(zip(ATTRIBUTES, values))
+
+
+def carrier_of(wanted: JsonMapping, interfaces: t.Collection[str]) -> Carrier | None:
+    """The carrier that a request for a network asks for; None: it leaves that to the cloud.
+
+    `interfaces` are the physical networks that there are. Raises NovaliteError.
+    """
+    asked = {name.removeprefix(PREFIX): wanted[name] for name in ATTRIBUTES if wanted.get(name) not in (None, "")}
+    if not asked:
+        return None
+    if TYPE not in asked:
+        raise NovaliteError("Invalid input for operation: network_type required.")
+    kind = asked.pop(TYPE)
+    if kind not in _MANAGERS:
+        raise NovaliteError(f"Invalid input for operation: network_type value '{kind}' not supported.")
+    shown = "VLAN" if kind == "vlan" else kind
+    for name in asked:
+        if name not in _TAKES[kind]:
+            raise NovaliteError(f"Invalid input for operation: {name} prohibited for {shown} provider network.")
+    interface, number = asked.get(PHYSICAL), asked.get(SEGMENT)
+    if interface is None and (kind == "flat" or (kind == "vlan" and number is not None)):
+        what = "" if kind == "flat" else f"{SEGMENT} requires "
+        needs = f"{what}{PHYSICAL} for {shown}" if what else f"{PHYSICAL} required for {shown}"
+        raise NovaliteError(f"Invalid input for operation: {needs} provider network.")
+    if interface is not None and interface not in interfaces:
+        known = ", ".join(sorted(interfaces)) or "none"
+        raise NovaliteError(
+            f"Invalid input for operation: physical_network '{interface}' unknown for {shown} provider network. "
+            f"NOVALITE_PHYSICAL_NETWORKS names these: {known}."
+        )
+    if kind == "vlan" and interface is None:
+        if not interfaces:
+            raise TenantError(
+                "NoNetworkAvailable",
+                "Unable to create the network. No tenant network is available for allocation: "
+                "NOVALITE_PHYSICAL_NETWORKS names no interface.",
+            )
+        interface = min(interfaces)
+    return Carrier(_MANAGERS[kind], interface, None if number is None else _number(kind, number))
+
+
+def _number(kind: str, text: str | int) -> int:
+    number, last = int(text), NUMBERED[kind][2]
+    if not 1 <= number <= last:
+        raise NovaliteError(f"Invalid input for operation: segmentation_id out of range (1 through {last}).")
+    return number
