@@ -90,13 +90,13 @@ def test_what_cannot_be_is_refused_in_neutrons_words(doors: Doors, asked: tuple[
 
 
 def test_a_carrier_has_one_network(doors: Doors) -> None:
-    for asked, kind in (
+    for carrier, kind in (
         (("vlan", "eth1", 7), "VlanIdInUse"),
         (("vxlan", None, 77), "TunnelIdInUse"),
         (("flat", "eth1"), "FlatNetworkInUse"),
     ):
-        made(doors, **provider(*asked))
-        assert refused(doors, provider(*asked), 409)[0] == kind
+        made(doors, **provider(*carrier))
+        assert refused(doors, provider(*carrier), 409)[0] == kind
     assert refused(doors, provider("vlan", "eth2", 7), 409)[0] == "VlanIdInUse"  # here a VLAN has one network
     made(doors, **provider("local"))
     made(doors, **provider("local"))

@@ -17,6 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.unit._ledger.servers.actions.test_reimage import FILE, ask, record, row, server
 
+ACTIONS = sa.select(tables.instance_action).order_by(tables.instance_action.c.id)
+
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +102,7 @@ def test_a_server_is_shelved_and_comes_back_on_another_host(cloud: t.Any) -> Non
     # what its disk stands on is needed where it moves to
     assert found.image["name"] == "ami-tiny" and found.disk_image["source"] == FILE["source"]
     assert images(cloud) == {} and addresses(cloud) == before and len(claims(cloud)) == 1
-    log = [done.action for done in cloud.rows(sa.select(tables.instance_action)) if done.finished_at is not None]
+    log = [done.action for done in cloud.rows(ACTIONS) if done.finished_at is not None]
     assert log == ["create", "shelve", "shelveOffload", "unshelve"]
 
 

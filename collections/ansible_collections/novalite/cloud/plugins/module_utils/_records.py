@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Copies of the ledger's records on this host, so that a lost ledger can be made again: one file for each instance in
-its directory, one for each adopted one, which has no directory here, and one for the host in the state directory.
-Mode 0600, root's alone.
+its directory, one for each adopted one, which has no directory here, one for some that are shelved and on no host, and
+one for the host in the state directory. Mode 0600, root's alone.
 
 They are written by the ledger's slices (_ledger/compute/slices.py) and are texts here.
 """
@@ -11,6 +11,7 @@ They are written by the ledger's slices (_ledger/compute/slices.py) and are text
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import typing as t
 
@@ -22,6 +23,7 @@ from ._json import JsonObject
 RECORD = "record.json"  # in an instance's directory
 HOST_RECORD = "host-record.json"  # in the state directory
 ADOPTED = "adopted"  # directory in the state directory: a record for each adopted instance, <uuid>.json
+SHELVED = "shelved"  # likewise: a record for each instance on no host that this host keeps it of
 MODE = 0o600
 LARGEST = 64 << 20  # bytes of a record; the host's own one may be of a large cloud
 
@@ -31,17 +33,22 @@ def write_records(
     records: t.Mapping[str, str],
     host_record: str | None = None,
     adopted: t.Mapping[str, str] | None = None,
+    shelved: t.Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write the `records` (UUID -> text) of instances that have a directory here, those of `adopted` ones, and the
-    host's; return what changed.
+    host's; return what changed. Of `shelved` ones no others of the same ledger stay.
 
     An instance without a directory has gone meanwhile: nothing is made for it. Raises NovaliteError.
     """
     changed = []
     try:
-        if adopted and os.path.isdir(state_dir):
-            os.makedirs(os.path.join(state_dir, ADOPTED), mode=0o700, exist_ok=True)
-            changed += [uuid for uuid, text in sorted(adopted.items()) if _replace(adopted_path(state_dir, uuid), text)]
+        for directory, elsewhere in ((ADOPTED, adopted), (SHELVED, shelved)):
+            if elsewhere and os.path.isdir(state_dir):
+                os.makedirs(os.path.join(state_dir, directory), mode=0o700, exist_ok=True)
+                paths = {uuid: _path(state_dir, directory, uuid) for uuid in sorted(elsewhere)}
+                changed += [uuid for uuid, path in paths.items() if _replace(path, elsewhere[uuid])]
+        if shelved is not None and host_record is not None:
+            _forget_shelved(state_dir, _ledger_of(host_record), shelved)
         for uuid, text in sorted(records.items()):
             path = _record_path(state_dir, uuid)
             if os.path.isdir(os.path.dirname(path)) and _replace(path, text):
@@ -55,16 +62,15 @@ def write_records(
 
 
 def read_records(state_dir: str) -> JsonObject:
-    """`{"records": {uuid: text}, "host_record": text or None}`, adopted instances' among them; changes nothing."""
+    """`{"records": {uuid: text}, "host_record": text or None}`; changes nothing. An instance's in its
+    directory comes before one from elsewhere."""
     records = {}
-    for directory, path_of in ((ADOPTED, adopted_path), (layout.INSTANCES, _record_path)):
-        with contextlib.suppress(FileNotFoundError):
-            for name in sorted(os.listdir(os.path.join(state_dir, directory))):
-                with contextlib.suppress(NovaliteError):  # not an instance's
-                    uuid = name.removesuffix(".json")
-                    text = _read(path_of(state_dir, uuid))
-                    if text is not None:
-                        records[uuid] = text
+    for directory in (SHELVED, ADOPTED, layout.INSTANCES):
+        for uuid in _uuids(state_dir, directory):
+            with contextlib.suppress(NovaliteError):  # not an instance's
+                text = _read(_path(state_dir, directory, uuid))
+                if text is not None:
+                    records[uuid] = text
     return {"records": records, "host_record": _read(os.path.join(state_dir, HOST_RECORD))}
 
 
@@ -74,7 +80,37 @@ def _record_path(state_dir: str, uuid: str) -> str:
 
 def adopted_path(state_dir: str, uuid: str) -> str:
     """The record of the adopted instance `uuid`. Raises NovaliteError for what is no UUID."""
-    return os.path.join(state_dir, ADOPTED, os.path.basename(layout.instance_dir(state_dir, uuid)) + ".json")
+    return _path(state_dir, ADOPTED, uuid)
+
+
+def _path(state_dir: str, directory: str, uuid: str) -> str:
+    if directory == layout.INSTANCES:
+        return _record_path(state_dir, uuid)
+    return os.path.join(state_dir, directory, os.path.basename(layout.instance_dir(state_dir, uuid)) + ".json")
+
+
+def _uuids(state_dir: str, directory: str) -> list[str]:
+    try:
+        return sorted(name.removesuffix(".json") for name in os.listdir(os.path.join(state_dir, directory)))
+    except FileNotFoundError:
+        return []
+
+
+def _forget_shelved(state_dir: str, ledger: str | None, kept: t.Collection[str]) -> None:
+    """Remove the records of shelved instances of this ledger but those `kept`."""
+    for uuid in _uuids(state_dir, SHELVED):
+        with contextlib.suppress(NovaliteError):  # somebody's file
+            path = _path(state_dir, SHELVED, uuid)
+            if uuid not in kept and ledger is not None and _ledger_of(_read(path)) == ledger:
+                os.unlink(path)
+
+
+def _ledger_of(text: str | None) -> str | None:
+    """The identity of the ledger that a record is of; None for what is none."""
+    try:
+        return str(json.loads(text or "")["ledger"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def forget_adopted(state_dir: str, uuid: str, check_mode: bool = False) -> bool:

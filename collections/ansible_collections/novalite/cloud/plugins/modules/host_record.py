@@ -13,9 +13,10 @@ author:
   - novalite contributors (@novalite)
 description:
   - A step of playbooks such as C(reconcile.yml) and C(ledger_rebuild.yml).
-  - Writes for each instance a file C(record.json) in its directory, for each adopted one C(adopted/<uuid>.json), and
-    C(host-record.json) for the host. A ledger that is lost is made again from these by
-    M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the file of a new instance.
+  - Writes for each instance a file C(record.json) in its directory, for each adopted one C(adopted/<uuid>.json), for
+    some of those that are shelved, and so on no host, C(shelved/<uuid>.json), and C(host-record.json) for the host. A
+    ledger that is lost is made again from these by M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the
+    file of a new instance.
   - An action plug-in of the same name reads on the controller what is to be written.
   - The files have mode 0600. No passwords, tokens, keys or user data are in them.
 extends_documentation_fragment:
@@ -49,6 +50,11 @@ options:
     description: For each adopted instance, by its UUID, the text that is kept. The action plug-in gives it.
     type: dict
     default: {}
+  shelved:
+    description:
+      - For each shelved instance that this host keeps the record of, by its UUID, the text that is kept. Those of
+        others of the same ledger are removed. The action plug-in gives it.
+    type: dict
   host_record:
     description: The text that is kept for the host. The action plug-in gives it.
     type: str
@@ -70,7 +76,7 @@ written:
   type: list
   elements: str
 records:
-  description: For each instance, adopted ones among them, by its UUID, the text that is kept.
+  description: For each instance, adopted and shelved ones among them, by its UUID, the text that is kept.
   returned: O(state=read)
   type: dict
 host_record:
@@ -92,6 +98,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "read"], "default": "present"},
     "records": {"type": "dict", "default": {}},
     "adopted": {"type": "dict", "default": {}},
+    "shelved": {"type": "dict"},
     "host_record": {"type": "str"},
     **LOOK_ARGUMENTS,
 }
@@ -103,7 +110,8 @@ def run(call: HostCall) -> Result:
         return {"changed": False, "found": scan(state_dir, params["uri"]), **read_records(state_dir)}
     written = []
     if not call.check_mode:
-        written = write_records(state_dir, params["records"], params["host_record"], params["adopted"])
+        elsewhere = params["adopted"], params["shelved"]
+        written = write_records(state_dir, params["records"], params["host_record"], *elsewhere)
     return {"changed": False, "written": written}
 
 

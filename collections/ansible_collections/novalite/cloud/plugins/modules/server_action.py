@@ -225,6 +225,11 @@ targets:
   returned: when an action began
   type: dict
   sample: {"hosts": ["hv1"], "looks": [], "tell": [], "controller": ["localhost"]}
+keepers:
+  description: The hosts that are to keep the records of the instances, which are on no host now.
+  returned: when O(outcomes) of V(shelveOffload) are given
+  type: list
+  elements: str
 orphans:
   description: Files of images whose instance was deleted meanwhile. They are no use to anybody.
   returned: when O(outcomes) is given

@@ -10,6 +10,7 @@ needs none.
 
 from __future__ import annotations
 
+import hashlib
 import time
 import typing as t
 
@@ -20,10 +21,11 @@ from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance
 from ..._model.rows import InstanceRow
 from ..._plan.host_plan import Plan
-from ..._rules.build_states import SHELVED, UNSHELVE, build_of
+from ..._rules.build_states import OFFLOADED, SHELVED, UNSHELVE, build_of
 from ..._scheduling.rows import unpinned as without_host
 from ..catalog import image_snapshots
 from ..catalog.image_records import delete_images
+from ..db import tables
 from ..db.tables import compute_host, image, vif
 from ..network.addresses import release_host_address
 from ..placement.claims import release_claims
@@ -36,6 +38,7 @@ FOLLOWED_BY = {SHELVE: (SHELVE, OFFLOAD)}  # what a job of this kind may be at
 SHUTDOWN = 4  # Nova's power state
 SUFFIX = "-shelved"  # of the image's name
 MAX_NAME = 255
+KEEPERS = 2
 
 
 # --- effects on the records: see server_actions ---------------------------------------------------------------------
@@ -105,6 +108,22 @@ def forget(connection: sa.Connection, rows: t.Iterable[InstanceRow]) -> None:
     ids = [row.disk_image["id"] for row in rows if row.disk_image is not None]
     if ids:
         delete_images(connection, image.c.id.in_(sorted(ids)))
+
+
+def keepers(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> dict[str, list[str]]:
+    """{host: those of these offloaded instances (None: all) whose records it keeps}: they are on no host, and all that
+    knows of them besides the ledger are two hosts of each, which their UUID chooses."""
+    i = tables.instance.c
+    query = sa.select(i.uuid).where(i.vm_state == OFFLOADED, i.host.is_(None), i.deleted == 0).order_by(i.id)
+    if uuids is not None:
+        query = query.where(i.uuid.in_(sorted(set(uuids))))
+    names = list(connection.execute(sa.select(compute_host.c.name)).scalars())
+    found: dict[str, list[str]] = {}
+    for uuid in connection.execute(query).scalars():
+        by_turn = sorted(names, key=lambda name: hashlib.sha256(f"{uuid} {name}".encode()).digest())
+        for name in by_turn[:KEEPERS]:
+            found.setdefault(name, []).append(uuid)
+    return found
 
 
 # --- what hosts are given, and the scheduler ------------------------------------------------------------------------

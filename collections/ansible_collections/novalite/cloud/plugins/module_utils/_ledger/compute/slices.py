@@ -137,7 +137,8 @@ class Slicer:
         """Add what these ids lead to: rows that several instances have."""
         instances = rows.get("instance", [])
         flavors = {row["flavor"]["name"] for row in instances}
-        images = {row["image"].get("id") for row in instances} | {(row["image"] or {}).get("id") for row in volumes}
+        kept = [row[of] or {} for row in instances for of in ("image", "disk_image")]
+        images = {image.get("id") for image in (*kept, *((row["image"] or {}) for row in volumes))}
         self._groups(rows, groups)
         self._networks(rows, networks, hosts)
         owners = {row["owner"] for row in rows.get("network", ())} | {

@@ -15,6 +15,7 @@ import typing as t
 
 from ..._errors import ConflictError, NovaliteError
 from ..._model.look import FoundDomain, Kept
+from ..._rules.build_states import OFFLOADED
 from ..compute.power_states import GUEST_STATES
 from ..compute.slices import VERSION, Rows
 
@@ -128,6 +129,11 @@ def _as_it_is(one: Slice, there: tuple[str, FoundDomain] | None) -> Slice:
     """The slice with the states that its guest has now."""
     host, state = (there[0], there[1]["state"]) if there else (one.host, "missing")
     row = dict(one.tables["instance"][0])
+    if there is None and row["vm_state"] == OFFLOADED:
+        row |= {"host": None, "task_state": row["task_state"] if row["task_state"] == _DELETING else None}
+        return dataclasses.replace(
+            one, tables={**one.tables, "instance": [row], "allocation": [], **_with_volumes(one)}
+        )
     built = row["vm_state"] != "building"
     open_moves = [move for move in one.tables.get("migration", ()) if move["status"] == "finished"]
     vm_state, row["power_state"] = _STATES.get(state, ("stopped", 0))

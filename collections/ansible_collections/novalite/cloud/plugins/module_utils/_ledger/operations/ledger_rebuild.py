@@ -20,6 +20,7 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.look import Kept
+from ..._rules.build_states import OFFLOADED
 from ..._rules.records import with_diff
 from ..compute.slices import POOL, Row
 from ..db import tables
@@ -58,6 +59,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     lost = [
         *LOST,
         *_withheld(found),
+        *_on_the_controller(connection),
         *(f"what is on hosts of {server}: no record of it" for server in found.unrecorded),
         *(f"the adopted {server}: its domain is gone, or carries no mark" for server in found.unmarked),
         *found.unreadable,
@@ -253,6 +255,18 @@ def _servers(connection: sa.Connection) -> list[str]:
     query = sa.select(i.c.name, i.c.host, i.c.vm_state, p.c.name.label("project")).join(p, p.c.id == i.c.project_id)
     rows = connection.execute(query.where(i.c.deleted == 0).order_by(i.c.id))
     return [f"{row.name} of {row.project} on {row.host or 'no host'}: {row.vm_state}" for row in rows]
+
+
+def _on_the_controller(connection: sa.Connection) -> list[str]:
+    """List the files of shelved instances' disks: no host has these."""
+    i = tables.instance.c
+    shelved = sa.select(i.name, i.disk_image).where(i.vm_state == OFFLOADED, i.host.is_(None), i.deleted == 0)
+    return [
+        f"the disk of {row.name}, which is shelved: {row.disk_image['source']} on the controller; without that file it "
+        "can only be deleted"
+        for row in connection.execute(shelved.order_by(i.id))
+        if row.disk_image is not None
+    ]
 
 
 def _withheld(found: Found) -> list[str]:

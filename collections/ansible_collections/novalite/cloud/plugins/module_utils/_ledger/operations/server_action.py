@@ -223,4 +223,6 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         # the instance, or the image, was deleted meanwhile: nobody is going to know them
         "orphans": image_snapshots.unused(connection, (row["source"] for row in said.values() if row.get("source"))),
     }
+    if name == server_actions.OFFLOAD:
+        result["keepers"] = sorted(shelving.keepers(connection, changed))
     return with_diff(result, states_of(server for server in before if server["uuid"] in changed), states_of(now))

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Records of shelved servers, which are on no host: two hosts keep each, and a lost ledger is made again with them."""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils import _records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
+from tests.support.cloud import Cloud
+from tests.unit._ledger.servers.actions.test_rebuild import Host, empty, rebuild
+
+
+def shelved_records(cloud: Cloud, directory: Path) -> list[Host]:
+    """Hosts with the files that they keep of a shelved server of the cloud, and no guest."""
+    [server] = cloud.server({"name": "away", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
+    uuid = server["uuid"]
+    cloud.place(uuid, "hv1")
+    cloud.state({"uuids": [uuid], "state": "active", "host": "hv1"})
+    [image] = cloud.rows(sa.select(tables.instance.c.image))
+    disk = {**image.image, "source": "/home/images/away.qcow2"}
+    offloaded = {"vm_state": "shelved_offloaded", "host": None, "disk_image": disk, "power_state": 4}
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**offloaded))
+    cloud.write(sa.delete(tables.allocation))
+    hosts = []
+    for name in ("hv1", "hv2", "hv3"):
+        (directory / name).mkdir(exist_ok=True)
+        keep(cloud, directory, name)
+        found: dict[str, list[str]] = {"domains": [], "chains": [], "filters": [], "volumes": []}
+        hosts.append({"name": name, "found": found, **_records.read_records(str(directory / name))})
+    return hosts
+
+
+def keep(cloud: Cloud, directory: Path, name: str) -> None:
+    with reading(cloud.engine) as connection:
+        told = host_record(connection, {"host": name})
+    _records.write_records(str(directory / name), {}, told["host_record"], told["adopted"], told["shelved"])
+
+
+def test_two_hosts_keep_a_shelved_server(cloud: Cloud, tmp_path: Path) -> None:
+    hosts = shelved_records(cloud, tmp_path)
+    before = cloud.info(names=["away"])
+    assert sorted(len(host["records"]) for host in hosts) == [0, 1, 1]
+    empty(cloud)
+    result = rebuild(cloud, hosts)
+    assert result["servers"] == ["away of demo on no host: shelved_offloaded"]
+    assert any("away" in line and "/home/images/away.qcow2" in line for line in result["lost"])
+    assert cloud.info(names=["away"]) == before
+    held = sa.select(tables.fixed_ip.c.ip).where(tables.fixed_ip.c.owner.like("vif:%"))
+    assert len(cloud.rows(held)) == 1  # its address is nobody else's
+
+
+def test_what_came_back_or_is_gone_is_kept_by_no_other_host(cloud: Cloud, tmp_path: Path) -> None:
+    hosts = shelved_records(cloud, tmp_path)
+    [keeper, _other] = [host["name"] for host in hosts if host["records"]]
+    foreign = tmp_path / keeper / "shelved" / f"{uuids.uuid4()}.json"
+    foreign.write_text(json.dumps({"ledger": "another"}))
+    strange = foreign.with_name("notes.txt")
+    strange.touch()
+    cloud.write(sa.update(tables.instance).values(deleted=1))
+    keep(cloud, tmp_path, keeper)
+    assert {path.name for path in foreign.parent.iterdir()} == {foreign.name, strange.name}
