@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ForbiddenError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, server_actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ledger_heal
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots
 
 FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
 
@@ -70,6 +71,29 @@ def test_an_image_is_made_once(cloud: t.Any) -> None:
     assert image.properties["why"] == "a test" and image.properties["instance_uuid"] == uuid
     again = ask(cloud, "createImage", "web", request={"image_name": "friday"})
     assert not again["changed"] and again["settled"] and again["hosts"] == {}
+
+
+def test_an_image_of_a_server_that_starts_from_a_volume_names_snapshots(cloud: t.Any) -> None:
+    cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny", "volumes": [{"boot": True, "size": 1}]})
+    uuid = cloud.info(name="web")[0]["uuid"]
+    cloud.place(uuid, "hv1")
+    cloud.state({"uuids": [uuid], "state": "active", "host": "hv1"})
+    plain = server(cloud, "plain")
+    begun = ask(cloud, "createImage", "web", "plain", request={"image_name": "friday", "properties": {"why": "a test"}})
+    assert [instance["uuid"] for instance in begun["instances"]] == [plain]  # the other one's host has no disk of it
+    (snapshot,) = cloud.rows(sa.select(tables_volumes.volume_snapshot))
+    assert begun["changed"] and begun["snapshots"] == [snapshot.id]
+    work = cloud.run("volume_action", snapshots=begun["snapshots"])["hosts"]["hv1"]["work"]
+    assert [(entry["does"], entry["id"]) for entry in work] == [("snapshot_create", snapshot.id)]
+    (image,) = cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday-web"))
+    assert image.status == "active" and snapshot.id in image.properties["block_device_mapping"]
+    assert image.properties["why"] == "a test" and row(cloud, uuid).task_state is None
+    # a run that was cut off goes on with it, and one that came to its end has nothing to do
+    again = ask(cloud, "createImage", "web", request={"image_name": "friday-web"})
+    assert (again["changed"], again["snapshots"]) == (False, [snapshot.id])
+    with transaction(cloud.engine) as connection:
+        volume_snapshots.finish_snapshot(connection, snapshot.id)
+    assert ask(cloud, "createImage", "web", request={"image_name": "friday-web"})["snapshots"] == []
 
 
 def test_hosts_mount_no_image_that_was_made_of_a_guest(cloud: t.Any) -> None:

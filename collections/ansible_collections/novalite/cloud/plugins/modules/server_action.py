@@ -225,6 +225,11 @@ targets:
   returned: when an action began
   type: dict
   sample: {"hosts": ["hv1"], "looks": [], "tell": [], "controller": ["localhost"]}
+snapshots:
+  description: Ids of the snapshots that are to be taken for the images of instances that start from a volume.
+  returned: when an action is begun
+  type: list
+  elements: str
 keepers:
   description: The hosts that are to keep the records of the instances, which are on no host now.
   returned: when O(outcomes) of V(shelveOffload) are given

@@ -32,16 +32,16 @@ def details_of(name: str, properties: JsonMapping | None = None, user_id: str | 
     return {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
 
 
-def there_already(connection: sa.Connection, project_id: str, uuid: str, name: str) -> bool:
-    """Tell whether the project has an image `name` that was made of this instance."""
+def made_of(connection: sa.Connection, project_id: str, uuid: str, name: str) -> list[Details]:
+    """Return the id and the properties of the project's images `name` that were made of this instance."""
     found = connection.execute(
-        sa.select(image.c.properties).where(
+        sa.select(image.c.id, image.c.properties).where(
             image.c.owner == project_id,
             sa.or_(image.c.name == name, image.c.display_name == name),
             image.c.status == "active",
         )
-    ).scalars()
-    return any(properties.get("instance_uuid") == uuid for properties in found)
+    ).mappings()
+    return [dict(row) for row in found if row["properties"].get("instance_uuid") == uuid]
 
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject:

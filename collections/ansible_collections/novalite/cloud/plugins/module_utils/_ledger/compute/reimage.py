@@ -14,13 +14,13 @@ from ..._guest import image_properties
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import GuestRecord, Instance
 from ..._plan.host_plan import Plan
-from ..._rules import guest_requests
+from ..._rules import guest_requests, volume_mappings
 from ..catalog import image_snapshots
 from ..queries import actions, lookups
 from ..queries.instance_rows import instance_row
-from ..queries.volume_views import Volume
-from ..volumes import volume_plans
-from . import rebuilds, server_actions
+from ..queries.volume_views import Volume, snapshots_by
+from ..volumes import volume_attachments, volume_plans
+from . import rebuilds, server_actions, volume_images
 from .plans import plan_hosts
 
 SNAPSHOT = "createImage"
@@ -45,14 +45,29 @@ def settled(connection: sa.Connection, params: JsonMapping, found: t.Sequence[In
     return [
         server
         for server in found
-        if image_snapshots.there_already(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
+        if image_snapshots.made_of(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
     ]
+
+
+def snapshots_to_take(connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance]) -> list[str]:
+    """Return the ids of the snapshots that the images of these servers name, and that are to be taken yet."""
+    if params["action"] != SNAPSHOT:
+        return []
+    names = _image_names(params, found)
+    made = [
+        image
+        for server in found
+        for image in image_snapshots.made_of(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
+    ]
+    ids = [volume.of or "" for image in made for volume in volume_mappings.volumes_of(image)]
+    return [snapshot.id for snapshot in snapshots_by(connection, ids=ids) if snapshot.status == "creating"]
 
 
 def begin(
     connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance], request_id: str, **who: t.Any
 ) -> list[Instance]:
-    """Begin the action on each of these as `params["request"]` says; `who` are further arguments of begin()."""
+    """Begin the action on each of these as `params["request"]` says, and return those that their hosts act on; `who`
+    are further arguments of begin(). Of one that starts from a volume there are snapshots_to_take()."""
     name, request = params["action"], params.get("request") or {}
     names = _image_names(params, found) if name == SNAPSHOT else {}
     begun: list[Instance] = []
@@ -60,6 +75,9 @@ def begin(
         row = instance_row(connection, server["uuid"])
         if name == SNAPSHOT:
             details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
+            if volume_attachments.from_volumes(connection, [row.uuid]):
+                volume_images.create(connection, row.uuid, details, request_id=request_id, **who)
+                continue
         elif name == "rescue":
             image = request.get("image")
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]

@@ -68,7 +68,7 @@ def create(
                 "tag": each.tag,
             }
         )
-    of_image = {**volume_mappings.written(mappings), **details["properties"]}
+    of_image = {**volume_mappings.written(mappings), "instance_uuid": row.uuid, **details["properties"]}
     _record(connection, row.project_id, details["image_id"], details["name"], row.image, of_image)
     now = int(time.time())
     actions.start(connection, ACTION, {row.uuid: details}, request_id, now, user_id=user_id, project_id=row.project_id)

@@ -58,6 +58,7 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         hosts = _plans(connection, params, found)
         return {**result, "instances": found, "hosts": hosts, "targets": targets.of_hosts(hosts)}
     begun = _begin(connection, params, found)
+    begun["snapshots"] = reimage.snapshots_to_take(connection, params, found)
     going = begun.pop("instances")
     return _planned(connection, params, going, {**result, **begun, "looks": power_states.to_look_at(begun["settled"])})
 
