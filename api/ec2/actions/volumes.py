@@ -203,7 +203,8 @@ def attach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
             device=volumes.device_name(asked.get("Device", "")),
             **asker(),
         )
-    tell(connection, "volume_attach", [record["uuid"]], caller.project, {"attachments": [made.id]})
+    if made.host is not None:
+        tell(connection, "volume_attach", [record["uuid"]], caller.project, {"attachments": [made.id]})
     return volumes.attachment(made, "attaching")
 
 
@@ -224,7 +225,8 @@ def detach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
         raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
     with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
         attachment = volume_attachments.begin_detach(connection, row.id, instance, project_id=caller.project, **asker())
-    tell(connection, "volume_detach", [attachment.instance_uuid], caller.project, {"attachments": [attachment.id]})
+    if attachment.host is not None:
+        tell(connection, "volume_detach", [attachment.instance_uuid], caller.project, {"attachments": [attachment.id]})
     return volumes.attachment(attachment, "detaching")
 
 

@@ -110,7 +110,8 @@ def attach(
     made = volume_attachments.begin_attach(
         connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **signature()
     )
-    enqueue(connection, "volume_attach", row, [server], attachments=made.id)
+    if made.host is not None:
+        enqueue(connection, "volume_attach", row, [server], attachments=made.id)
     return made
 
 
@@ -126,7 +127,8 @@ def _detach(connection: Connection, row: Volume, said: Record, force: bool = Fal
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **signature())
-    enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
+    if gone.host is not None:
+        enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
 
 
 def _begin_detaching(connection: Connection, row: Volume, _said: Record) -> None:

@@ -11,7 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import server_volumes, volumes
 from tests.api import seeds
+from tests.api.compute.test_server_volumes import LATEST, a_volume, status
 from tests.api.compute.test_servers_anew import SERVERS, ClientAs, Does, change, does, finish, jobs, row, server
 
 __all__ = ["does", "server"]
@@ -116,3 +119,42 @@ def test_a_job_that_is_dead_leaves_a_shelved_server(api: seeds.Api, does: Does, 
         job_outcomes.settle(connection, "unshelve", [server], "its worker is gone")
     found = row(api, server)
     assert (found.vm_state, found.task_state, found.host) == ("shelved_offloaded", None, None)
+
+
+def test_volumes_come_to_and_go_from_a_shelved_server(
+    api: seeds.Api, does: Does, server: str, client_as: ClientAs
+) -> None:
+    offload(api, does, server)
+    url, volume_id, before = f"{SERVERS}/{server}/os-volume_attachments", a_volume(api), len(jobs(api))
+    client = client_as("demo")
+    body = {"volumeAttachment": {"volumeId": volume_id}}
+    tagged = client.post(url, json={"volumeAttachment": {"volumeId": volume_id, "tag": "x"}}, headers=LATEST)
+    assert (tagged.status_code, status(api, volume_id)) == (400, "available")
+    assert client.post(url, json=body).status_code == 200
+    assert status(api, volume_id) == "reserved"
+    assert [each["volumeId"] for each in client.get(url).get_json()["volumeAttachments"]] == [volume_id]
+    assert client.post(url, json=body).status_code in (400, 409)
+    assert client.delete(f"{url}/{volume_id}").status_code == 202
+    assert (status(api, volume_id), client.get(url).get_json()) == ("available", {"volumeAttachments": []})
+    assert client.post(url, json=body).status_code == 200
+    assert len(jobs(api)) == before  # no host has anything to do
+    assert does({"unshelve": None}).status_code == 202
+    assert client.delete(f"{url}/{volume_id}").status_code == 409
+    with transaction(api.engine) as connection:
+        server_volumes.running(connection, [server])
+    assert status(api, volume_id) == "in-use"
+
+
+def test_volumes_in_the_storage_of_two_hosts_are_not_one_shelved_servers(
+    api: seeds.Api, does: Does, server: str, client_as: ClientAs
+) -> None:
+    offload(api, does, server)
+    url, client = f"{SERVERS}/{server}/os-volume_attachments", client_as("demo")
+    first, second = a_volume(api, host="hv1"), a_volume(api, host="hv2")
+    with transaction(api.engine) as connection:
+        for volume_id in (first, second):
+            volumes.finish_create(connection, volume_id)
+    assert client.post(url, json={"volumeAttachment": {"volumeId": first}}).status_code == 200
+    assert client.post(url, json={"volumeAttachment": {"volumeId": second}}).status_code == 400
+    assert (status(api, first), status(api, second)) == ("reserved", "available")
+    assert client.delete(f"{SERVERS}/{server}").status_code == 204

@@ -192,7 +192,8 @@ def attach_volume(server_id: str) -> Answer:
                 delete_on_termination=asked.get("delete_on_termination") in TRUE,
                 **asker(),
             )
-        enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
+        if made.host is not None:
+            enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
         return {"volumeAttachment": _volume(made, created=True)}, 200
 
 
@@ -223,5 +224,6 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
         one = _attachment_of(connection, row, volume_id)
         with _in_novas_words():
             volume_attachments.begin_detach(connection, one.volume_id, row.uuid, **asker())
-        enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
+        if one.host is not None:
+            enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
     return "", 202

@@ -93,7 +93,7 @@ def _attach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: 
             continue
         if one.status == "attaching" and takeover:
             return str(there.id)
-        if one.status in ("in-use", "extending"):
+        if one.status in ("in-use", "extending", volume_attachments.RESERVED):
             return None
     found = volume_attachments.begin_attach(
         connection,

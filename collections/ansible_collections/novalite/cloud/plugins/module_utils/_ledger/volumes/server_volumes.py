@@ -24,6 +24,7 @@ from . import volume_attachments, volume_plans, volume_sources, volumes
 
 LAUNCHED_FROM = f"{PRIVATE}image"  # property of an instance's image: the id of the one that named its volumes
 
+_BEFORE = ("creating", "attaching", volume_attachments.RESERVED)  # statuses of volumes that a build gives to its guest
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: Image = {
     "id": "",
@@ -151,5 +152,5 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     for row in attachments_by(connection, instances=uuids):
         if row.attached_at is None:
             connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
-            volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
+            volumes.swap(connection, row.volume_id, _BEFORE, "in-use", made=True)
             connection.execute(sa.update(volume).where(volume.c.id == row.volume_id, unbound).values(host=row.host))

@@ -16,8 +16,9 @@ import uuid
 import sqlalchemy as sa
 
 from ..._domain.guest import choose_device, own_devices
-from ..._errors import ConflictError, NotFoundError
+from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import JsonMapping
+from ..._rules.build_states import OFFLOADED
 from ..catalog.volume_types import LOCAL_BACKENDS, check_shown
 from ..db.tables import instance
 from ..db.tables_volumes import volume, volume_attachment, volume_snapshot
@@ -27,7 +28,8 @@ from .volumes import begin, one_volume, swap, write
 
 ATTACH, DETACH = "attach_volume", "detach_volume"  # Nova's names of the actions
 ALLOWED = ("active", "paused", "stopped", "suspended", "resized")  # vm_states
-_HELD = ("attaching", "in-use", "detaching", "error_attaching", "error_detaching")
+RESERVED = "reserved"  # for an instance that gets it when it is unshelved
+_HELD = (RESERVED, "attaching", "in-use", "detaching", "error_attaching", "error_detaching")
 
 
 def begin_attach(
@@ -44,7 +46,8 @@ def begin_attach(
     user_id: str | None = None,
     ignore_lock: bool = False,
 ) -> Attachment:
-    """Begin to attach a volume; the device name is given now, though the guest gets the disk later.
+    """Begin to attach a volume; the device name is given now, though the guest gets the disk later. For an instance
+    that is shelved, and so on no host, the volume is reserved until that is unshelved: there is nothing more to do.
 
     Raises NotFoundError for a volume or an instance that the project (None: anybody) does not have, ConflictError for
     a volume that is not available or is on another compute host than the instance, for an instance in a state that
@@ -56,16 +59,22 @@ def begin_attach(
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
     _refuse_wrong_state(server, ATTACH, ignore_lock)
     adopted.refuse(connection, [instance_uuid], ATTACH)
-    _refuse_elsewhere(row, server.host)
+    others = volumes_by(connection, instances=[instance_uuid]) if server.host is None else []
+    for host in {server.host, *(other.host for other in others)} - {None}:
+        _refuse_elsewhere(row, host)
+    if server.host is None and tag:
+        raise NovaliteError("Attaching tagged volumes is not supported for shelved-offloaded instances.")
     if any(attachment.instance_uuid == instance_uuid for attachment in row.attachments):
         raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
-    begin(connection, row, "attach", ("available",), "attaching")
-    if row.host is None and row.backend in LOCAL_BACKENDS:
+    begin(connection, row, "attach", ("available",), "attaching" if server.host is not None else RESERVED)
+    if row.host is None and row.backend in LOCAL_BACKENDS and server.host is not None:
         write(connection, "volume", row.id, {"host": server.host})
     own = {"tag": tag, "delete_on_termination": delete_on_termination, "readonly": readonly or row.readonly}
     made = _insert(connection, server, row, device, own)
     details = {instance_uuid: {"volume_id": volume_id, "device": made.device}}
     actions.start(connection, ATTACH, details, request_id, user_id=user_id, project_id=server.project_id)
+    if server.host is None:
+        actions.finish(connection, ATTACH, [(instance_uuid, None, None)])
     return made
 
 
@@ -100,6 +109,7 @@ def begin_detach(
     force: bool = False,
 ) -> Attachment:
     """Begin to detach a volume from an instance (None: the only one). `force`: of any status, if nothing is under way.
+    From one that is shelved, and so on no host, it is detached at once.
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
@@ -112,12 +122,14 @@ def begin_detach(
     _refuse_wrong_state(server, DETACH, ignore_lock)
     if one.boot_index == 0:
         raise ConflictError("Cannot detach a root device volume")
-    allowed = {"in-use", "error_attaching", "error_detaching"}
+    allowed = {"in-use", "error_attaching", "error_detaching", *((RESERVED,) if server.host is None else ())}
     if force:
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
     begin(connection, row, "detach", allowed, "detaching")
     details = {server.uuid: {"volume_id": volume_id, "device": one.device}}
     actions.start(connection, DETACH, details, request_id, user_id=user_id, project_id=server.project_id)
+    if server.host is None:
+        finish_detach(connection, one.id)
     return one
 
 
@@ -262,6 +274,8 @@ def _refuse_wrong_state(server: t.Any, action: str, ignore_lock: bool) -> None:
         raise ConflictError(f"Instance {server.uuid} is locked")
     if server.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in task_state {server.task_state}")
+    if server.vm_state == OFFLOADED and server.host is None:
+        return
     if server.vm_state not in ALLOWED:
         raise ConflictError(f"Cannot '{action}' instance {server.uuid} while it is in vm_state {server.vm_state}")
     if server.host is None:
