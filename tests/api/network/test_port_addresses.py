@@ -171,7 +171,7 @@ def test_addresses_of_a_server_come_and_go(cloud: Cloud, doors: Doors) -> None:
 
 
 def told(cloud: Cloud, of_port: Body) -> list[Body]:
-    """What the job of a port's change tells hosts."""
+    """The plans that the job of a port's change gives to hosts."""
     cloud.write(sa.update(tables.compute_host).values(facts=FACTS))
     with transaction(cloud.engine) as connection:
         return list(port_plan(connection, {"ports": [of_port["id"]], "state_dir": "/state"})["hosts"].values())
@@ -234,12 +234,18 @@ def _single(address: str) -> list[AddressPair]:
     return [{"ip_address": address, "mac_address": None}]
 
 
-def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
+def routed(cloud: Cloud, doors: Doors) -> tuple[str, Body]:
+    """The id of a floating pool, and a port with TWO addresses whose network a router connects to it."""
     outside, of = pool(cloud), network(doors)
     inside = subnet(doors, of)
     made = port(doors, of, fixed_ips=TWO)
     router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
     doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    return outside, made
+
+
+def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
+    outside, made = routed(cloud, doors)
     body = {"floating_network_id": outside, "port_id": made["id"]}
     assert "multiple fixed IPv4" in str(doors.member.post("/floatingips", {"floatingip": body}, 400))
     third = {"floatingip": {**body, "fixed_ip_address": "10.50.0.9"}}
@@ -270,11 +276,7 @@ def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_an_address_that_goes_from_a_server_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:
-    outside, of = pool(cloud), network(doors)
-    inside = subnet(doors, of)
-    made = port(doors, of, fixed_ips=TWO)
-    router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
-    doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    outside, made = routed(cloud, doors)
     leads: dict[str, str] = {}
     for address in ("10.50.0.7", "10.50.0.8"):
         wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": address}
@@ -290,11 +292,7 @@ def test_an_address_that_goes_from_a_server_takes_its_floating_ip(cloud: Cloud, 
 
 
 def test_an_address_that_goes_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:
-    outside, of = pool(cloud), network(doors)
-    inside = subnet(doors, of)
-    made = port(doors, of, fixed_ips=TWO)
-    router = doors.member.post("/routers", {"router": {"external_gateway_info": {"network_id": outside}}}, 201)
-    doors.member.put(f"/routers/{router['router']['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    outside, made = routed(cloud, doors)
     wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": "10.50.0.8"}
     led = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
     # the other one goes: this one is the first now, and still led to
