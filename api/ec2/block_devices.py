@@ -86,12 +86,12 @@ def for_new_image(connection: Connection, caller: Caller, asked: Asked) -> tuple
         request = _volume(connection, caller, name, ebs)
         if request.type not in (None, snapshot.type):
             raise invalid("VolumeType", ebs["VolumeType"], f"a volume of this snapshot is of the type {snapshot.type}")
-        if (request.size_gb or snapshot.size_gb) < snapshot.size_gb:
-            raise invalid("VolumeSize", request.size_gb, f"the snapshot has {snapshot.size_gb} GiB")
+        size = request.size_gb or snapshot.size_gb
+        if size < snapshot.size_gb:
+            raise invalid("VolumeSize", size, f"the snapshot has {snapshot.size_gb} GiB")
         boot = name in roots
         goes: bool = ebs.get("DeleteOnTermination", boot)  # as with Amazon, a root goes with its instance
         device = None if boot else request.device
-        size = request.size_gb or snapshot.size_gb
         requests.append(replace(request, boot=boot, device=device, size_gb=size, delete_on_termination=goes))
     if sum(request.boot for request in requests) != 1:
         raise Ec2Error("InvalidBlockDeviceMapping", "No root snapshot specified in device mapping.")

@@ -292,7 +292,7 @@ def _count(
     room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
     count = min([wanted.max_count, *room])
     if count < wanted.min_count:
-        # multiplied, for min_count has no limit: a list of so many flavors takes all memory
+        # multiplied, for min_count may be 10^9: a list of so many flavors takes all memory
         asked = {what: wanted.min_count * amount for what, amount in each.items()}
         server_requests.check_quota(asked, used, limits)
     if count > MAX_SERVERS:

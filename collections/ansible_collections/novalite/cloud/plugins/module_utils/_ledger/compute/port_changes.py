@@ -37,8 +37,11 @@ def update_port(connection: sa.Connection, row: Network, seen: Port, given: Json
 
     Raises ConflictError for addresses of a server that is not at rest, QuotaError for too many of them.
     """
-    if "fixed_ips" in given:
-        seen = _locked(connection, seen)
+    return _update(connection, row, _locked(connection, seen) if "fixed_ips" in given else seen, given)
+
+
+def _update(connection: sa.Connection, row: Network, seen: Port, given: JsonMapping) -> PortChange:
+    """What update_port() does, for a port that is locked where `given` has addresses."""
     attached = seen.instance_uuid if "fixed_ips" in given else None
     floating = attached is not None and _is_led_to(connection, seen)
     for_host = ports.update_port(connection, seen.project_id, row, seen, given)
@@ -82,7 +85,7 @@ def change_fixed_ips(
     own = [address for address in (port.ip, *port.more_ips, port.ipv6) if address is not None]
     wanted: list[JsonObject] = [{"ip_address": address} for address in own if address not in going]
     wanted += [entry for entry in new if entry.get("ip_address") not in own]
-    return update_port(connection, network_records.network_of(connection, port), port, {"fixed_ips": wanted})
+    return _update(connection, network_records.network_of(connection, port), port, {"fixed_ips": wanted})
 
 
 def _locked(connection: sa.Connection, port: Port) -> Port:
