@@ -13,6 +13,9 @@ import typing as t
 
 import hypothesis
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger
@@ -31,6 +34,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what a test makes and drops is a multiple of the default's 700 objects
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_are_compiled_once() -> t.Iterator[None]:
+    """Each test has a ledger of its own, and SQLAlchemy compiles each statement anew for each ledger: a quarter of the
+    tests' time. Ledgers of one kind (SQLite, PostgreSQL) share what was compiled."""
+    compiled: LRUCache[t.Any, t.Any] = LRUCache(20_000)
+    with pytest.MonkeyPatch.context() as patch:
+        # its key has the dialect in it, of which each engine has one
+        patch.setattr(DefaultDialect, "__hash__", lambda dialect: hash(type(dialect)))
+        patch.setattr(DefaultDialect, "__eq__", lambda dialect, other: type(dialect) is type(other))
+        patch.setattr(sa.Engine, "_compiled_cache", property(lambda _: compiled, lambda *_: None), raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,10 +28,15 @@ address pair) is one of an instance with the groups that all of them have.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import typing as t
 
 Policy = t.Mapping[str, t.Any]
+
+# Thousands of probes ask about the same few texts
+ip_address = functools.lru_cache(maxsize=4096)(ipaddress.ip_address)
+ip_network = functools.lru_cache(maxsize=4096)(ipaddress.ip_network)
 
 NUMBERS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132}
 REQUESTS = {4: (8, 13, 15, 17), 6: (128, 139)}  # ICMP that opens a conversation
@@ -86,13 +91,13 @@ def why(policy: Policy, probe: Probe) -> tuple[bool, str]:
 
 
 def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
-    wanted = ipaddress.ip_address(address)
+    wanted = ip_address(address)
     sharing = []
     for instance in policy["instances"]:
-        if wanted in [ipaddress.ip_address(record) for record in instance["addresses"]]:
+        if wanted in [ip_address(record) for record in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
-            if wanted in ipaddress.ip_network(pair["cidr"]):
+            if wanted in ip_network(pair["cidr"]):
                 sharing.append(instance)
     if not sharing:
         return None
@@ -109,12 +114,12 @@ def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy], direction
     """Tell whether a rule lets in, or out, a packet that opens something."""
     if rule.get("direction", "ingress") != direction or rule.get("ethertype", "IPv4") != f"IPv{probe.version}":
         return False
-    far = ipaddress.ip_address(probe.source if direction == "ingress" else probe.destination)
+    far = ip_address(probe.source if direction == "ingress" else probe.destination)
     if rule.get("remote_group_id") is not None:
         members = groups[rule["remote_group_id"]].get("members", [])
-        if far not in [ipaddress.ip_address(member) for member in members]:
+        if far not in [ip_address(member) for member in members]:
             return False
-    elif rule.get("cidr") is not None and far not in ipaddress.ip_network(rule["cidr"], strict=False):
+    elif rule.get("cidr") is not None and far not in ip_network(rule["cidr"], strict=False):
         return False
     name = str(rule.get("protocol") or "any").lower()
     if name == "any":
@@ -206,13 +211,13 @@ def _makes_sense(probe: Probe) -> bool:
 def _is_router(owner: Policy, source: str) -> bool:
     routers = owner.get("ra_servers") or []
     if routers:
-        return ipaddress.ip_address(source) in [ipaddress.ip_address(router) for router in routers]
-    return ipaddress.ip_address(source).is_link_local
+        return ip_address(source) in [ip_address(router) for router in routers]
+    return ip_address(source).is_link_local
 
 
 def _is_dhcp_answer(owner: Policy, probe: Probe) -> bool:
     ports = (67, 68) if probe.version == 4 else (547, 546)
-    servers = [ipaddress.ip_address(server) for server in owner.get("dhcp_servers") or []]
+    servers = [ip_address(server) for server in owner.get("dhcp_servers") or []]
     if probe.protocol != 17 or (probe.sport, probe.port) != ports:
         return False
-    return ipaddress.ip_address(probe.source) in servers
+    return ip_address(probe.source) in servers
