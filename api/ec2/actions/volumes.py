@@ -15,8 +15,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import IMAGE
 
+from ...jobs.queue import enqueue_for_attachment
 from ...openstack.compute.tasks import asker, tell
-from ...web.context import Caller
+from ...web.context import Caller, signature
 from ...web.host_names import host_name_mask
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
@@ -203,8 +204,7 @@ def attach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
             device=volumes.device_name(asked.get("Device", "")),
             **asker(),
         )
-    if made.host is not None:
-        tell(connection, "volume_attach", [record["uuid"]], caller.project, {"attachments": [made.id]})
+    enqueue_for_attachment(connection, "volume_attach", made, project_id=caller.project, **signature())
     return volumes.attachment(made, "attaching")
 
 
@@ -225,8 +225,7 @@ def detach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
         raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
     with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
         attachment = volume_attachments.begin_detach(connection, row.id, instance, project_id=caller.project, **asker())
-    if attachment.host is not None:
-        tell(connection, "volume_detach", [attachment.instance_uuid], caller.project, {"attachments": [attachment.id]})
+    enqueue_for_attachment(connection, "volume_detach", attachment, project_id=caller.project, **signature())
     return volumes.attachment(attachment, "detaching")
 
 

@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.server_volumes import NO_IMAGE
 
+from ...jobs.queue import enqueue_for_attachment
 from ...web import policy, validation
 from ...web.bodies import Answer, Body, Record, same
 from ...web.context import current, signature
@@ -110,8 +111,7 @@ def attach(
     made = volume_attachments.begin_attach(
         connection, row.id, server, device=device, readonly=readonly, project_id=whose(), **signature()
     )
-    if made.host is not None:
-        enqueue(connection, "volume_attach", row, [server], attachments=made.id)
+    enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
     return made
 
 
@@ -127,8 +127,7 @@ def _detach(connection: Connection, row: Volume, said: Record, force: bool = Fal
 def detach(connection: Connection, row: Volume, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(connection, row.id, server, force=force, project_id=whose(), **signature())
-    if gone.host is not None:
-        enqueue(connection, "volume_detach", row, [server], attachments=gone.id)
+    enqueue_for_attachment(connection, "volume_detach", gone, project_id=row.project_id, **signature())
 
 
 def _begin_detaching(connection: Connection, row: Volume, _said: Record) -> None:

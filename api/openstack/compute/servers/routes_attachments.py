@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.vol
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
+from ....jobs.queue import enqueue_for_attachment
 from ....web import validation
 from ....web.bodies import Answer, Body, Record, the_one
 from ....web.context import current, signature
@@ -192,8 +193,7 @@ def attach_volume(server_id: str) -> Answer:
                 delete_on_termination=asked.get("delete_on_termination") in TRUE,
                 **asker(),
             )
-        if made.host is not None:
-            enqueue(connection, "volume_attach", row, {"attachments": [made.id]})
+        enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
         return {"volumeAttachment": _volume(made, created=True)}, 200
 
 
@@ -224,6 +224,5 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
         one = _attachment_of(connection, row, volume_id)
         with _in_novas_words():
             volume_attachments.begin_detach(connection, one.volume_id, row.uuid, **asker())
-        if one.host is not None:
-            enqueue(connection, "volume_detach", row, {"attachments": [one.id]})
+        enqueue_for_attachment(connection, "volume_detach", one, project_id=row.project_id, **signature())
     return "", 202
