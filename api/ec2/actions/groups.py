@@ -16,7 +16,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import DEFAULT_GROUP
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import PROTOCOLS, identity, normalised
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.rules import (
+    EVERYONE,
+    PROTOCOLS,
+    identity,
+    normalised,
+)
 
 from ...openstack.network.changes import groups_seen, tell_group_hosts
 from ...openstack.network.routes_groups import TEMPLATES
@@ -119,9 +124,31 @@ def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
 def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
     """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
     said = {name: value for name, value in wanted.items() if name != "description"}
+    remote = wanted.get("remote_group_uuid")
     with as_codes({}):
-        looked_for = identity(normalised({**said, "remote_group": wanted.get("remote_group_uuid")}))
-    return [rule for rule in there if identity({**rule, "remote_group": rule["remote_group_uuid"]}) == looked_for]
+        key = _key({**normalised({**said, "remote_group": remote}), "remote_group_uuid": remote})
+    return [rule for rule in there if _key(rule) == key]
+
+
+def _key(rule: Rule) -> tuple[str, ...]:
+    """The values that make two rules the same to EC2: one about a group is about both address families there."""
+    remote = rule["remote_group_uuid"]
+    return identity({**rule, "remote_group": remote, **({} if remote is None else {"ethertype": None})})
+
+
+def folded(rules: t.Iterable[Rule]) -> list[Rule]:
+    """The rules as EC2 shows them: of those that are the same to it, the first."""
+    shown: dict[tuple[str, ...], Rule] = {}
+    for rule in rules:
+        shown.setdefault(_key(rule), rule)
+    return list(shown.values())
+
+
+def for_families(rule: Rule) -> list[Rule]:
+    """The rules that the one asked for stands for: one about a group is made for each address family."""
+    if rule.get("remote_group_uuid") is None or PROTOCOLS.get(rule["protocol"]) in ("icmp", "icmpv6"):
+        return [rule]
+    return [{**rule, "ethertype": family} for family in EVERYONE]
 
 
 # --- views ----------------------------------------------------------------------------------------------------------
@@ -220,7 +247,7 @@ def describe_security_groups(asked: Asked) -> Body:
 def _group(row: Record, project: str, names: t.Mapping[str, str], tags: Record) -> Body:
     number = ids.of("sg", row["uuid"])
     ways = {
-        way: permission_set((rule for rule in row["rules"] if rule["direction"] == way), project, names)
+        way: permission_set((rule for rule in folded(row["rules"]) if rule["direction"] == way), project, names)
         for way in ("ingress", "egress")
     }
     return {
@@ -298,7 +325,7 @@ def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record
 )
 def describe_security_group_rules(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     rows = group_rules.groups_of(connection, caller.project)
-    return [rule_body(rule, caller.project) for row in rows for rule in row["rules"]]
+    return [rule_body(rule, caller.project) for row in rows for rule in folded(row["rules"])]
 
 
 def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
@@ -307,15 +334,16 @@ def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: 
     rows = group_rules.groups_of(connection, caller.project)
     row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
     made, group = [], 0
-    for rule in _asked_rules(asked, direction, rows):
-        with as_codes(RULE_REFUSED):
-            number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
-        made.append(number)
+    for asked_rule in _asked_rules(asked, direction, rows):
+        for rule in for_families(asked_rule):
+            with as_codes(RULE_REFUSED):
+                number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
+            made.append(number)
     tell_group_hosts(connection, group, row["name"])
     after = group_rules.groups_of(connection, caller.project, row["uuid"])[0]["rules"]
     return {
         "return": True,
-        "securityGroupRuleSet": [rule_body(rule, caller.project) for rule in after if rule["id"] in made],
+        "securityGroupRuleSet": [rule_body(rule, caller.project) for rule in folded(after) if rule["id"] in made],
     }
 
 
@@ -330,7 +358,8 @@ def _revoke(connection: Connection, caller: Caller, asked: Asked, direction: str
     to_delete: dict[str, Rule] = {}
     if asked.get("SecurityGroupRuleId"):
         known = {ids.of("sgr", rule["id"]): rule for rule in there}
-        to_delete = {rule["id"]: rule for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known)}
+        keys = {_key(rule) for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known)}
+        to_delete = {rule["id"]: rule for rule in there if _key(rule) in keys}
     else:
         for rule in _asked_rules(asked, direction, rows):
             matching = same(rule, there)
@@ -343,7 +372,7 @@ def _revoke(connection: Connection, caller: Caller, asked: Asked, direction: str
     if to_delete:
         tell_group_hosts(connection, row["id"], row["name"])
     revoked = []
-    for rule in to_delete.values():
+    for rule in folded(to_delete.values()):
         body = rule_body(rule, caller.project)
         referenced = body.pop("referencedGroupInfo")
         revoked.append({**body, "referencedGroupId": referenced and referenced["groupId"]})

@@ -95,6 +95,6 @@ def groups_seen() -> list[Record]:
         rows = group_rules.groups_of(connection, project)
     if not any(row["name"] == DEFAULT_GROUP for row in rows):
         with writing_ledger() as connection:
-            ensure_default_group(connection, project)
+            ensure_default_group(connection, project, open_to_members=True)
             rows = group_rules.groups_of(connection, project)
     return rows

@@ -73,6 +73,11 @@ def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, cl
     assert (row.description, row.availability_zone, row.config_drive) == ("mine", "nova", True)
     assert (row.user_id, row.project_id) == (api.users["demo"], api.projects["demo"])
     assert base64.b64decode(row.user_data) == b"#!/bin/sh\n"
+    rules = api.rows(sa.select(tables.security_group_rule))
+    assert sorted((rule.ethertype, rule.remote_group_id == rule.group_id) for rule in rules) == [
+        ("IPv4", True),
+        ("IPv6", True),
+    ], "the default group, as Neutron makes it"
     assert row.password_hash.startswith("$6$") and server["adminPass"] not in row.password_hash
     (job,) = api.rows(sa.select(tables_jobs.job, tables_jobs.job_instance).join(tables_jobs.job_instance))
     assert (job.kind, job.state, job.instance_uuid) == ("launch", "queued", uuid)

@@ -122,7 +122,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
         demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     # what one door shows, the other takes back
     other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").get_json()["security_groups"][0]
-    assert len(other["security_group_rules"]) == 7 + 2
+    assert len(other["security_group_rules"]) == 8 + 2  # the one about a group is one for each address family
     demo.revoke_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     with refused("InvalidPermission.NotFound"):
         demo.revoke_security_group_ingress(GroupId=number, IpPermissions=[of_ssh])
@@ -136,6 +136,42 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     demo.delete_security_group(GroupName="web")
     with refused("InvalidGroup.NotFound"):
         demo.delete_security_group(GroupId=number)
+
+
+def test_the_default_group_lets_its_own_members_in_until_that_is_revoked(door: Door, demo: Client) -> None:
+    """Terraform's `aws_default_security_group` takes away what is there, and gives back what its user says."""
+    run(demo)
+    (group,) = demo.describe_security_groups(GroupNames=["default"])["SecurityGroups"]
+    (itself,) = group["IpPermissions"]
+    assert (itself["IpProtocol"], itself["IpRanges"], itself["Ipv6Ranges"]) == ("-1", [], [])
+    assert [(pair["GroupId"], pair["GroupName"]) for pair in itself["UserIdGroupPairs"]] == [
+        (group["GroupId"], "default")
+    ]
+    (egress,) = group["IpPermissionsEgress"]
+    assert (egress["IpProtocol"], egress["IpRanges"]) == ("-1", [{"CidrIp": "0.0.0.0/0"}])
+
+    def ingress() -> list[t.Any]:
+        listed = demo.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group["GroupId"]]}])
+        return [rule for rule in listed["SecurityGroupRules"] if not rule["IsEgress"]]
+
+    (shown,) = ingress()
+    assert shown["ReferencedGroupInfo"]["GroupId"] == group["GroupId"]
+    revoked = demo.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=[itself])
+    assert len(revoked["RevokedSecurityGroupRules"]) == 1
+    other = door.api.client_as("demo")
+    path = "/network/v2.0/security-group-rules?direction=ingress"
+    assert other.get(path).get_json()["security_group_rules"] == [] == ingress() == rules(demo, "default")
+    for _time in range(2):
+        (made,) = demo.authorize_security_group_ingress(GroupName="default", IpPermissions=[itself])[
+            "SecurityGroupRules"
+        ]
+        assert rules(demo, "default") == [itself] and ingress() == [made]
+        families = [rule["ethertype"] for rule in other.get(path).get_json()["security_group_rules"]]
+        assert sorted(families) == ["IPv4", "IPv6"]
+        with refused("InvalidPermission.Duplicate"):
+            demo.authorize_security_group_ingress(GroupName="default", IpPermissions=[itself])
+        demo.revoke_security_group_ingress(GroupName="default", SecurityGroupRuleIds=[made["SecurityGroupRuleId"]])
+        assert ingress() == rules(demo, "default") == []
 
 
 def test_what_may_go_out(demo: Client) -> None:

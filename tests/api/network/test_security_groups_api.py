@@ -42,6 +42,39 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
     assert not doors.jobs()
 
 
+def first_look(doors: Doors) -> None:
+    doors.reader.get("/security-groups")
+
+
+def first_port(doors: Doors) -> None:
+    network = doors.member.post("/networks", {"network": {"name": "own"}}, 201)["network"]["id"]
+    doors.member.post("/ports", {"port": {"network_id": network}}, 201)
+
+
+@pytest.mark.parametrize("make", [first_look, first_port])
+def test_the_default_group_lets_its_own_members_in(doors: Doors, make: t.Callable[[Doors], None]) -> None:
+    make(doors)
+    (group,) = doors.reader.get("/security-groups?name=default")["security_groups"]
+    rules = {(rule["direction"], rule["ethertype"]): rule for rule in group["security_group_rules"]}
+    assert len(group["security_group_rules"]) == len(rules) == 4
+    for (direction, _family), rule in rules.items():
+        assert rule["remote_group_id"] == (group["id"] if direction == "ingress" else None)
+        assert {rule[key] for key in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")} == {None}
+    for rule in rules.values():
+        assert doors.member.get(f"/security-group-rules/{rule['id']}")["security_group_rule"] == rule
+        doors.member.delete(f"/security-group-rules/{rule['id']}", 204)
+    make(doors)  # what its owner deleted does not come back
+    (left,) = doors.reader.get("/security-groups?name=default")["security_groups"]
+    assert left == {**group, "security_group_rules": []}
+
+
+def test_a_default_group_that_is_there_keeps_its_rules(doors: Doors) -> None:
+    _number, group = doors.group("default")
+    first_look(doors)
+    rules = doors.reader.get(f"/security-groups/{group}")["security_group"]["security_group_rules"]
+    assert [rule["direction"] for rule in rules] == ["egress", "egress"]
+
+
 def test_each_project_has_a_default_group_and_keeps_it(doors: Doors) -> None:
     (group,) = doors.reader.get("/security-groups?name=default")["security_groups"]
     assert doors.reader.get("/security-groups?name=default")["security_groups"] == [group]

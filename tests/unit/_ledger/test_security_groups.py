@@ -176,13 +176,28 @@ def test_an_unknown_remote_group_is_refused_and_nothing_is_kept(run: Run) -> Non
 
 def test_the_default_group_denies_and_stays(run: Run, ledger: sa.Engine) -> None:
     with transaction(ledger) as connection:
-        made = ensure_default_group(connection, "d" * 32)
-        assert ensure_default_group(connection, "d" * 32) == made
+        made = ensure_default_group(connection, "d" * 32, open_to_members=False)
+        assert ensure_default_group(connection, "d" * 32, open_to_members=False) == made
     result = run("security_group", security_groups=[{"name": "default"}])
     assert not result["changed"]
     assert (result["security_groups"][0]["id"], result["security_groups"][0]["rules"]) == (made, [])
     with pytest.raises(ConflictError, match="cannot be removed"):
         run("security_group", security_groups=[{"name": "default"}], state="absent")
+
+
+def test_a_default_group_that_is_open_to_its_members_stays_as_it_was_made(run: Run, ledger: sa.Engine) -> None:
+    with transaction(ledger) as connection:
+        made = ensure_default_group(connection, "d" * 32, open_to_members=True)
+        assert ensure_default_group(connection, "d" * 32, open_to_members=False) == made
+    (group,) = run("security_group", security_groups=[{"name": "default"}])["security_groups"]
+    assert [(rule["ethertype"], rule["remote_group"]) for rule in group["rules"]] == [
+        ("IPv4", "default"),
+        ("IPv6", "default"),
+    ]
+    assert run("security_group", security_groups=[{"name": "default", "rules": []}])["changed"]
+    with transaction(ledger) as connection:
+        ensure_default_group(connection, "d" * 32, open_to_members=True)
+    assert run("security_group", security_groups=[{"name": "default"}])["security_groups"][0]["rules"] == []
 
 
 def test_a_group_that_an_instance_uses_stays(run: Run, ledger: sa.Engine) -> None:

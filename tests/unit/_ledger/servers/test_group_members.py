@@ -13,8 +13,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 im
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import LINK_LOCAL, eui64
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    ensure_default_group,
+)
+from tests.support.rows import DEMO
 
 FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}
 
@@ -100,6 +105,39 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
     assert left == [{"id": ids["web"], "members": addresses(first)}]
+
+
+def test_members_of_a_default_group_that_the_apis_made_reach_each_other_and_their_hosts_are_told(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    with transaction(cloud.engine) as connection:
+        default = ensure_default_group(connection, DEMO, open_to_members=True)
+    launch(cloud, "alone", "hv3", "db")
+    first, second = launch(cloud, "first", "hv1", "default"), launch(cloud, "second", "hv2", "default")
+    stranger = launch(cloud, "stranger", "hv2", "web")
+    hosts = plan(cloud, instances=[second])
+    members = addresses(first, second)
+    assert {host for host in hosts if "groups" in hosts[host]} == {"hv1"}, "hv3 has no member"
+    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": default, "members": members}]
+    (group,) = hosts["hv2"]["build"]["security_groups"]
+    assert (group["id"], group["members"]) == (default, members)
+    assert sorted((rule["ethertype"], rule["protocol"], rule["remote_group_id"]) for rule in group["rules"]) == [
+        ("IPv4", "any", default),
+        ("IPv6", "any", default),
+    ]
+    assert "groups" not in plan(cloud, instances=[stranger]).get("hv1", {}) and ids["web"] != default
+    asked = {"project": "demo", "protocol": "udp", "port": 7, "icmp_code": None, "trace": False, "walks": ()}
+    with transaction(cloud.engine) as connection:
+        for source, allowed in (("second", True), ("stranger", False), ("192.0.2.1", False)):
+            answer = reachability(connection, {**asked, "source": source, "destination": "first"})
+            assert answer["allowed"] is allowed, answer["msg"]
+
+
+def test_no_other_host_waits_for_a_default_group_that_a_playbook_made(cloud: t.Any) -> None:
+    first, second = launch(cloud, "first", "hv1", "default"), launch(cloud, "second", "hv2", "default")
+    assert [group["rules"] for group in first["security_groups"]] == [[]]
+    hosts = plan(cloud, instances=[second])
+    assert not any("groups" in plans for plans in hosts.values())
+    assert "members" not in hosts["hv2"]["build"]["security_groups"][0]
 
 
 def test_a_pair_never_covers_the_address_of_another_projects_port_or_of_a_host(cloud: t.Any) -> None:

@@ -111,8 +111,10 @@ def record_servers(
     *,
     mac_prefix: str = MAC_PREFIX,
     user_id: str | None = None,
+    open_default_group: bool = False,
 ) -> None:
-    """Insert what `plans` say, in a handful of statements whatever their number.
+    """Insert what `plans` say, in a handful of statements whatever their number. With `open_default_group`, a default
+    group that is made for them lets its own members in.
 
     Raises ConflictError when a name, or an address that was asked for, is taken, NovaliteError for an address that the
     network does not have, and QuotaError. The project's quotas are looked at after the writes: what was counted before
@@ -125,7 +127,7 @@ def record_servers(
         check_own_quota(plan.request, limits)
     asked_at = time.time()
     with launch_calls.timed(calls, "server"):
-        _insert_rows(connection, project_id, plans, now)
+        _insert_rows(connection, project_id, plans, now, open_default_group)
         fixed = _give_interfaces(connection, plans, mac_prefix)
     for plan in plans:
         if plan.volumes:
@@ -149,7 +151,9 @@ def record_servers(
     check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
 
 
-def _insert_rows(connection: sa.Connection, project_id: str, plans: list[NewInstance], now: int) -> None:
+def _insert_rows(
+    connection: sa.Connection, project_id: str, plans: list[NewInstance], now: int, open_default_group: bool
+) -> None:
     """Insert the instances, and their memberships in security groups and in server groups."""
     try:
         made = connection.execute(_INSERT, [_row(plan, project_id, now) for plan in plans]).all()
@@ -158,7 +162,7 @@ def _insert_rows(connection: sa.Connection, project_id: str, plans: list[NewInst
     ids: dict[str, int] = {row.uuid: row.id for row in made}
     default = None
     if any(None in plan.group_ids for plan in plans):
-        default = ensure_default_group(connection, project_id)
+        default = ensure_default_group(connection, project_id, open_to_members=open_default_group)
     links = [
         {"instance_id": ids[plan.uuid], "group_id": default if group is None else group}
         for plan in plans

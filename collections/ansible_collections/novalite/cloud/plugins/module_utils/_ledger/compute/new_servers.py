@@ -139,7 +139,7 @@ def create(
             made, names, handles(connection, project_id, names, made, wanted.hostname)
         )
     ]
-    record_servers(connection, project_id, plans, limits, request_id, now, user_id=user_id)
+    record_servers(connection, project_id, plans, limits, request_id, now, user_id=user_id, open_default_group=True)
     return Created(made, reservation_id)
 
 

@@ -97,7 +97,7 @@ def security_group_of(connection: sa.Connection, project_id: str, name: str) -> 
     )
     found = connection.execute(query).first()
     if found is None and name == DEFAULT_GROUP:
-        ensure_default_group(connection, project_id)
+        ensure_default_group(connection, project_id, open_to_members=True)
         found = connection.execute(query).first()
     if found is None:
         raise NotFoundError(f"Security group {name} not found for project {project_id}.")

@@ -245,7 +245,7 @@ def _insert_with(connection: sa.Connection, nic: JsonMapping, text: str, row: Ne
 
 def _groups(connection: sa.Connection, project_id: str, wanted: t.Sequence[str] | None) -> list[int]:
     if wanted is None:
-        return [ensure_default_group(connection, project_id)]
+        return [ensure_default_group(connection, project_id, open_to_members=True)]
     asked = [group_uuid.lower() for group_uuid in dict.fromkeys(wanted)]
     rows = connection.execute(
         sa.select(security_group.c.uuid, security_group.c.id).where(

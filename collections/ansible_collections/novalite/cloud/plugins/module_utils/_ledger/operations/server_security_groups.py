@@ -33,7 +33,7 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
     uuids = [server["uuid"] for server in servers]
     names = list(dict.fromkeys(name for groups in wanted.values() for name in groups))
     if DEFAULT_GROUP in names:
-        ensure_default_group(connection, owner)
+        ensure_default_group(connection, owner, open_to_members=False)
     found = lookups.security_groups_by_name(connection, names, owner) if names else []
     groups = {row["name"]: row["id"] for row in found}
     adopted.refuse(connection, uuids, "security groups of")

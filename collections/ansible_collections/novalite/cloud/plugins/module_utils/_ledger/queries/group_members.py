@@ -35,7 +35,8 @@ def complete(
     connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given: t.Mapping[str, t.Sequence[Instance]]
 ) -> None:
     """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
-    where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there.
+    where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there,
+    without those whose members its build brings.
 
     `given`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from them.
     """
@@ -61,9 +62,11 @@ def complete(
             if kind in plans:
                 plans[kind]["security_groups"] = add_members(plans[kind]["security_groups"], members)
     for host, groups in elsewhere.items():
-        hosts.setdefault(host, {})["groups"] = {
-            "security_groups": [with_members({"id": group}, members) for group in sorted(groups)]
-        }
+        built = hosts.get(host, {}).get("build", {}).get("security_groups", ())
+        if unsaid := groups - {group["id"] for group in built if "members" in group}:
+            hosts.setdefault(host, {})["groups"] = {
+                "security_groups": [with_members({"id": group}, members) for group in sorted(unsaid)]
+            }
 
 
 def members_of(

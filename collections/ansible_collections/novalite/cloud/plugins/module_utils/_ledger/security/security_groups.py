@@ -12,6 +12,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError
+from ..._rules.rules import EVERYONE
 from ..db import tables
 from ..db.engine import inserted_id
 from ..queries.lookups import security_groups_by_name
@@ -24,10 +25,21 @@ _DEFAULT = sa.select(tables.security_group.c.id).where(
 )
 
 
-def ensure_default_group(connection: sa.Connection, project_id: str) -> int:
-    """The id of the project's group `default`, which is made, without rules, when it is missing. No quota bars it."""
-    found = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
-    return found if found is not None else insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+def ensure_default_group(connection: sa.Connection, project_id: str, *, open_to_members: bool) -> int:
+    """Return the id of the project's group `default`, which is made when it is missing. No quota bars it.
+
+    One that is made here lets nobody in, as Nova's, or with `open_to_members` its own members, as Neutron's and EC2's:
+    by ordinary rules, which its owner may delete. One that is there already keeps its rules.
+    """
+    number = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
+    if number is not None:
+        return number
+    number = insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+    if open_to_members:
+        rule = {"group_id": number, "remote_group_id": number, "direction": "ingress", "protocol": "any"}
+        rules = [{"id": str(uuid.uuid4()), "ethertype": family, **rule} for family in EVERYONE]
+        connection.execute(sa.insert(tables.security_group_rule), rules)
+    return number
 
 
 def insert_group(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
