@@ -57,9 +57,18 @@ class Route(t.TypedDict):
     nexthop: str
 
 
-class Network(t.TypedDict):
-    """A network as its interfaces show it."""
+class Range(t.TypedDict):
+    """An IPv4 range of a network that has several."""
 
+    cidr: str
+    gateway: str | None
+    dhcp: bool
+    dns: list[str]
+    routes: list[Route]
+    address: str | None  # of the instance's host; None: it has none in this range
+
+
+class _Network(t.TypedDict):
     id: int
     uuid: str
     name: str
@@ -83,6 +92,13 @@ class Network(t.TypedDict):
     ipv6_mode: str
     routes: list[Route]
     allow_project_net_traffic: bool
+
+
+class Network(_Network, total=False):
+    """A network as its interfaces show it. Where it has `ranges`, what is said of its IPv4 beside them is that of the
+    range of the interface's first address."""
+
+    ranges: list[Range]  # all IPv4 ranges, the network's first one first, where there are several
 
 
 class _FloatingAddress(t.TypedDict):

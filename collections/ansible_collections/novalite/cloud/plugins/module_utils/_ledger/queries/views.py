@@ -49,7 +49,8 @@ from .further_ips import further_ips_where
 
 # the columns are named as the keys
 _FLAVOR_FIELDS, _IMAGE_FIELDS = tuple(Flavor.__annotations__), tuple(Image.__annotations__)
-_RULE_FIELDS, _NETWORK_FIELDS = tuple(Rule.__annotations__), tuple(Network.__annotations__)
+_RULE_FIELDS = tuple(Rule.__annotations__)
+_NETWORK_FIELDS = tuple(field for field in Network.__annotations__ if field in network.c)
 _FILE_FIELDS = ("source", "checksum", "size", "virtual_size", "disk_format")
 _INSTANCE_FIELDS = tuple(field for field in Instance.__annotations__ if field in instance.c)
 _ATTACHMENT_FIELDS = tuple(field for field in AttachedVolume.__annotations__ if field in volume_attachment.c)
