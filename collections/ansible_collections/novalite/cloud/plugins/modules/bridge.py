@@ -75,6 +75,12 @@ options:
         type: list
         elements: str
         default: []
+      ranges:
+        description:
+          - All IPv4 ranges of a network that has several, also those in which this host has no address.
+          - An address that this module gave the bridge in a range which the network no longer has is taken away.
+        type: list
+        elements: str
       namespace:
         description: >-
           A network namespace, C(nova-) and the name of the bridge, that has the addresses and is joined to the bridge.
@@ -154,6 +160,7 @@ ARGUMENT_SPEC = {
                 },
             },
             "addresses": {"type": "list", "elements": "str", "default": []},
+            "ranges": {"type": "list", "elements": "str"},
             "namespace": {"type": "str"},
             "mtu": {"type": "int"},
             "taps": {"type": "list", "elements": "str", "default": []},

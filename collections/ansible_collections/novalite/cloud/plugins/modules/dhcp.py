@@ -78,6 +78,43 @@ options:
             description: The address that forwards to it.
             type: str
             required: true
+      further_ranges:
+        description:
+          - Further IPv4 ranges of the network, in each of which this host has an address of its own on the bridge.
+          - Guests in one of them are told its own gateway and routes, instead of those of O(networks[].cidr). Questions
+            about other names go to the name servers of all ranges, in their order.
+        type: list
+        elements: dict
+        suboptions:
+          cidr:
+            description: The IPv4 range.
+            type: str
+            required: true
+          listen:
+            description: This host's own address in it, from which it answers.
+            type: str
+            required: true
+          gateway:
+            description: Default gateway of its guests. Without one they get no default route.
+            type: str
+          dns:
+            description: Name servers that questions about other names are passed to.
+            type: list
+            elements: str
+            default: []
+          routes:
+            description: Routes that its guests are told beside that by the gateway.
+            type: list
+            elements: dict
+            suboptions:
+              destination:
+                description: The IPv4 range that it leads to.
+                type: str
+                required: true
+              nexthop:
+                description: The address that forwards to it.
+                type: str
+                required: true
       ntp:
         description: Time servers that guests are told.
         type: list
@@ -137,7 +174,7 @@ options:
             type: str
             required: true
           ip:
-            description: Fixed IPv4 address.
+            description: Fixed IPv4 address, in one of the network's ranges.
             type: str
             required: true
           ipv6:
@@ -223,6 +260,18 @@ NAME_SPEC = {
     "hostname": {"type": "str", "required": True},
     "addresses": {"type": "list", "elements": "str", "required": True},
 }
+ROUTES_SPEC = {
+    "type": "list",
+    "elements": "dict",
+    "options": {"destination": {"type": "str", "required": True}, "nexthop": {"type": "str", "required": True}},
+}
+RANGE_SPEC = {
+    "cidr": {"type": "str", "required": True},
+    "listen": {"type": "str", "required": True},
+    "gateway": {"type": "str"},
+    "dns": {"type": "list", "elements": "str", "default": []},
+    "routes": ROUTES_SPEC,
+}
 NETWORK_SPEC = {
     "name": {"type": "str", "required": True},
     "bridge": {"type": "str", "required": True},
@@ -232,11 +281,8 @@ NETWORK_SPEC = {
     "dns": {"type": "list", "elements": "str", "default": []},
     "domain": {"type": "str", "default": "novalocal"},
     "ntp": {"type": "list", "elements": "str", "default": []},
-    "routes": {
-        "type": "list",
-        "elements": "dict",
-        "options": {"destination": {"type": "str", "required": True}, "nexthop": {"type": "str", "required": True}},
-    },
+    "routes": ROUTES_SPEC,
+    "further_ranges": {"type": "list", "elements": "dict", "options": RANGE_SPEC},
     "mtu": {"type": "int"},
     "namespace": {"type": "str"},
     "cidr_v6": {"type": "str"},

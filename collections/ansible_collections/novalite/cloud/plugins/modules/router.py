@@ -60,6 +60,19 @@ options:
       address:
         description: The host's own address in the network.
         type: str
+      further_ranges:
+        description:
+          - Further IPv4 ranges of the network. What goes from one of its ranges to another is not translated.
+        type: list
+        elements: dict
+        suboptions:
+          cidr:
+            description: The IPv4 range.
+            type: str
+            required: true
+          address:
+            description: The host's own address in it.
+            type: str
       snat:
         description: Whether guests without a floating IP reach other networks, under the host's address.
         type: bool
@@ -71,7 +84,7 @@ options:
         default: []
         suboptions:
           fixed:
-            description: The guest's fixed IP.
+            description: The guest's fixed IP, in one of the network's ranges.
             type: str
             required: true
           floating:
@@ -121,12 +134,14 @@ FLOATING_SPEC = {
     "floating": {"type": "str", "required": True},
     "interface": {"type": "str", "required": True},
 }
+RANGE_SPEC = {"cidr": {"type": "str", "required": True}, "address": {"type": "str"}}
 ROUTER_SPEC = {
     "network": {"type": "str", "required": True},
     "bridge": {"type": "str", "required": True},
     "cidr": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "address": {"type": "str"},
+    "further_ranges": {"type": "list", "elements": "dict", "options": RANGE_SPEC},
     "snat": {"type": "bool", "default": False},
     "floating": {"type": "list", "elements": "dict", "default": [], "options": FLOATING_SPEC},
 }

@@ -20,7 +20,7 @@ from .._errors import ConflictError, NovaliteError
 from .._guest.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
 from .._json import JsonMapping
-from .._model.instance import AttachedVolume, Flavor, Instance, Nic, is_secured
+from .._model.instance import AttachedVolume, Flavor, Instance, Nic, host_address, is_secured, serves_dhcp
 from .compare import METADATA_NAMESPACE, OPEN_FILTER
 
 if t.TYPE_CHECKING:
@@ -271,8 +271,10 @@ def _filter_parameters(nic: Nic, with_ipv6: bool) -> t.Iterator[tuple[str, str]]
         for address in (nic.get("ipv6"), eui64(LINK_LOCAL, nic["mac"])):
             if address:
                 yield "IPV6", address
-    if server := nic["dhcp_server"]:
-        yield "DHCPSERVER", server
+    # Answers to a guest that asks for a broadcast come from the host's first address.
+    for server in dict.fromkeys((nic["dhcp_server"], host_address(nic))):
+        if server:
+            yield "DHCPSERVER", server
     if router := network["gateway_v6"] or (network["cidr_v6"] and ra_server(nic)):
         yield "RASERVER", router
     if cidr := network["cidr"]:
@@ -289,8 +291,9 @@ def ra_server(nic: Nic) -> str | None:
     """The router of an interface on a network with IPv6: its host, by the link-local address that this advertises from,
     where it serves DHCP; None where the network names another one, whose link-local address is not known."""
     network = nic["network"]
-    if network["gateway_v6"] is None and network["dhcp"] and nic["dhcp_server"]:
-        return router_link_local(nic["dhcp_server"])
+    address = host_address(nic)
+    if network["gateway_v6"] is None and serves_dhcp(network) and address:
+        return router_link_local(address)
     return None
 
 

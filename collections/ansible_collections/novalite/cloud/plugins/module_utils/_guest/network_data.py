@@ -12,7 +12,7 @@ import netaddr
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.texts import of_version
 from .._json import JsonObject
-from .._model.instance import Instance, Nic
+from .._model.instance import Instance, Nic, host_address
 from .guest_network import AddressData, InterfaceData
 
 
@@ -63,11 +63,24 @@ def _further(nic: Nic) -> list[JsonObject]:
     """Addresses besides the first, which no DHCP server tells a guest."""
     if not nic["ip"]:
         return []
-    netmask = str(netaddr.IPNetwork(str(nic["network"]["cidr"])).netmask)
     return [
-        {"type": "ipv4", "ip_address": address, "netmask": netmask, "routes": [], "services": []}
+        {
+            "type": "ipv4",
+            "ip_address": address,
+            "netmask": str(netaddr.IPNetwork(_range_of(nic, address)).netmask),
+            "routes": [],
+            "services": [],
+        }
         for address in nic.get("more_ips", ())
     ]
+
+
+def _range_of(nic: Nic, address: str) -> str:
+    """The range of the network in which an address of the interface lies: that of its first one, where no other is
+    known."""
+    number = netaddr.IPAddress(address)
+    ranges = (each["cidr"] for each in nic["network"].get("ranges", ()))
+    return next((cidr for cidr in ranges if number in netaddr.IPNetwork(cidr)), str(nic["network"]["cidr"]))
 
 
 def _ipv6(nic: Nic) -> JsonObject | None:
@@ -81,8 +94,9 @@ def _ipv6(nic: Nic) -> JsonObject | None:
         return {"type": "ipv6_dhcpv6-stateful"}
     subnet = netaddr.IPNetwork(network["cidr_v6"])
     gateway = network["gateway_v6"]
-    if gateway is None and nic["dhcp_server"] and not network.get("isolated"):
-        gateway = host_ipv6(network["cidr_v6"], nic["dhcp_server"])
+    address = host_address(nic)
+    if gateway is None and address and not network.get("isolated"):
+        gateway = host_ipv6(network["cidr_v6"], address)
     return {
         "type": "ipv6",
         "ip_address": nic["ipv6"],
@@ -126,7 +140,7 @@ def interfaces_of(instance: Instance) -> list[InterfaceData]:
                 "mtu": network["mtu"],
             }
         )
-        further = [address(4, text, network["cidr"], None) for text in nic.get("more_ips", ())]
+        further = [address(4, text, _range_of(nic, text), None) for text in nic.get("more_ips", ())]
         if further:
             interfaces[-1]["more_ipv4"] = [data for data in further if data is not None]
     return interfaces

@@ -152,6 +152,19 @@ def is_secured(nic: Nic) -> bool:
     return nic.get("port_security_enabled", True)
 
 
+def serves_dhcp(network: Network) -> bool:
+    """Tell whether the host answers DHCP in the network, or in one of its ranges."""
+    ranges = network.get("ranges")
+    return network["dhcp"] if ranges is None else any(each["dhcp"] and each["address"] for each in ranges)
+
+
+def host_address(nic: Nic) -> str | None:
+    """The host's first address in the network of an interface: what it makes its IPv6 addresses there from. It is the
+    same for all guests of a host, whichever range they are in."""
+    ranges = nic["network"].get("ranges", ())
+    return next((each["address"] for each in ranges if each["address"]), nic["dhcp_server"])
+
+
 def addresses_of(nic: Nic) -> list[str]:
     """The addresses of an interface: of IPv4, its own first; then that of IPv6."""
     return [address for address in (nic["ip"], *nic.get("more_ips", ()), nic["ipv6"]) if address]

@@ -17,7 +17,18 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonObject
 from . import bridge_shared, move, namespaces
-from .bridge_ports import enslave, give_back, made, marked, physical, port_of, refuse_taken, with_address
+from .bridge_ports import (
+    enslave,
+    give_back,
+    made,
+    marked,
+    outlived,
+    physical,
+    port_of,
+    refuse_taken,
+    with_address,
+    without_address,
+)
 from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
 from .links import Host, Link, Living, Step, flood, ip, set_link
 from .ownership import Owner
@@ -68,7 +79,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     steps += _own_link_local(bridge, None, link) + up + _plugged(bridge, links)
     # Addresses that the host lives by are not taken away to be put back behind ours.
     in_use = bridge.name in host.ssh or bridge.name in host.routed
-    return steps + _addresses(bridge, None, link, links, reorder=not in_use)
+    return steps + _addresses(bridge, None, link, host, reorder=not in_use)
 
 
 def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
@@ -243,7 +254,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     steps += _own_link_local(bridge, namespace, inner)
     if inner is None or not inner.up:
         steps.append(Step(ip(namespace, "link", "set", bridge.name, "up")))
-    steps += _addresses(bridge, namespace, inner, inside or {}, reorder=True)
+    steps += _addresses(bridge, namespace, inner, host, reorder=True)
     outer = outer or Link(port, "", 0, up=False)
     return steps + enslave(bridge, outer) + ([] if outer.up else [set_link(port, "up")])
 
@@ -261,12 +272,12 @@ def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) ->
     ]
 
 
-def _addresses(
-    bridge: Bridge, namespace: str | None, link: Link | None, links: t.Mapping[str, Link], reorder: bool
-) -> list[Step]:
-    refuse_taken(bridge, bridge.addresses, links)
-    steps: list[Step] = []
-    there = (*link.addresses, *link.link_local) if link else ()
+def _addresses(bridge: Bridge, namespace: str | None, link: Link | None, host: Host, reorder: bool) -> list[Step]:
+    refuse_taken(bridge, bridge.addresses, host.inside.get(namespace, {}) if namespace else host.links)
+    there = [*link.addresses, *link.link_local] if link else []
+    leaving = [text for text in outlived(bridge, host) if text in there]
+    steps = [without_address(namespace, bridge.name, text) for text in leaving]
+    there = [text for text in there if text not in leaving]
     for colons in (False, True):  # IPv4, then IPv6
         ours, have = ([text for text in texts if (":" in text) == colons] for texts in (bridge.addresses, there))
         own = {ipaddress.ip_interface(text).ip for text in ours}
@@ -276,8 +287,7 @@ def _addresses(
         else:
             going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
             coming = [text for text in ours if text not in have]
-        back = [with_address(namespace, bridge.name, text) for text in going]
-        steps += [Step(t.cast("list[str]", step.undo), step.argv) for step in back]
+        steps += [without_address(namespace, bridge.name, text) for text in going]
         steps += [with_address(namespace, bridge.name, text) for text in coming]
     return steps
 

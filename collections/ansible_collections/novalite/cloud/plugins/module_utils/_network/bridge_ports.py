@@ -134,6 +134,23 @@ def refuse_taken(bridge: Bridge, addresses: t.Iterable[str], links: t.Mapping[st
                 )
 
 
+def outlived(bridge: Bridge, host: Host) -> list[str]:
+    """The IPv4 addresses (CIDR) that novalite gave the bridge in ranges which its network has no more."""
+    own = [address for address in map(ipaddress.ip_interface, bridge.addresses) if address.version == 4]
+    ranges = [ipaddress.ip_network(text) for text in bridge.ranges] or [address.network for address in own]
+    return [
+        text
+        for text in host.added.addresses
+        if own and ":" not in text and not any(ipaddress.ip_interface(text).ip in each for each in ranges)
+    ]
+
+
+def without_address(namespace: str | None, device: str, text: str) -> Step:
+    """Take the address (CIDR) away from the device; to undo that is to give it again."""
+    step = with_address(namespace, device, text)
+    return Step(t.cast("list[str]", step.undo), step.argv)
+
+
 def with_address(namespace: str | None, device: str, text: str) -> Step:
     """Give the device the address (CIDR); to undo that is to take it away."""
     how = ["dev", device, "nodad"] if ":" in text else ["brd", "+", "dev", device]

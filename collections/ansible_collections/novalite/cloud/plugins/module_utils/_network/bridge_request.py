@@ -33,7 +33,7 @@ class Vxlan:
 class Bridge:
     """`interface` is the physical port; with `vlan` the port is `vlan<ID>` on top of it, named as Nova names it, and
     with `vxlan` it is `vxlan<VNI>`. `addresses` are the host's own in this network (CIDR), in `namespace` if there is
-    one. `mtu` in bytes."""
+    one; `ranges` all IPv4 ranges of a network that has several. `mtu` in bytes."""
 
     name: str
     interface: str | None = None
@@ -43,6 +43,7 @@ class Bridge:
     namespace: str | None = None
     mtu: int | None = None
     taps: tuple[str, ...] = ()  # guests' devices, plugged in again where they are on no bridge or on another one
+    ranges: tuple[str, ...] = ()
     mark: Mark = NO_LEDGER
 
     @property
@@ -88,6 +89,7 @@ def _parse_one(value: JsonMapping) -> Bridge:
         namespace=namespaces.check_name(value["namespace"]) if value.get("namespace") else None,
         mtu=mtu,
         taps=tuple(value.get("taps") or ()),
+        ranges=tuple(_range(name, text) for text in value.get("ranges") or ()),
     )
 
 
@@ -109,6 +111,13 @@ def _vxlan(name: str, value: JsonMapping) -> Vxlan:
             f"IPv{local.version} addresses, as the local end is {local}"
         )
     return Vxlan(value["vni"], str(local), tuple(map(str, remotes)))
+
+
+def _range(name: str, text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Network(text))
+    except ValueError:
+        raise NovaliteError(f"bridge {name}: {text!r} is no IPv4 network; write it as 10.20.0.0/24") from None
 
 
 def _interface(name: str, text: str) -> str:

@@ -15,7 +15,16 @@ import ipaddress
 from .._errors import ConflictError
 from . import bridged, move, namespaces
 from .additions import Additions
-from .bridge_ports import enslave, give_back, physical, physical_port, refuse_taken, with_address
+from .bridge_ports import (
+    enslave,
+    give_back,
+    outlived,
+    physical,
+    physical_port,
+    refuse_taken,
+    with_address,
+    without_address,
+)
 from .bridge_request import VXLAN_PORT, Bridge
 from .links import Host, Link, Step, set_link
 from .ownership import Owner
@@ -79,7 +88,8 @@ def _free_port(bridge: Bridge, host: Host) -> Link | None:
 def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
     refuse_taken(bridge, bridge.addresses, host.links)
     have = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)}
-    return [
+    leaving = [text for text in outlived(bridge, host) if text in link.addresses]
+    return [without_address(None, bridge.name, text) for text in leaving] + [
         dataclasses.replace(with_address(None, bridge.name, text), adds=Additions(addresses=(text,)))
         for text in bridge.addresses
         if ipaddress.ip_interface(text).ip not in have

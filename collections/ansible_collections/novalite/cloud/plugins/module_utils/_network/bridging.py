@@ -15,7 +15,7 @@ from .._errors import NovaliteError
 from .._host import locked
 from .._host_module import compared
 from .._json import JsonObject
-from . import additions, bridge_shared, bridged, links, move, namespaces, sysctl
+from . import additions, bridge_ports, bridge_shared, bridged, links, move, namespaces, sysctl
 from . import bridge as planning
 from .additions import Additions
 from .bridge import Bridge
@@ -144,8 +144,21 @@ def _present(work: _Run, bridge: Bridge) -> None:
         shown.set(f"net of {bridge.name}", _own_settings(bridge))
     if bridge.namespace is not None:
         shown.set(f"net in {bridge.namespace}", _inner_settings(bridge), bridge.namespace)
-    if steps and not work.check_mode:
-        work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
+    if not work.check_mode:
+        if steps:
+            work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
+        _remember_addresses(work, bridge, host, shared)
+
+
+def _remember_addresses(work: _Run, bridge: Bridge, host: Host, shared: bool) -> None:
+    """Remember the addresses in a network of several ranges: one may go with its range while the bridge stays. On a
+    bridge that is `shared` with others, what was added is remembered already."""
+    added = additions.read(bridge.name, bridge.mark)
+    gone = bridge_ports.outlived(bridge, host)
+    of_ranges = [text for text in bridge.addresses if bridge.ranges and not shared and ":" not in text]
+    addresses = tuple(dict.fromkeys((*(text for text in added.addresses if text not in gone), *of_ranges)))
+    if addresses != added.addresses:
+        work.remember(bridge, dataclasses.replace(added, addresses=addresses))
 
 
 def _absent(work: _Run, bridge: Bridge) -> None:

@@ -23,7 +23,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, read_text, write_atomically
 from .._host_module import compared_each
 from .._json import JsonObject
-from . import dnsmasq, ownership
+from . import dhcp_ranges, dnsmasq, ownership
 from .dnsmasq import Host, Network
 from .namespaces import entered
 from .ownership import NO_LEDGER, Mark, Owner
@@ -178,7 +178,7 @@ class Server:
                     f"{self.network.bridge} get addresses, and are sent to the network's own dns for names: keep that "
                     f"server off the bridge (dnsmasq: except-interface={self.network.bridge}) for names of guests"
                 )
-                start([*command, "--port=0", *dnsmasq.names_elsewhere(self.network)])
+                start([*command, "--port=0", *dhcp_ranges.names_elsewhere(self.network.ranges)])
 
     def _leased(self, hosts: t.Sequence[Host], patience: float) -> bool:
         """Tell whether one of the hosts still has a lease after up to `patience` seconds."""
@@ -204,8 +204,8 @@ class Server:
         client = next((line[4] for line in lease if line[1:3] == [host.mac, host.ip] and len(line) > 4), None)
         if client is None:
             return
-        mac = bytes.fromhex(host.mac.replace(":", ""))
-        options = b"\x63\x82\x53\x63" + bytes((53, 1, 7)) + bytes((54, 4)) + socket.inet_aton(self.network.listen)
+        mac, listen = bytes.fromhex(host.mac.replace(":", "")), self.network.listens_for(host.ip)
+        options = b"\x63\x82\x53\x63" + bytes((53, 1, 7)) + bytes((54, 4)) + socket.inet_aton(listen)
         if client != "*":
             identifier = bytes.fromhex(client.replace(":", ""))
             options += bytes((61, len(identifier))) + identifier
@@ -218,7 +218,7 @@ class Server:
         ):
             # Bound to the bridge, else the kernel delivers it by way of lo, where this server does not listen.
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.network.bridge.encode() + b"\0")
-            sender.sendto(head + options + b"\xff", (self.network.listen, 67))
+            sender.sendto(head + options + b"\xff", (listen, 67))
 
     def _take_back(self, was_running: bool) -> None:
         """Put the old files back, or remove the directory that this call made, and let the old server run again."""

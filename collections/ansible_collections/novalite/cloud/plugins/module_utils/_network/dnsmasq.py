@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
+import itertools
 import re
 import typing as t
 
 from .._errors import NovaliteError
-from .._json import JsonMapping
-from . import dhcp_options
+from .._json import JsonMapping, JsonObject
+from . import dhcp_options, dhcp_ranges
 from .bridge_request import NAME
 from .dhcp_options import Option
+from .dhcp_ranges import Range
 from .namespaces import check_name
 from .ownership import NO_LEDGER, Mark
 
-METADATA = "169.254.169.254"
 RA_INTERVAL = 60  # seconds between unsolicited router advertisements
 RA_LIFETIME = 1800  # seconds that guests believe in their router without another one
 _NAMESPACE = "# namespace: "
@@ -68,6 +69,21 @@ class Network:
     router_v6: bool = True
     routes: tuple[tuple[str, str], ...] = ()  # (destination, next hop) beside the gateway
     names: tuple[Name, ...] | None = None  # of guests on other hosts, all of them; None: as they are
+    further_ranges: tuple[Range, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        own = Range(self.cidr, self.listen, self.gateway, self.dns, self.routes)
+        return (own, *self.further_ranges)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The name servers of all ranges: there is one list of them for all that dnsmasq is asked."""
+        return tuple(dict.fromkeys(server for each in self.ranges for server in each.dns))
+
+    def listens_for(self, address: str) -> str:
+        """This host's address in the range of the `address`."""
+        return next((each.listen for each in self.ranges if address in each), self.listen)
 
 
 def parse(values: t.Iterable[JsonMapping]) -> list[Network]:
@@ -84,7 +100,6 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER, options: bo
     them. Raises NovaliteError for a network whose `listen` is not known."""
     if not network.listen:
         raise NovaliteError(f"network {network.name!r}: this host has no address of its own there (listen is empty)")
-    subnet = ipaddress.IPv4Network(network.cidr)
     lines = [
         "# Written by novalite; it is replaced whenever the network changes.",
         mark.line,
@@ -95,16 +110,14 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER, options: bo
         # Named, and the only one: dnsmasq then binds its DHCP socket to the device, and does not get in the way of
         # the other networks' on this host.
         f"interface={network.bridge}",
-        f"listen-address={network.listen}",
+        *(f"listen-address={each.listen}" for each in network.ranges),
         f"pid-file={directory}/pid",
         f"dhcp-leasefile={directory}/leases",
         f"dhcp-hostsfile={directory}/hosts",
         *([f"dhcp-optsfile={directory}/opts"] if options else ()),
         # Only known hosts get an address. It is not authoritative: every compute host of a network runs one, and they
         # must not refuse each other's guests.
-        f"dhcp-range={subnet.network_address},static,{subnet.netmask},{network.lease_seconds}s",
-        f"dhcp-lease-max={min(subnet.num_addresses, 65536)}",
-        f"dhcp-option=option:router{f',{network.gateway}' if network.gateway else ''}",  # without: dnsmasq itself
+        *dhcp_ranges.lines(network.ranges, network.lease_seconds),
         f"domain={network.domain}",
         f"local=/{network.domain}/",
         "domain-needed",
@@ -112,12 +125,7 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER, options: bo
         f"addn-hosts={directory}/names",
         f"addn-hosts={directory}/others",
     ]
-    elsewhere = bool(network.gateway and network.gateway != network.listen)
-    if elsewhere or network.routes:
-        # Metadata is answered here and not by that gateway. Who reads this option takes no other for its routes.
-        routes = [(f"{METADATA}/32", network.listen)] if elsewhere else []
-        routes += [*network.routes, ("0.0.0.0/0", network.gateway or network.listen)]
-        lines.append(f"dhcp-option=option:classless-static-route,{','.join(','.join(route) for route in routes)}")
+    lines += dhcp_ranges.classless_routes(network.ranges)
     if network.mtu:
         lines.append(f"dhcp-option=option:mtu,{network.mtu}")
     clocks, clocks_v6 = ([server for server in network.ntp if (":" in server) == colons] for colons in (False, True))
@@ -127,16 +135,10 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER, options: bo
         lines += _ipv6(network)
         if clocks_v6:
             lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{server}]' for server in clocks_v6)}")
-    if network.dns:
+    if network.servers:
         # Guests ask dnsmasq, which knows their names, and it asks these.
-        lines += ["no-resolv", *(f"server={server}" for server in network.dns)]
+        lines += ["no-resolv", *(f"server={server}" for server in network.servers)]
     return "\n".join(lines) + "\n"
-
-
-def names_elsewhere(network: Network) -> list[str]:
-    """The words that send guests to the network's own name servers, for a dnsmasq that serves no names."""
-    servers = [server for server in network.dns if ":" not in server]
-    return [f"--dhcp-option=option:dns-server,{','.join(servers)}"] if servers else []
 
 
 def _ipv6(network: Network) -> list[str]:
@@ -154,22 +156,27 @@ def _ipv6(network: Network) -> list[str]:
     ]
 
 
-def read_config(text: str) -> dict[str, str | None]:
-    """Contents of a file of `config`: `listen`, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
-    options: dict[str, str] = {}
+def read_config(text: str) -> JsonObject:
+    """Contents of a file of `config`: `listen`, `cidr`, `domain`, `namespace`, and `further_ranges` where there are
+    some. Raises ValueError, KeyError."""
+    options: dict[str, list[str]] = {}
     namespace = None
     for line in text.splitlines():
         if line.startswith(_NAMESPACE):
             namespace = line[len(_NAMESPACE) :]
         name, equals, value = line.partition("=")
         if equals:
-            options.setdefault(name, value)  # the IPv4 ones come first
-    first, _static, mask, _lease = options["dhcp-range"].split(",")
+            options.setdefault(name, []).append(value)  # the IPv4 ones come first
+    ranges = []
+    for line, listen in zip(options["dhcp-range"], options["listen-address"]):
+        first, _static, mask, _lease = line.split(",")[-4:]
+        if ":" not in first:
+            ranges.append({"cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")), "listen": listen})
     return {
-        "listen": options["listen-address"],
-        "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
-        "domain": options["domain"],
+        **ranges[0],
+        "domain": options["domain"][0],
         "namespace": namespace,
+        **({"further_ranges": ranges[1:]} if ranges[1:] else {}),
     }
 
 
@@ -233,7 +240,6 @@ def _network(value: JsonMapping) -> Network:
     name = str(value["name"])
     if not NAME.fullmatch(value["bridge"]):
         raise NovaliteError(f"network {name!r}: {value['bridge']!r} is no name of a bridge")
-    subnet = parse_network(f"network {name!r}", value["cidr"])
     domain = value.get("domain") or "novalocal"
     if len(domain) > 190 or not _DOMAIN.fullmatch(domain):
         raise NovaliteError(f"network {name!r}: {domain!r} is no domain name")
@@ -244,23 +250,23 @@ def _network(value: JsonMapping) -> Network:
     if mtu is not None and not 576 <= mtu <= 65535:
         raise NovaliteError(f"network {name!r}: MTU {mtu} is not between 576 and 65535 bytes")
     subnet_v6 = _subnet_v6(name, value["cidr_v6"]) if value.get("cidr_v6") else None
-    hosts = tuple(_host(name, subnet, subnet_v6, host) for host in value.get("hosts") or ())
+    # none where a ledger has lost it: what is to be taken away needs no address
+    first = _range(name, {**value, "listen": value["listen"] or ""})
+    further = tuple(_range(name, each) for each in value.get("further_ranges") or ())
+    refuse_overlapping(f"network {name!r}", [each.cidr for each in (first, *further)])
+    hosts = tuple(_host(name, (first, *further), subnet_v6, host) for host in value.get("hosts") or ())
     for field in ("mac", "ip", "ipv6"):
         known = [getattr(host, field) for host in hosts if getattr(host, field)]
         if len(set(known)) != len(known):
             twice = next(item for item in known if known.count(item) > 1)
             raise NovaliteError(f"network {name!r}: {twice} is given for two hosts")
-    # none where a ledger has lost it: what is to be taken away needs no address
-    listen = _address(name, "listen", value["listen"]) if value["listen"] else ""
-    if listen and ipaddress.IPv4Address(listen) not in subnet:
-        raise NovaliteError(f"network {name!r}: the listen address {listen} is not in {subnet}")
     return Network(
         name=name,
         bridge=value["bridge"],
-        listen=listen,
-        cidr=str(subnet),
-        gateway=_address(name, "gateway", value["gateway"]) if value.get("gateway") else None,
-        dns=_addresses(name, "dns", value.get("dns")),
+        listen=first.listen,
+        cidr=first.cidr,
+        gateway=first.gateway,
+        dns=first.dns,
         domain=domain,
         mtu=mtu,
         lease_seconds=lease,
@@ -271,8 +277,23 @@ def _network(value: JsonMapping) -> Network:
         listen_v6=_address_v6(name, "listen_v6", value["listen_v6"], subnet_v6) if value.get("listen_v6") else None,
         ipv6_mode=value.get("ipv6_mode") or "eui64",
         router_v6=value.get("router_v6") is not False,
-        routes=tuple(_route(name, route) for route in value.get("routes") or ()),
+        routes=first.routes,
         names=None if value.get("names") is None else tuple(_name(name, entry) for entry in value["names"]),
+        further_ranges=further,
+    )
+
+
+def _range(network: str, value: JsonMapping) -> Range:
+    subnet = parse_network(f"network {network!r}", value["cidr"])
+    listen = _address(network, "listen", value["listen"]) if value["listen"] != "" else ""
+    if listen and ipaddress.IPv4Address(listen) not in subnet:
+        raise NovaliteError(f"network {network!r}: the listen address {listen} is not in {subnet}")
+    return Range(
+        cidr=str(subnet),
+        listen=listen,
+        gateway=_address(network, "gateway", value["gateway"]) if value.get("gateway") else None,
+        dns=_addresses(network, "dns", value.get("dns")),
+        routes=tuple(_route(network, route) for route in value.get("routes") or ()),
     )
 
 
@@ -282,6 +303,15 @@ def parse_network(what: str, text: str, hint: str = "; write it as 10.20.0.0/24"
         return ipaddress.IPv4Network(text)
     except ValueError:
         raise NovaliteError(f"{what}: {text!r} is no IPv4 network{hint}") from None
+
+
+def refuse_overlapping(what: str, cidrs: t.Sequence[str]) -> list[ipaddress.IPv4Network]:
+    """The ranges of a network as such. Raises NovaliteError that begins with `what` where an address would be in two."""
+    ranges = [ipaddress.IPv4Network(cidr) for cidr in cidrs]
+    for first, second in itertools.combinations(ranges, 2):
+        if first.overlaps(second):
+            raise NovaliteError(f"{what}: its ranges {first} and {second} overlap; give each address in one of them")
+    return ranges
 
 
 def _route(network: str, value: JsonMapping) -> tuple[str, str]:
@@ -313,15 +343,14 @@ def _address_v6(network: str, what: str, value: str, subnet: ipaddress.IPv6Netwo
     return str(address)
 
 
-def _host(
-    network: str, subnet: ipaddress.IPv4Network, subnet_v6: ipaddress.IPv6Network | None, value: JsonMapping
-) -> Host:
+def _host(network: str, ranges: t.Sequence[Range], subnet_v6: ipaddress.IPv6Network | None, value: JsonMapping) -> Host:
     mac = str(value["mac"]).lower()
     if not _MAC.fullmatch(mac):
         raise NovaliteError(f"network {network!r}: {value['mac']!r} is no MAC address; write it as fa:16:3e:00:00:01")
     address = _address(network, "ip", value["ip"])
-    if ipaddress.IPv4Address(address) not in subnet:
-        raise NovaliteError(f"network {network!r}: the address {address} of {mac} is not in {subnet}")
+    if not any(address in each for each in ranges):
+        around = " or ".join(each.cidr for each in ranges)
+        raise NovaliteError(f"network {network!r}: the address {address} of {mac} is not in {around}")
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(
             f"network {network!r}: {value['hostname']!r} is no host name; use up to 63 letters, digits and hyphens"

@@ -21,7 +21,7 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._json import JsonMapping
 from .bridge_request import NAME
-from .dnsmasq import parse_network
+from .dnsmasq import parse_network, refuse_overlapping
 from .namespaces import TRANSIT, check_name, transit_name
 from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
 
@@ -42,6 +42,13 @@ class Floating:
     interface: str
 
 
+class Range(t.NamedTuple):
+    """An IPv4 range of a network, and the host's own address in it."""
+
+    cidr: str
+    address: str | None
+
+
 @dataclasses.dataclass(frozen=True)
 class Router:
     """`address` is the host's own in the network, `snat` whether its guests leave under the host's address."""
@@ -53,6 +60,11 @@ class Router:
     address: str | None = None
     snat: bool = False
     floating: tuple[Floating, ...] = ()
+    further_ranges: tuple[Range, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        return (Range(self.cidr, self.address), *self.further_ranges)
 
 
 def parse(values: t.Iterable[JsonMapping]) -> list[Router]:
@@ -71,33 +83,41 @@ def parse(values: t.Iterable[JsonMapping]) -> list[Router]:
 def _parse_one(value: JsonMapping) -> Router:
     name = value["network"]
     what = f"network {name!r}"
-    cidr = parse_network(what, value["cidr"])
+    own = _range(what, value)
+    further = tuple(_range(what, each) for each in value.get("further_ranges") or ())
+    subnets = refuse_overlapping(what, [each.cidr for each in (own, *further)])
     interfaces = [pair["interface"] for pair in value.get("floating") or ()]
     for device in (value["bridge"], *interfaces):
         if not NAME.fullmatch(device):
             raise NovaliteError(f"{what}: {device!r} is no name of a network device")
     floating = tuple(
-        Floating(_address(what, pair["fixed"], cidr), _address(what, pair["floating"]), pair["interface"])
+        Floating(_address(what, pair["fixed"], subnets), _address(what, pair["floating"]), pair["interface"])
         for pair in value.get("floating") or ()
     )
     return Router(
         network=name,
         bridge=value["bridge"],
-        cidr=str(cidr),
+        cidr=own.cidr,
         namespace=check_name(value["namespace"]) if value.get("namespace") else None,
-        address=_address(what, value["address"], cidr) if value.get("address") else None,
+        address=own.address,
         snat=bool(value.get("snat")),
         floating=tuple(sorted(floating, key=lambda pair: ipaddress.IPv4Address(pair.floating))),
+        further_ranges=further,
     )
 
 
-def _address(what: str, text: str, cidr: ipaddress.IPv4Network | None = None) -> str:
+def _range(what: str, value: JsonMapping) -> Range:
+    cidr = parse_network(what, value["cidr"])
+    return Range(str(cidr), _address(what, value["address"], [cidr]) if value.get("address") else None)
+
+
+def _address(what: str, text: str, cidrs: t.Sequence[ipaddress.IPv4Network] = ()) -> str:
     try:
         address = ipaddress.IPv4Address(text)
     except ValueError:
         raise NovaliteError(f"{what}: {text!r} is no IPv4 address") from None
-    if cidr is not None and address not in cidr:
-        raise NovaliteError(f"{what}: the address {address} is not in {cidr}")
+    if cidrs and not any(address in cidr for cidr in cidrs):
+        raise NovaliteError(f"{what}: the address {address} is not in {' or '.join(map(str, cidrs))}")
     return str(address)
 
 
@@ -129,7 +149,12 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
         return _root_of_isolated(router, t.cast(str, inner), tag)
     nat = {
         **_floating(router, tag),
-        SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
+        # From one range to another the way is by the bridge again, so neither is translated.
+        SNAT: [
+            f"-s {each.cidr} ! -d {each.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"
+            for each in router.ranges
+            if router.snat
+        ],
     }
     accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
     # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
@@ -141,16 +166,20 @@ def _floating(router: Router, tag: str, way_out: str | None = None, outer: str |
     """The chains that translate between floating and fixed IPs. Inside of a namespace, `way_out` is the device that
     leads out of it and `outer` the host's address there."""
     translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
-    # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
-    back = [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED}"]
-    if outer is not None:  # The host itself: a guest would look for this address on its own wire.
-        back.append(f"-s {outer}/32 -o {router.bridge}")
+    back = []  # type: list[tuple[str, str | None]]
+    for each in router.ranges:
+        # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
+        back += [
+            (f"-s {source.cidr} -d {each.cidr} -o {router.bridge} {_TRANSLATED}", each.address)
+            for source in router.ranges
+        ]
+        if outer is not None:  # The host itself: a guest would look for this address on its own wire.
+            to = f"-d {each.cidr} " if router.further_ranges else ""
+            back.append((f"-s {outer}/32 {to}-o {router.bridge}", each.address))
     return {
         PREROUTING: translate,
         OUTPUT: list(translate),
-        POSTROUTING: [
-            f"{rule} {tag} -j SNAT --to-source {router.address}" for rule in back if router.address and translate
-        ],
+        POSTROUTING: [f"{rule} {tag} -j SNAT --to-source {address}" for rule, address in back if address and translate],
         FLOAT_SNAT: [
             f"-s {pair.fixed}/32 -o {way_out or pair.interface} {tag} -j SNAT --to-source {pair.floating}"
             for pair in router.floating
@@ -185,10 +214,11 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
 def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
     """The rules inside an isolated network's namespace, complete."""
     tag = comment(router.bridge)
-    may_leave = [router.cidr] if router.snat else [f"{pair.fixed}/32" for pair in router.floating]
+    cidrs = [each.cidr for each in router.ranges]
+    may_leave = cidrs if router.snat else [f"{pair.fixed}/32" for pair in router.floating]
     nat = {
         **_floating(router, tag, TRANSIT, outer),
-        SNAT: [f"-s {router.cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}"] if router.snat else [],
+        SNAT: [f"-s {cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}" for cidr in cidrs if router.snat],
     }
     return {
         "nat": nat,

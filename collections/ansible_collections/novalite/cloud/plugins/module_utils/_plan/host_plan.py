@@ -23,7 +23,7 @@ from .._guest import image_properties
 from .._guest.config_drive import config_drive
 from .._guest.network_data import interfaces_of
 from .._json import JsonMapping, JsonObject
-from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, addresses_of, is_secured
+from .._model.instance import AttachedVolume, GuestRecord, Instance, Nic, addresses_of, is_secured, serves_dhcp
 from . import networks
 
 Plan = JsonObject
@@ -305,7 +305,7 @@ def _open_networks(nics: t.Iterable[Nic]) -> list[Plan]:
         for nic in nics
         if nic["network"].get("allow_project_net_traffic")
         for cidr in (
-            nic["network"]["cidr"],
+            *(each["cidr"] for each in networks.ranges_of(nic["network"], None)),
             nic["network"]["cidr_v6"],
             LINK_LOCAL if nic["network"]["cidr_v6"] else None,
         )
@@ -326,8 +326,10 @@ def _without_common(nic: Nic, cidr: str) -> list[str]:
     A pair that no host can judge (too many addresses) allows nothing, rather than making every plan of its host fail.
     """
     network = nic["network"]
-    around = netaddr.IPNetwork(str(network["cidr"]))
-    common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
+    common: set[str | None] = {network["gateway_v6"]}
+    for each in networks.ranges_of(network, nic["dhcp_server"]):
+        around = netaddr.IPNetwork(each["cidr"])
+        common |= {each["gateway"], each["address"], str(around[0]), str(around[-1])}
     try:
         addresses = expanded(cidr)
     except NovaliteError:
@@ -347,7 +349,9 @@ def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
 
 def _firewall_serving(instances: t.Iterable[Instance]) -> list[str]:
     """The bridges on which the host itself is the guests' DHCP and name server."""
-    return sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances) if nic["network"]["dhcp"]})
+    return sorted(
+        {nic["network"]["bridge"] for _instance, nic in networks.nics(instances) if serves_dhcp(nic["network"])}
+    )
 
 
 def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:

@@ -13,22 +13,45 @@ from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import router_link_local
 from .._guest import image_properties
 from .._json import JsonObject
-from .._model.instance import Instance, Network, Nic
+from .._model.instance import Instance, Network, Nic, Range, host_address, serves_dhcp
 from .._network.namespaces import namespace_of
 from . import reach
 
 Plan = JsonObject
 # what a DHCP server is told of its network as it stands in the ledger
-_TOLD = ("name", "bridge", "cidr", "dns", "ntp", "domain", "mtu", "lease_seconds", "cidr_v6", "ipv6_mode")
+_TOLD = ("name", "bridge", "ntp", "domain", "mtu", "lease_seconds", "cidr_v6", "ipv6_mode")
 TunnelMap = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
 
 def dhcp_servers(nic: Nic) -> list[str]:
     """Addresses that the DHCP server of an interface answers from, IPv6 ones from its link-local address."""
-    address = nic["dhcp_server"]
-    if not nic["network"]["dhcp"] or not address:
+    address, first = nic["dhcp_server"], host_address(nic)
+    if not nic["network"]["dhcp"] or not address or not first:
         return []
-    return [address, router_link_local(address)] if nic["network"]["cidr_v6"] else [address]
+    # answers to a guest that asks for a broadcast come from the host's first address
+    servers = list(dict.fromkeys((address, first)))
+    return [*servers, router_link_local(first)] if nic["network"]["cidr_v6"] else servers
+
+
+def ranges_of(network: Network, address: str | None) -> list[Range]:
+    """The IPv4 ranges of a network, for a host that has `address` there: its ranges where it has several, which know
+    the host's addresses; else its own one."""
+    if "ranges" in network:
+        return network["ranges"]
+    return [
+        {
+            "cidr": t.cast(str, network["cidr"]),  # none in a network of IPv6 alone
+            "gateway": network["gateway"],
+            "dhcp": network["dhcp"],
+            "dns": network["dns"],
+            "routes": network.get("routes", []),
+            "address": address,
+        }
+    ]
+
+
+def _first_address(ranges: t.Iterable[Range]) -> str | None:
+    return next((each["address"] for each in ranges if each["address"]), None)
 
 
 def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap) -> list[Plan]:
@@ -42,11 +65,11 @@ def bridges(instances: t.Iterable[Instance], tunnels: TunnelMap) -> list[Plan]:
 
 def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap) -> Plan:
     """The bridge of a network on a host that has `address` in it."""
-    addresses = []
-    if address:
-        addresses.append(f"{address}/{netaddr.IPNetwork(str(network['cidr'])).prefixlen}")
-        if network["cidr_v6"]:
-            addresses += [f"{host_ipv6(network['cidr_v6'], address)}/64", f"{router_link_local(address)}/64"]
+    ranges = ranges_of(network, address)
+    addresses = [f"{each['address']}/{netaddr.IPNetwork(each['cidr']).prefixlen}" for each in ranges if each["address"]]
+    first = _first_address(ranges)
+    if first and network["cidr_v6"]:
+        addresses += [f"{host_ipv6(network['cidr_v6'], first)}/64", f"{router_link_local(first)}/64"]
     vxlan = None
     if network["vni"] is not None:
         endpoints = tunnels.get(network["id"], {})
@@ -63,6 +86,7 @@ def bridge(network: Network, host: str, address: str | None, tunnels: TunnelMap)
         "vxlan": vxlan,
         "namespace": namespace_of(network),
         "mtu": network["mtu"],
+        **({"ranges": [each["cidr"] for each in ranges]} if "ranges" in network else {}),
     }
 
 
@@ -71,8 +95,10 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     servers: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
+        if not serves_dhcp(network):
+            continue
+        server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
         if network["dhcp"]:
-            server = servers.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
             guest: Plan = {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
             if options := nic.get("extra_dhcp_opts"):
                 guest["options"] = [
@@ -85,29 +111,48 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
 
 def dhcp(network: Network, address: str | None) -> Plan:
     """The DHCP server of a network on a host that has `address` in it, without hosts."""
+    ranges = ranges_of(network, address)
+    served = [each for each in ranges if each["dhcp"] and each["address"]] or ranges
+    of_ranges = [
+        {
+            "cidr": each["cidr"],
+            "listen": each["address"],
+            "gateway": each["gateway"] or each["address"],
+            "dns": each["dns"],
+            **({"routes": each["routes"]} if each["routes"] else {}),
+        }
+        for each in served
+    ]
+    first = _first_address(ranges)
     return {
         **{key: value for key, value in network.items() if key in _TOLD},
+        **of_ranges[0],
         "namespace": namespace_of(network),
-        "listen": address,
-        "gateway": network["gateway"] or address,
-        "listen_v6": host_ipv6(network["cidr_v6"], address) if network["cidr_v6"] and address else None,
+        "listen_v6": host_ipv6(network["cidr_v6"], first) if network["cidr_v6"] and first else None,
         # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
         "router_v6": not network["isolated"] and network["gateway_v6"] is None,
         "hosts": [],
-        **({"routes": network["routes"]} if network.get("routes") else {}),
+        **({"further_ranges": of_ranges[1:]} if of_ranges[1:] else {}),
     }
 
 
 def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:
     """The arguments of the module `router` for a network on a host with `address` in it."""
+    ranges = ranges_of(network, address)
+    first, *further = [each for each in ranges if each["address"]] or ranges[:1]
     return {
         "network": network["name"],
         "bridge": network["bridge"],
         "namespace": namespace_of(network),
-        "cidr": network["cidr"],
-        "address": address,
+        "cidr": first["cidr"],
+        "address": first["address"],
         "snat": network["snat"],
         "floating": sorted(floating, key=lambda one: netaddr.IPAddress(one["floating"])),
+        **(
+            {"further_ranges": [{"cidr": each["cidr"], "address": each["address"]} for each in further]}
+            if further
+            else {}
+        ),
     }
 
 
