@@ -306,7 +306,7 @@ def parse_network(what: str, text: str, hint: str = "; write it as 10.20.0.0/24"
 
 
 def refuse_overlapping(what: str, cidrs: t.Sequence[str]) -> list[ipaddress.IPv4Network]:
-    """The ranges of a network as such. Raises NovaliteError that begins with `what` where an address would be in two."""
+    """The ranges of a network as such. Raises NovaliteError that begins with `what` where two overlap."""
     ranges = [ipaddress.IPv4Network(cidr) for cidr in cidrs]
     for first, second in itertools.combinations(ranges, 2):
         if first.overlaps(second):
