@@ -24,11 +24,14 @@ import dataclasses, json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
-from ansible_collections.novalite.cloud.plugins.module_utils._network import router, routing
+from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, router, routing
+SERVICE = lambda url: metadata_proxy.Service(haproxy.parse_upstream(url), "hv1", bytes(32))
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
     "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**row) for row in values], *rest)),
+    "metadata": lambda values, url, *rest: metadata_proxy.ensure(haproxy.parse(values), SERVICE(url), *rest),
+    "no metadata": metadata_proxy.remove,
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):

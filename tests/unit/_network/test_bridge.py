@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, links
+from ansible_collections.novalite.cloud.plugins.module_utils._network.additions import Additions
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import NO_LEDGER
 
@@ -337,3 +338,26 @@ def test_addresses_that_the_host_lives_by_are_not_taken_away_to_be_sorted() -> N
 def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
         bridge.parse([values])
+
+
+@pytest.mark.parametrize(
+    ("ranges", "gone"),
+    [
+        (("10.20.0.0/24", "10.21.0.0/24", "10.22.0.0/24"), []),
+        (("10.20.0.0/24", "10.21.0.0/24"), ["10.22.0.2/24"]),
+        ((), ["10.21.0.2/24", "10.22.0.2/24"]),  # the network is back to one
+    ],
+)
+@pytest.mark.parametrize("alias", [OURS, None], ids=["ours", "others"])
+def test_an_address_goes_with_its_range(ranges: tuple[str, ...], gone: list[str], alias: str | None) -> None:
+    """An address that nobody remembers to be novalite's stays, in whichever range it is."""
+    given = ("10.20.0.2/24", "10.21.0.2/24", "10.22.0.2/24")
+    link = dataclasses.replace(BR100, alias=alias, addresses=(*given, "10.23.0.7/24"))
+    added = Additions(addresses=given)
+    spec = dataclasses.replace(SPEC, interface=None, ranges=ranges)
+    steps = bridge.plan_present(spec, host(link, added=added))
+    assert commands(steps) == [f"addr del {text} dev br100" for text in gone]
+    # and one that its host is to have in a range of the network comes; the first goes first
+    spec = dataclasses.replace(SPEC, interface=None, addresses=("10.21.0.2/24",), ranges=("10.21.0.0/24",))
+    steps = bridge.plan_present(spec, host(link, added=added))
+    assert commands(steps) == ["addr del 10.20.0.2/24 dev br100", "addr del 10.22.0.2/24 dev br100"]

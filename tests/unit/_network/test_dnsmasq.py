@@ -192,3 +192,51 @@ def test_merging(old: list[Host], new: list[Host]) -> None:
 def test_an_address_that_another_guest_has_got_stays() -> None:
     old = [Host("fa:16:3e:00:00:02", "10.0.0.5", "new")]
     assert dnsmasq.without(old, [Host("fa:16:3e:00:00:01", "10.0.0.5", "old")]) == old
+
+
+FURTHER = {"cidr": "10.21.0.0/24", "listen": "10.21.0.2", "gateway": "10.21.0.2", "dns": ["192.0.2.54"]}
+
+
+def test_further_ranges_have_options_of_their_own() -> None:
+    single = conf(gateway="10.20.0.2", dns=["192.0.2.53"])
+    several = conf(gateway="10.20.0.2", dns=["192.0.2.53"], further_ranges=[FURTHER])
+    assert [line for line in single if line not in several] == ["dhcp-lease-max=256"]
+    assert [line for line in several if line not in single] == [
+        "listen-address=10.21.0.2",
+        "dhcp-range=set:range-10.21.0.0,10.21.0.0,static,255.255.255.0,86400s",
+        "dhcp-lease-max=512",
+        "dhcp-option=tag:range-10.21.0.0,option:router,10.21.0.2",
+        "server=192.0.2.54",
+    ]
+    # Where one range has routes, the others must not get them.
+    elsewhere = conf(gateway="10.20.0.1", further_ranges=[FURTHER])
+    assert [line for line in elsewhere if "classless" in line] == [
+        "dhcp-option=option:classless-static-route,169.254.169.254/32,10.20.0.2,0.0.0.0/0,10.20.0.1",
+        "dhcp-option=tag:range-10.21.0.0,option:classless-static-route,0.0.0.0/0,10.21.0.2",
+    ]
+    routes = [{"destination": "198.51.100.0/24", "nexthop": "10.21.0.9"}]
+    assert [
+        line for line in conf(gateway="10.20.0.2", further_ranges=[{**FURTHER, "routes": routes}]) if "less" in line
+    ] == [
+        "dhcp-option=option:classless-static-route,0.0.0.0/0,10.20.0.2",
+        "dhcp-option=tag:range-10.21.0.0,option:classless-static-route,198.51.100.0/24,10.21.0.9,0.0.0.0/0,10.21.0.2",
+    ]
+
+
+def test_further_ranges_are_read_back_and_hold_hosts() -> None:
+    text = "\n".join(conf(**V6, further_ranges=[FURTHER]))
+    read = dnsmasq.read_config(text)
+    assert read["further_ranges"] == [{"cidr": "10.21.0.0/24", "listen": "10.21.0.2"}]
+    other = {"mac": "fa:16:3e:00:00:06", "ip": "10.21.0.6", "hostname": "web-2"}
+    (network,) = dnsmasq.parse([{"name": "x", "bridge": "br100", **read, "hosts": [HOST, other]}])
+    assert [network.listens_for(host.ip) for host in network.hosts] == ["10.20.0.2", "10.21.0.2"]
+    for wrong, message in (
+        ({"hosts": [{**other, "ip": "10.22.0.6"}]}, "is not in 10.20.0.0/24 or 10.21.0.0/24"),
+        ({"further_ranges": [{**FURTHER, "cidr": "10.20.0.128/25", "listen": "10.20.0.129"}]}, "overlap"),
+        ({"further_ranges": [{**FURTHER, "listen": "10.20.0.3"}]}, "is not in 10.21.0.0/24"),
+        ({"further_ranges": [{**FURTHER, "listen": ""}]}, "no IPv4 address"),
+        ({"further_ranges": [{**FURTHER, "gateway": "10.21.0.1,x"}]}, "no IPv4 address"),
+        ({"further_ranges": [{**FURTHER, "dns": ["a\nb"]}]}, "no IPv4 address"),
+    ):
+        with pytest.raises(NovaliteError, match=message):
+            dnsmasq.parse([{**VALUES, "further_ranges": [FURTHER], **wrong}])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing as t
 
 import pytest
@@ -218,3 +219,32 @@ def test_names_of_devices_fit(bridge: str) -> None:
 def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
         router.parse([{**FLAT, **values}])
+
+
+def test_further_ranges_leave_translated_and_not_among_each_other() -> None:
+    further = [{"cidr": "10.21.0.0/24", "address": "10.21.0.1"}]
+    floating = [{**FLOATING, "fixed": "10.21.0.5"}]
+    tag = "-m comment --comment br100"
+    (gateway,) = router.parse([{**FLAT, "snat": True, "floating": floating, "further_ranges": further}])
+    nat = router.root_rules(gateway, None)["nat"]
+    assert nat["nova-snat"] == [
+        f"-s 10.20.0.0/24 ! -d 10.20.0.0/24 ! -o br100 {tag} -j MASQUERADE",
+        f"-s 10.21.0.0/24 ! -d 10.21.0.0/24 ! -o br100 {tag} -j MASQUERADE",
+    ]
+    # who asks for the floating IP of a neighbour, from either range, gets the answer by this host
+    assert [rule for rule in nat["nova-postrouting"] if "-d 10.21.0.0/24" in rule] == [
+        f"-s {source} -d 10.21.0.0/24 -o br100 -m conntrack --ctstate DNAT {tag} -j SNAT --to-source 10.21.0.1"
+        for source in ("10.20.0.0/24", "10.21.0.0/24")
+    ]
+    isolated = dataclasses.replace(gateway, namespace="nova-br100")
+    inside = router.inner_rules(isolated, "169.254.192.2", "169.254.192.3")
+    assert inside["nat"]["nova-snat"] == [
+        f"-s {cidr} -o transit {tag} -j SNAT --to-source 169.254.192.3" for cidr in ("10.20.0.0/24", "10.21.0.0/24")
+    ]
+    assert [rule for rule in inside["nat"]["nova-postrouting"] if rule.startswith("-s 169.254")] == [
+        f"-s 169.254.192.2/32 -d 10.2{place}.0.0/24 -o br100 {tag} -j SNAT --to-source 10.2{place}.0.1"
+        for place in (0, 1)
+    ]
+    for wrong in ({"further_ranges": [{**further[0], "cidr": "10.20.0.0/25"}]}, {"further_ranges": []}):
+        with pytest.raises(NovaliteError):
+            router.parse([{**FLAT, "floating": floating, "further_ranges": further, **wrong}])

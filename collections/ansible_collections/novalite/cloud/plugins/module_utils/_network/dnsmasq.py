@@ -251,7 +251,7 @@ def _network(value: JsonMapping) -> Network:
         raise NovaliteError(f"network {name!r}: MTU {mtu} is not between 576 and 65535 bytes")
     subnet_v6 = _subnet_v6(name, value["cidr_v6"]) if value.get("cidr_v6") else None
     # none where a ledger has lost it: what is to be taken away needs no address
-    first = _range(name, {**value, "listen": value["listen"] or ""})
+    first = _range(name, value, without_address=not value["listen"])
     further = tuple(_range(name, each) for each in value.get("further_ranges") or ())
     refuse_overlapping(f"network {name!r}", [each.cidr for each in (first, *further)])
     hosts = tuple(_host(name, (first, *further), subnet_v6, host) for host in value.get("hosts") or ())
@@ -283,9 +283,9 @@ def _network(value: JsonMapping) -> Network:
     )
 
 
-def _range(network: str, value: JsonMapping) -> Range:
+def _range(network: str, value: JsonMapping, without_address: bool = False) -> Range:
     subnet = parse_network(f"network {network!r}", value["cidr"])
-    listen = _address(network, "listen", value["listen"]) if value["listen"] != "" else ""
+    listen = "" if without_address else _address(network, "listen", value["listen"])
     if listen and ipaddress.IPv4Address(listen) not in subnet:
         raise NovaliteError(f"network {network!r}: the listen address {listen} is not in {subnet}")
     return Range(
