@@ -29,6 +29,19 @@ ip addr add "$ip/$mask" dev eth0
 for router in $router; do ip route add default via "$router"; done
 echo "$ip/$mask $router $dns $serverid ${staticroutes:-none}" > "$0.out"
 """
+# Says where the first answer of a DHCP server to this guest comes from.
+LISTEN = """
+import socket
+frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+frames.settimeout(9)
+print("ready", flush=True)
+own = open("/sys/class/net/eth0/address").read().strip().replace(":", "")
+while True:
+    frame = frames.recv(2048)
+    if frame[34:36] == b"\\0\\x43" and frame[70:76].hex() == own:
+        print(socket.inet_ntoa(frame[26:30]), flush=True)
+        break
+"""
 # Answers every request with the address that the proxy signed for.
 SERVICE = """
 import http.server
@@ -171,6 +184,17 @@ def test_each_guest_gets_what_is_of_its_range(site: Site) -> None:
     assert pathlib.Path(site.directory, "networks/br10000/pid").read_text() == pid, "and nobody was restarted"
     assert site.dhcp("absent", site.hosts[:1]) == [True]
     assert not os.listdir(os.path.join(site.directory, "networks"))
+
+
+def test_an_answer_comes_from_the_address_that_guests_are_allowed_it_from(site: Site) -> None:
+    """By the one of the range; to a guest that has no way to be reached at its address, by the bridge's first."""
+    site.dhcp("present", site.hosts)
+    for address, guest in site.guests.items():
+        for options, server in (((), HOST_OF[address]), (("-B",), "10.0.0.2")):
+            with guest.running(LISTEN) as listener:
+                assert listener() == "ready"
+                site.ask(address, *options)
+                assert listener() == server
 
 
 def test_both_ranges_reach_out_and_each_other(site: Site) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import reach, walks
@@ -50,6 +51,18 @@ def test_on_two_hosts_each_sees_one_tap() -> None:
 def test_between_networks_it_is_routed() -> None:
     packets = walked(end("a", 1, "hv1"), end("b", 2, "hv1", network=2))
     assert way(packets["hv1"]) == ("br1", "tap1", "br2", None)
+
+
+def test_between_two_ranges_of_a_network_the_senders_host_routes() -> None:
+    source, destination = end("a", 1, "hv1"), end("b", 2, "hv1")
+    (there,) = destination.addresses
+    destination = dataclasses.replace(
+        destination, addresses=(dataclasses.replace(there, text="10.0.9.2", cidr="10.0.9.0/24"),)
+    )
+    assert way(walked(source, destination)["hv1"]) == ("br1", "tap1", "br1", None)
+    packets = walked(source, dataclasses.replace(destination, host="hv2"))
+    assert way(packets["hv1"]) == ("br1", "tap1", "br1", None)
+    assert way(packets["hv2"]) == ("br1", walks.ELSEWHERE, "br1", "tap2")
 
 
 def test_from_outside_it_comes_by_a_route_and_from_the_network_by_the_bridge() -> None:

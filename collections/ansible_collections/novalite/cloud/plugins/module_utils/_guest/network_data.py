@@ -67,7 +67,7 @@ def _further(nic: Nic) -> list[JsonObject]:
         {
             "type": "ipv4",
             "ip_address": address,
-            "netmask": str(netaddr.IPNetwork(_range_of(nic, address)).netmask),
+            "netmask": str(netaddr.IPNetwork(range_of(nic, address)).netmask),
             "routes": [],
             "services": [],
         }
@@ -75,7 +75,7 @@ def _further(nic: Nic) -> list[JsonObject]:
     ]
 
 
-def _range_of(nic: Nic, address: str) -> str:
+def range_of(nic: Nic, address: str) -> str:
     """The range of the network in which an address of the interface lies: that of its first one, where no other is
     known."""
     number = netaddr.IPAddress(address)
@@ -140,7 +140,7 @@ def interfaces_of(instance: Instance) -> list[InterfaceData]:
                 "mtu": network["mtu"],
             }
         )
-        further = [address(4, text, _range_of(nic, text), None) for text in nic.get("more_ips", ())]
+        further = [address(4, text, range_of(nic, text), None) for text in nic.get("more_ips", ())]
         if further:
             interfaces[-1]["more_ipv4"] = [data for data in further if data is not None]
     return interfaces

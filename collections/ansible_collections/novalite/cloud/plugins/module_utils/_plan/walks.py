@@ -50,7 +50,7 @@ def _ways(source: End, here: Address, destination: End, there: Address) -> t.Ite
             way["interface_out"] = there.bridge
         else:
             way["interface_out"] = here.bridge if near else there.bridge or ELSEWHERE
-        if near:
+        if near and not _is_routed(here, there):
             way["device_out"] = there.device if together else ELSEWHERE
         yield source.host, way
     if destination.host and not together:
@@ -58,6 +58,12 @@ def _ways(source: End, here: Address, destination: End, there: Address) -> t.Ite
         if near:
             way.update(interface_in=there.bridge, device_in=ELSEWHERE, device_out=there.device)
         yield destination.host, way
+
+
+def _is_routed(here: Address, there: Address) -> bool:
+    """Tell whether the sender's host, and not its bridge alone, passes on what is for the same network: in another of
+    its ranges. On an isolated network, the namespace does that, and the host sees a bridge."""
+    return not here.scope and bool(here.cidr and there.cidr) and here.cidr != there.cidr
 
 
 def _is_inside(here: Address, there: Address) -> bool:
