@@ -25,12 +25,18 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ssh import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy, metadata_proxy, router, routing
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._host_module import HostCall
+from ansible_collections.novalite.cloud.plugins.modules import firewall
+tables.SCRIPT = "/nonexistent"  # that of this machine's own hypervisor
+RULES = {name: option.get("default") for name, option in firewall.ARGUMENT_SPEC.items()}
 SERVICE = lambda url: metadata_proxy.Service(haproxy.parse_upstream(url), "hv1", bytes(32))
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
     "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**row) for row in values], *rest)),
     "metadata": lambda values, url, *rest: metadata_proxy.ensure(haproxy.parse(values), SERVICE(url), *rest),
+    "firewall": lambda values, *rest: firewall.run(HostCall({**RULES, **values}, *rest)),
     "no metadata": metadata_proxy.remove,
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }

@@ -121,6 +121,18 @@ def test_security_groups_judge_before_a_router_accepts() -> None:
     assert applied(again, router.merged(again, [], lambda bridge: False)) == again
 
 
+def test_a_router_leaves_the_front_of_input_to_the_firewall() -> None:
+    (gateway,) = router.parse([{**FLAT, "floating": [FLOATING]}])
+    tables = host()
+    tables["filter"]["INPUT"] = ["-j nova-host", "-j f2b-sshd"]
+    tables["filter"]["nova-host"] = []
+    tables = applied(tables, router.merged(tables, [router.root_rules(gateway, None)]))
+    assert tables["filter"]["INPUT"] == ["-j nova-host", "-j nova-input", "-j f2b-sshd"]
+    # where the firewall came second, both are content with their places, too
+    wanted = router.merged(tables, [router.root_rules(gateway, None)])
+    assert rules.delta("filter", tables["filter"], wanted["filter"]) == ""
+
+
 ROUTERS = st.builds(
     lambda number, isolated, snat, floating: Router(
         f"net{number}",
@@ -245,6 +257,6 @@ def test_further_ranges_leave_translated_and_not_among_each_other() -> None:
         f"-s 169.254.192.2/32 -d 10.2{place}.0.0/24 -o br100 {tag} -j SNAT --to-source 10.2{place}.0.1"
         for place in (0, 1)
     ]
-    for wrong in ({"further_ranges": [{**further[0], "cidr": "10.20.0.0/25"}]}, {"further_ranges": []}):
+    for ranges in ([{**further[0], "cidr": "10.20.0.0/25"}], []):
         with pytest.raises(NovaliteError):
-            router.parse([{**FLAT, "floating": floating, "further_ranges": further, **wrong}])
+            router.parse([{**FLAT, "floating": floating, "further_ranges": ranges}])

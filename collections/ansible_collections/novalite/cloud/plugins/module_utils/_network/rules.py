@@ -22,8 +22,8 @@ CHAINS = {
     "nat": {PREROUTING: "PREROUTING", OUTPUT: "OUTPUT", POSTROUTING: "POSTROUTING", FLOAT_SNAT: None, SNAT: None},
     "filter": {FORWARD: "FORWARD", INPUT: "INPUT"},
 }  # type: dict[str, dict[str, str | None]]
-# The security groups judge first what is for a guest.
-_BEFORE = "-j nova-local"
+# The security groups judge first what is for a guest, and what guests send to their host.
+_BEFORE = ("-j nova-local", "-j nova-host")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 Table = t.Mapping[str, t.Sequence[str]]  # chain -> its rules, without `-A <chain> `
@@ -108,7 +108,7 @@ def _hook(table: str, built_in: str, name: str, rules: t.Sequence[str], wanted: 
     places = [place for place, rule in enumerate(rules) if rule == jump]
     if not wanted:
         return [f"-D {built_in} {jump}"] * len(places)
-    front = 1 if rules[:1] and rules[0] == _BEFORE else 0
+    front = 1 if rules[:1] and rules[0] in _BEFORE else 0
     if len(places) == 1 and (table != "filter" or places[0] <= front):
         return []
     # What is deleted was behind, or, where it was in front, is one of several.
