@@ -15,7 +15,7 @@ import pytest
 
 from tests.unit._network.conftest import Bed
 from tests.unit._network.test_routing_on_a_host import WATCH, done, links
-from tests.unit._plan.test_ranges import plan_by_host, ranges, render, server
+from tests.unit._plan.test_plan_of_ranges import plan_by_host, ranges, render, server
 
 pytestmark = pytest.mark.root
 
@@ -41,7 +41,8 @@ class Host:
         all_ranges = ranges("10.20.0.1", "10.21.0.1", dns=[])
         servers = [server(number, number - 1, all_ranges, **self.network) for number in (1, 2)]
         for instance, guest in zip(servers, self.guests.values()):
-            instance["nics"][0].update(id=guest.name.removeprefix("guest"), mac=links(guest)["eth0"]["address"])
+            (nic,) = instance["nics"]
+            nic["id"], nic["mac"] = guest.name.removeprefix("guest"), links(guest)["eth0"]["address"]
             instance["security_groups"][0]["rules"] = [t.cast(t.Any, rule) for rule in rules]
         return plan_by_host(servers, {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
 
