@@ -240,3 +240,32 @@ def test_further_ranges_are_read_back_and_hold_hosts() -> None:
     ):
         with pytest.raises(NovaliteError, match=message):
             dnsmasq.parse([{**VALUES, "further_ranges": [FURTHER], **wrong}])
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 255), unique=True, max_size=2)), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_ranges_are_read_back_with_all_that_guests_are_told(
+    ranges: list[tuple[bool, list[int]]], with_ipv6: bool
+) -> None:
+    arguments = [
+        {
+            "cidr": f"10.{20 + place}.0.0/24",
+            "listen": f"10.{20 + place}.0.2",
+            "gateway": f"10.{20 + place}.0.{1 if elsewhere else 2}",
+            "dns": ["192.0.2.53"],
+            "routes": [{"destination": f"198.51.{number}.0/24", "nexthop": "10.20.0.9"} for number in numbers],
+        }
+        for place, (elsewhere, numbers) in enumerate(ranges)
+    ]
+    (network,) = dnsmasq.parse(
+        [{**VALUES, **(V6 if with_ipv6 else {}), **arguments[0], "further_ranges": arguments[1:]}]
+    )
+    hosts = [Host(f"fa:16:3e:00:00:0{place}", f"10.{20 + place}.0.5", "x") for place in range(len(ranges))]
+    (other,) = dnsmasq.parse([{**VALUES, "cidr": "10.90.0.0/24", "listen": "10.90.0.2"}])
+    text = dnsmasq.config(network, "/d")
+    assert dnsmasq.ranges_in_use(text, other, hosts) == list(network.ranges)
+    assert dnsmasq.ranges_in_use(text, other, hosts[1:]) == list(network.ranges)[1:]
+    assert dnsmasq.ranges_in_use(text, network, hosts) == []
+    assert dnsmasq.ranges_in_use("rubbish", other, hosts) == []

@@ -186,6 +186,20 @@ def test_each_guest_gets_what_is_of_its_range(site: Site) -> None:
     assert not os.listdir(os.path.join(site.directory, "networks"))
 
 
+def test_a_run_that_was_slower_takes_no_range_away(site: Site) -> None:
+    """It worked out what to tell the host before there was a guest of the other range."""
+    site.dhcp("present", site.hosts[1:])
+    before = set(site.conf().splitlines())
+    assert site.dhcp("present", site.hosts[:1], True, False, False, further_ranges=[]) == [True, True, False]
+    assert set(site.conf().splitlines()) == before
+    assert [site.ask(address) for address in HOST_OF] == [told(address) for address in HOST_OF]
+    assert site.dhcp("present", site.hosts) == [False]
+    # once the host has no address there, nobody could be answered
+    site.hv1.call(["bridge", [single(site.network)["bridge"]], "present"])
+    assert site.dhcp("present", [], False, False, further_ranges=[]) == [True, False]
+    assert "10.0.1." not in site.conf() and site.ask("10.0.0.5").startswith("10.0.0.5/24")
+
+
 def test_an_answer_comes_from_the_address_that_guests_are_allowed_it_from(site: Site) -> None:
     """By the one of the range; to a guest that has no way to be reached at its address, by the bridge's first."""
     site.dhcp("present", site.hosts)

@@ -94,12 +94,17 @@ def test_it_is_the_same_whichever_interface_comes_first(
 @given(st.booleans(), st.booleans())
 def test_one_range_is_told_as_ever(snat: bool, isolated: bool) -> None:
     """A host that has an address in one of the ranges alone is told no more than with a network of that range, but for
-    which ranges its bridge may have addresses in."""
+    which ranges its bridge may have addresses in, and its router's guests."""
     several = plan_of([server(1, 1, ranges(None, "10.21.0.1"), snat=snat, isolated=isolated)])
     single = server(1, 1, ranges(None, "10.21.0.1"), snat=snat, isolated=isolated)
     del single["nics"][0]["network"]["ranges"]
+    alone = plan_of([single])
     assert several["bridges"][0].pop("ranges") == ["10.20.0.0/24", "10.21.0.0/24"]
-    assert several == plan_of([single])
+    for of_several, of_single in zip(several["routers"], alone["routers"], strict=True):
+        assert of_several.pop("further_ranges") == [{"cidr": "10.21.0.0/24", "address": "10.21.0.1"}]
+        assert (of_several.pop("cidr"), of_several.pop("address")) == ("10.20.0.0/24", None)
+        assert (of_single.pop("cidr"), of_single.pop("address")) == ("10.21.0.0/24", "10.21.0.1")
+    assert several == alone
 
 
 def test_what_the_host_has_in_each_range() -> None:
@@ -130,7 +135,10 @@ def test_what_the_host_has_in_each_range() -> None:
     ]
     assert {host["ip"] for host in dhcp["hosts"]} == {"10.21.0.11", "10.20.0.12"}
     assert (router["cidr"], router["address"]) == ("10.20.0.0/24", "10.20.0.1")
-    assert router["further_ranges"] == [{"cidr": "10.21.0.0/24", "address": "10.21.0.1"}]
+    assert router["further_ranges"] == [
+        {"cidr": "10.21.0.0/24", "address": "10.21.0.1"},
+        {"cidr": "10.22.0.0/24", "address": None},
+    ]
     assert router["floating"] == [{"fixed": "10.21.0.11", "floating": "203.0.113.9", "interface": "eth0"}]
     # answers to a broadcast come from the bridge's first address, router advertisements from its link-local one
     own, other = plan["firewall_instances"]

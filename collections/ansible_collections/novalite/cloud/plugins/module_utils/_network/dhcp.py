@@ -85,6 +85,11 @@ class Server:
                 f"the DHCP server of bridge {self.network.bridge} on this host is another ledger's ({self._marked}); "
                 "give the network another bridge"
             )
+        # Another run, which knew that this host has an address in one more range, may have been faster than this one.
+        more = dnsmasq.ranges_in_use(self._old["conf"] or "", self.network, hosts)
+        more = [each for each in more if self._has_address(each.listen)]
+        further = (*self.network.further_ranges, *more)
+        self.network = dataclasses.replace(self.network, further_ranges=further)
         options = any(host.options for host in hosts)
         new = self._texts(hosts, dnsmasq.config(self.network, self.directory, self.mark, options))
         pid = self.process.pid()
@@ -139,6 +144,17 @@ class Server:
             return {}
         shown = {name: (text or "").splitlines() for name, text in texts.items() if text or name != "opts"}
         return {**shown, "running": running}
+
+    def _has_address(self, address: str) -> bool:
+        """Tell whether the address is this host's, where the server runs."""
+        with (
+            contextlib.suppress(OSError, NotFoundError),
+            entered(self.network.namespace),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
+        ):
+            asking.bind((address, 0))
+            return True
+        return False
 
     def _read(self, name: str) -> str | None:
         return read_text(os.path.join(self.directory, name))

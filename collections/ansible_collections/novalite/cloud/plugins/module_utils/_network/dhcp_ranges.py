@@ -14,6 +14,7 @@ import typing as t
 
 METADATA = "169.254.169.254"
 _MAX_LEASES = 65536
+_OWN_ROUTES = (f"{METADATA}/32", "0.0.0.0/0")  # those that are no route of the network's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +71,28 @@ def names_elsewhere(ranges: t.Sequence[Range]) -> list[str]:
     """The words that send guests to their range's own name servers, for a dnsmasq that serves no names."""
     servers = [[server for server in each.dns if ":" not in server] for each in ranges]
     return [f"--{line}" for line, own in zip(_options(ranges, "dns-server", servers), servers) if own]
+
+
+def read(options: t.Mapping[str, t.Sequence[str]]) -> list[Range]:
+    """The ranges in a configuration, given as the values of each of its options. Each has all name servers, since these
+    do not say whose they are. Raises ValueError, KeyError."""
+    told = {}  # type: dict[tuple[str, str], list[str]]
+    for value in options.get("dhcp-option", ()):
+        words = value.split(",")
+        tag = words.pop(0)[len("tag:") :] if value.startswith("tag:") else ""
+        told[tag, words[0]] = words[1:]
+    ranges = []
+    for line, listen in zip(options["dhcp-range"], options["listen-address"]):
+        *tags, first, _static, mask, _lease = line.split(",")
+        if ":" in first:
+            continue
+        tag = tags[0][len("set:") :] if tags else ""
+        words = told.get((tag, "option:classless-static-route"), [])
+        routes = [route for route in zip(words[::2], words[1::2]) if route[0] not in _OWN_ROUTES]
+        cidr = str(ipaddress.IPv4Network(f"{first}/{mask}"))
+        gateway = next(iter(told.get((tag, "option:router"), ())), None)
+        ranges.append(Range(cidr, listen, gateway, tuple(options.get("server", ())), tuple(routes)))
+    return ranges
 
 
 def _tags(ranges: t.Sequence[Range]) -> list[str]:

@@ -159,25 +159,36 @@ def _ipv6(network: Network) -> list[str]:
 def read_config(text: str) -> JsonObject:
     """Contents of a file of `config`: `listen`, `cidr`, `domain`, `namespace`, and `further_ranges` where there are
     some. Raises ValueError, KeyError."""
-    options: dict[str, list[str]] = {}
-    namespace = None
-    for line in text.splitlines():
-        if line.startswith(_NAMESPACE):
-            namespace = line[len(_NAMESPACE) :]
-        name, equals, value = line.partition("=")
-        if equals:
-            options.setdefault(name, []).append(value)  # the IPv4 ones come first
-    ranges = []
-    for line, listen in zip(options["dhcp-range"], options["listen-address"]):
-        first, _static, mask, _lease = line.split(",")[-4:]
-        if ":" not in first:
-            ranges.append({"cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")), "listen": listen})
+    options = _options(text)
+    lines = text.splitlines()
+    namespace = next((line[len(_NAMESPACE) :] for line in lines if line.startswith(_NAMESPACE)), None)
+    first, *further = ({"cidr": each.cidr, "listen": each.listen} for each in dhcp_ranges.read(options))
     return {
-        **ranges[0],
+        **first,
         "domain": options["domain"][0],
         "namespace": namespace,
-        **({"further_ranges": ranges[1:]} if ranges[1:] else {}),
+        **({"further_ranges": further} if further else {}),
     }
+
+
+def ranges_in_use(text: str, network: Network, hosts: t.Iterable[Host]) -> list[Range]:
+    """The ranges in a file of `config` that are none of the network's, and that hosts are in."""
+    try:
+        ranges = dhcp_ranges.read(_options(text))
+    except (ValueError, KeyError):
+        return []
+    lost = [host.ip for host in hosts if not any(host.ip in each for each in network.ranges)]
+    return [each for each in ranges if any(address in each for address in lost)]
+
+
+def _options(text: str) -> dict[str, list[str]]:
+    """Values of each option in a file of `config`, the IPv4 ones first."""
+    options: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals:
+            options.setdefault(name, []).append(value)
+    return options
 
 
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:

@@ -139,7 +139,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
 def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:
     """The arguments of the module `router` for a network on a host with `address` in it."""
     ranges = ranges_of(network, address)
-    first, *further = [each for each in ranges if each["address"]] or ranges[:1]
+    first, *further = ranges  # also those without an address of the host: one may come before this is carried out
     return {
         "network": network["name"],
         "bridge": network["bridge"],
