@@ -15,6 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, subnets_of
 
 from ..openstack.identity.catalog import REGION
 from . import ids
@@ -95,15 +96,28 @@ def check_vpc(project_id: str, asked: str | None) -> None:
         raise ids.not_found("vpc", asked)
 
 
-def subnets(connection: Connection, project_id: str) -> dict[str, Network]:
-    """The networks that the project sees, by the ids of the subnets that they are; the default one first."""
+class VpcSubnet(t.NamedTuple):
+    """A subnet as EC2 shows it: one of IPv4 of a network, of which a network may have several."""
+
+    network: Network
+    subnet: Subnet
+
+
+def subnets(connection: Connection, project_id: str) -> dict[str, VpcSubnet]:
+    """The subnets of the networks that the project sees, by their ids; the default one first."""
     rows = network_records.networks_seen(connection, project_id)
     rows.sort(key=lambda row: (row.owner == "", row.id))
-    return {ids.of("subnet", row.uuid): row for row in rows}
+    by_network = subnets_of(connection, rows)
+    return {
+        ids.of_subnet(row.uuid, subnet.id): VpcSubnet(row, subnet)
+        for row in rows
+        for subnet in by_network[row.id]
+        if subnet.version == 4
+    }
 
 
-def first_subnet(connection: Connection, project_id: str) -> Network:
-    """The network of an instance that asks for none: the project's own before the public ones."""
+def first_subnet(connection: Connection, project_id: str) -> VpcSubnet:
+    """The subnet of an instance that asks for none: of the project's own networks before the public ones."""
     for row in subnets(connection, project_id).values():
         return row
     raise Ec2Error("MissingInput", "No subnets found for the default VPC: the project sees no network.")

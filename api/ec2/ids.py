@@ -13,6 +13,8 @@ import hashlib
 import re
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import derived_id
+
 from .faults import Ec2Error
 
 DIGITS = 17
@@ -24,6 +26,11 @@ Known = t.TypeVar("Known")
 def of(kind: str, uuid: str) -> str:
     """`i-0bcc77d1943f1486d`, of a UUID or of 32 hex digits."""
     return f"{kind}-{uuid.replace('-', '')[:DIGITS]}"
+
+
+def of_subnet(network_uuid: str, subnet_id: str) -> str:
+    """A subnet's id: the first one of a network has the network's, further ones have their own."""
+    return of("subnet", network_uuid if subnet_id == derived_id(network_uuid, 4) else subnet_id)
 
 
 def named(kind: str, *names: str) -> str:

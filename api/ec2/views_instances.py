@@ -100,7 +100,7 @@ def instance(record: Record) -> Body:
         "launchTime": moment(record["launched_at"] or record["created_at"]),
         "placement": {"availabilityZone": record["zone"] or DEFAULT_ZONE, "groupName": "", "tenancy": "default"},
         "monitoring": {"state": "disabled"},
-        "subnetId": ids.of("subnet", first["network_uuid"]) if nics else None,
+        "subnetId": ids.of_subnet(first["network_uuid"], first["subnet_id"]) if nics else None,
         "vpcId": vpc_id(record["project_id"]) if nics else None,
         "privateIpAddress": first.get("ip"),
         "ipAddress": floating[0],
@@ -209,7 +209,7 @@ def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -
     leads = {"association": association}
     return {
         "networkInterfaceId": ids.of("eni", nic["id"]),
-        "subnetId": ids.of("subnet", nic["network_uuid"]),
+        "subnetId": ids.of_subnet(nic["network_uuid"], nic["subnet_id"]),
         "vpcId": vpc_id(record["project_id"]),
         "description": "",
         "ownerId": record["project_id"],

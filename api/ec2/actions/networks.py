@@ -15,12 +15,11 @@ import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 
 from ...web.context import Caller
 from .. import filters, ids
 from ..blueprint import reads
-from ..common import Asked, Body, subnets, tag_set, vpc_id, zones
+from ..common import Asked, Body, VpcSubnet, subnets, tag_set, vpc_id, zones
 from ..faults import invalid
 from ..parameters import Text, an_attribute
 from ..views_instances import instance
@@ -70,7 +69,7 @@ class Place(t.NamedTuple):
 
     project: str
     vpc: str
-    subnets: dict[str, Network]
+    subnets: dict[str, VpcSubnet]
     tags: dict[str, dict[str, str]]
 
 
@@ -97,8 +96,8 @@ def _describes_one(
 
 @_describes_one("DescribeVpcs", "network:read", "vpc", VPC_FILTERS, "vpc")
 def _vpc(place: Place) -> Body:
-    blocks = [row.cidr for row in place.subnets.values() if row.cidr] or ["0.0.0.0/32"]
-    v6 = [row.cidr_v6 for row in place.subnets.values()]
+    blocks = [row.subnet.cidr for row in place.subnets.values()] or ["0.0.0.0/32"]
+    v6 = dict.fromkeys(row.network.cidr_v6 for row in place.subnets.values())
     return {
         "state": "available",
         "cidrBlock": blocks[0],
@@ -139,24 +138,27 @@ def describe_subnets(connection: Connection, caller: Caller, asked: Asked) -> t.
     return [_subnet(place, zone, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
 
 
-def _subnet(place: Place, zone: str, number: str, row: Network, is_default: bool) -> Body:
-    size = sum(netaddr.IPRange(first, last).size for first, last in row.ranges)
+def _subnet(place: Place, zone: str, number: str, of: VpcSubnet, is_default: bool) -> Body:
+    row, subnet = of
+    size = sum(netaddr.IPRange(first, last).size for first, last in (subnet.pools if subnet.position else row.ranges))
+    # guests of further ones have an address of the network's IPv6, too: it is shown with the first
+    v6 = None if subnet.position else row.cidr_v6
     return {
         "subnetId": number,
         "vpcId": place.vpc,
         "ownerId": place.project,
         "state": "available",
-        "cidrBlock": row.cidr,
+        "cidrBlock": subnet.cidr,
         "availableIpAddressCount": max(size - _KEPT_BY_DHCP, 0),
         **dict.fromkeys(("availabilityZone", "availabilityZoneId"), zone),
         "defaultForAz": is_default,
         "mapPublicIpOnLaunch": False,
-        "assignIpv6AddressOnCreation": row.cidr_v6 is not None,
+        "assignIpv6AddressOnCreation": v6 is not None,
         "mapCustomerOwnedIpOnLaunch": False,
-        "ipv6CidrBlockAssociationSet": _associations("subnet", row.uuid, "ipv6CidrBlock", [row.cidr_v6]),
+        "ipv6CidrBlockAssociationSet": _associations("subnet", row.uuid, "ipv6CidrBlock", [v6]),
         "enableDns64": False,
         "ipv6Native": False,
-        "tagSet": tag_set({"Name": row.name, **place.tags.get(number, {})}),
+        "tagSet": tag_set({"Name": (subnet.name if subnet.position else "") or row.name, **place.tags.get(number, {})}),
     }
 
 
@@ -168,7 +170,7 @@ def _route_table(place: Place) -> Body:
         "vpcId": place.vpc,
         "propagatingVgwSet": [],
         "routeSet": [
-            *({**own, "destinationCidrBlock": row.cidr} for row in place.subnets.values()),
+            *({**own, "destinationCidrBlock": row.subnet.cidr} for row in place.subnets.values()),
             {
                 "destinationCidrBlock": "0.0.0.0/0",
                 "gatewayId": ids.of("igw", place.project),
@@ -215,7 +217,7 @@ def _network_acl(place: Place) -> Body:
 
 @_describes_one("DescribeDhcpOptions", "network:read", "dhcpOptions", DHCP_FILTERS, "dopt")
 def _dhcp_options(place: Place) -> Body:
-    first = next(iter(place.subnets.values()), None)
+    first = next((row.network for row in place.subnets.values()), None)
     configured = {
         "domain-name": [first.domain if first else "novalocal"],
         "domain-name-servers": (first.dns if first else []) or ["AmazonProvidedDNS"],

@@ -57,7 +57,7 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: A
     row = network_records.network_of(connection, port)
     with as_codes({}):
         network_choices.check_port(row, caller.project, {"fixed_ips": _wishes(named)}, caller.is_admin)
-    of_subnet = {"subnet_id": network_records.subnet_id(port.network_uuid, 4)}
+    of_subnet = {"subnet_id": port.subnet_ids[port.ip]} if port.ip else {"ip_version": 4}
     after = _change(connection, port, new=[*_wishes(named), *[of_subnet] * (count or 0)])
     assigned = [address for address in after if address not in (port.ip, *port.more_ips) or address in named]
     return {

@@ -16,7 +16,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
+    AddressInUseError,
+    PoolExhaustedError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
@@ -28,7 +31,7 @@ from ...web.bodies import the_one
 from ...web.context import Caller, signature
 from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
-from ..common import Asked, Body, Tags, first_subnet, subnets, tags_for
+from ..common import Asked, Body, Tags, VpcSubnet, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -53,6 +56,7 @@ REFUSED: t.Mapping[type[Exception], str] = {
     **volumes.LIMITS,
     QuotaError: "InstanceLimitExceeded",
     AddressInUseError: "InvalidIPAddress.InUse",
+    PoolExhaustedError: "InsufficientFreeAddressesInSubnet",
 }
 _INTERFACE = Group(
     {
@@ -232,10 +236,19 @@ def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tup
             if interface.get("SubnetId")
             else first_subnet(connection, project)
         )
-        requests.append(NetworkRequest(row.uuid, None if address is None else _address(address)))
-    if len({group.name for group in requests}) != len(requests):
+        requests.append(_request(row, address))
+    if len({(request.name, request.subnet) for request in requests}) != len(requests):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
     return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]
+
+
+def _request(of: VpcSubnet, text: str | None) -> NetworkRequest:
+    if text is None:
+        return NetworkRequest(of.network.uuid, subnet=of.subnet.id)
+    address = _address(text)
+    if address not in of.subnet:
+        raise invalid("PrivateIpAddress", text, f"it is no address of the subnet's range {of.subnet.cidr}")
+    return NetworkRequest(of.network.uuid, address, subnet=of.subnet.id)
 
 
 def _address(text: str) -> str:

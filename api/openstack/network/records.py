@@ -19,10 +19,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.add
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network, Port
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import (
+    Subnet,
+    derived_id,
+    subnets_of,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ...web.bodies import Answer, Record, the_one
@@ -68,9 +72,9 @@ AGENT = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic
 def _networks(connection: Connection, _number: str | None) -> list[Record]:
     caller = current()
     rows = network_records.networks_seen(connection, caller.reach, bare=True)
-    said = subnets_of(connection, [row.id for row in rows])
+    subnets = subnets_of(connection, rows)
     return [
-        *(views.network(row, said, caller.is_admin) for row in rows),
+        *(views.network(row, subnets[row.id], caller.is_admin) for row in rows),
         *(views.pool_network(row) for row in network_records.pools_seen(connection)),
     ]
 
@@ -78,10 +82,10 @@ def _networks(connection: Connection, _number: str | None) -> list[Record]:
 def _subnets(connection: Connection, _number: str | None) -> list[Record]:
     """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
-    said = subnets_of(connection, [row.id for row in rows])
+    subnets = subnets_of(connection, rows)
     pools = network_records.pools_seen(connection) if current().is_admin else []
     return [
-        *(subnet for row in rows for subnet in views.subnets(row, said)),
+        *(views.subnet(row, subnet) for row in rows for subnet in subnets[row.id]),
         *(subnet for row in pools for subnet in views.pool_subnets(row)),
     ]
 
@@ -201,16 +205,18 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Net
     raise not_found("Network", number)
 
 
-def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, int]:
-    """The row of the network that a subnet is of, and its IP version. Raises NeutronError."""
-    for row in network_records.networks_seen(connection, current().reach, bare=True):
-        for version in (4, 6):
-            if row.range_of(version) is not None and network_records.subnet_id(row.uuid, version) == number.lower():
+def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Network, Subnet]:
+    """A subnet with the row of the network that it is of. Raises NeutronError."""
+    rows = network_records.networks_seen(connection, current().reach, bare=True)
+    subnets = subnets_of(connection, rows)
+    for row in rows:
+        for subnet in subnets[row.id]:
+            if subnet.id == number.lower():
                 if write:
                     network_row(connection, row.uuid, write=True)
-                return row, version
+                return row, subnet
     for pool in network_records.pools_seen(connection):
-        if network_records.subnet_id(network_records.pool_network_id(pool.name), 4) == number.lower():
+        if derived_id(network_records.pool_network_id(pool.name), 4) == number.lower():
             raise refused(f"subnet {number} is the cloud's operator's floating pool")
     raise not_found("Subnet", number)
 

@@ -79,7 +79,7 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
     if port is not None and (before.vif_id, before.fixed_ip) == (port.id, port.ip):
         return
     if port is not None:
-        if not routers.reaches(connection, port.network_uuid, before.pool):
+        if not routers.reaches(connection, port.network_uuid, port.subnet_ids[str(port.ip)], before.pool):
             raise NeutronError(
                 404,
                 "ExternalGatewayForFloatingIPNotFound",

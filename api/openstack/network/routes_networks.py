@@ -130,16 +130,14 @@ def create_subnets(connection: Connection, body: Record) -> Answer:
 
 @network.put("/subnets/<subnet_id>", "network:write", takes(UPDATE_SUBNET), writes_checked)
 def update_subnet(connection: Connection, wanted: Record, subnet_id: str) -> Answer:
-    row, version = records.subnet_row(connection, subnet_id, write=True)
-    before = tenant_networks.subnets_of(connection, [row.id])[row.id, version]
+    row, before = records.subnet_row(connection, subnet_id, write=True)
     subnets.update_subnet(connection, row, before, _given(wanted))
     return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
 
 
 @network.delete("/subnets/<subnet_id>", "network:write", writes)
 def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
-    row, version = records.subnet_row(connection, subnet_id, write=True)
-    subnets.delete_subnet(connection, row, version)
+    subnets.delete_subnet(connection, *records.subnet_row(connection, subnet_id, write=True))
     return "", 204
 
 

@@ -9,11 +9,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
-    network_choices,
-    routers,
-    tenant_networks,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices, routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
@@ -21,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.poo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from ...web import policy
@@ -73,29 +70,27 @@ def add_interface(connection: Connection, wanted: Record, router_id: str) -> Ans
     row = records.router_row(connection, router_id)
     port_id: str | None = None
     if "port_id" in wanted:
-        port_id, of_network, version = _free_port(connection, wanted["port_id"])
+        port_id, of_network, subnet = _free_port(connection, wanted["port_id"])
     else:
-        of_network, version = records.subnet_row(connection, wanted["subnet_id"])
+        of_network, subnet = records.subnet_row(connection, wanted["subnet_id"])
     network_choices.check_router(of_network, row.project_id, current().is_admin)
-    _check_overlap(connection, row, of_network, version)
-    said = tenant_networks.subnets_of(connection, [of_network.id]).get((of_network.id, version))
-    gateway = None if said is None else said.gateway
-    port_id, hosts = routers.add_interface(connection, row, of_network, version, gateway, port_id)
+    _check_overlap(connection, row, subnet)
+    gateway = subnet.gateway if of_network.tenant else None
+    port_id, hosts = routers.add_interface(connection, row, subnet, gateway, port_id)
     _tell(connection, hosts, row.project_id)
-    return _interface(row, port_id, of_network.uuid, version), 200
+    return _interface(row, port_id, of_network.uuid, subnet.id), 200
 
 
 @network.put("/routers/<router_id>/remove_router_interface", "network:routers:write", takes(schemas.INTERFACE), writes)
 def remove_interface(connection: Connection, wanted: Record, router_id: str) -> Answer:
     row = records.router_row(connection, router_id)
     for interface in routers.interfaces(connection, row.id):
-        subnet_id = network_records.subnet_id(interface.network_uuid, interface.version)
         if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
-            wanted.get("subnet_id", subnet_id).lower() == subnet_id
+            wanted.get("subnet_id", interface.subnet_id).lower() == interface.subnet_id
         ):
             hosts = routers.remove_interface(connection, row.id, interface.vif_id)
             _tell(connection, hosts, row.project_id)
-            return _interface(row, interface.vif_id, interface.network_uuid, interface.version), 200
+            return _interface(row, interface.vif_id, interface.network_uuid, interface.subnet_id), 200
     if "subnet_id" in wanted:
         records.subnet_row(connection, wanted["subnet_id"])
     raise NeutronError(
@@ -105,15 +100,14 @@ def remove_interface(connection: Connection, wanted: Record, router_id: str) -> 
     )
 
 
-def _interface(row: Router, port_id: str, network_uuid: str, version: int) -> Record:
-    subnet_id = network_records.subnet_id(network_uuid, version)
+def _interface(row: Router, port_id: str, network_uuid: str, subnet_id: str) -> Record:
     return {
         **{"id": row.id, "tenant_id": row.project_id, "project_id": row.project_id, "tags": []},
         **{"port_id": port_id, "network_id": network_uuid, "subnet_id": subnet_id, "subnet_ids": [subnet_id]},
     }
 
 
-def _free_port(connection: Connection, number: str) -> tuple[str, Network, int]:
+def _free_port(connection: Connection, number: str) -> tuple[str, Network, Subnet]:
     seen = records.port_row(connection, number)
     if seen.instance_uuid is not None or seen.router_id is not None or seen.device_id:
         raise NeutronError(
@@ -124,18 +118,21 @@ def _free_port(connection: Connection, number: str) -> tuple[str, Network, int]:
         )
     if seen.ip is None and seen.ipv6 is None:
         raise BadRequestError("Bad router request: Router port must have at least one fixed IP.")
-    return seen.id, records.network_row(connection, seen.network_uuid), 4 if seen.ip is not None else 6
+    if seen.more_ips:
+        raise BadRequestError(
+            f"Bad router request: Cannot have multiple IPv4 subnets on router port ({seen.id}): leave it one address."
+        )
+    return seen.id, *records.subnet_row(connection, seen.subnet_ids[str(seen.ip or seen.ipv6)])
 
 
-def _check_overlap(connection: Connection, row: Router, of_network: Network, version: int) -> None:
-    """A router could not tell two networks with the same addresses apart."""
-    ours = of_network.range_of(version)
+def _check_overlap(connection: Connection, row: Router, subnet: Subnet) -> None:
+    """A router could not tell two subnets with the same addresses apart."""
     for interface in routers.interfaces(connection, row.id):
-        other = records.network_row(connection, interface.network_uuid).range_of(version)
-        if interface.version == version and ours is not None and other is not None and pools.overlap(ours, other):
+        other = records.subnet_row(connection, interface.subnet_id)[1]
+        if other.version == subnet.version and pools.overlap(subnet.cidr, other.cidr):
             raise BadRequestError(
-                f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network.uuid, version)} "
-                f"overlaps with cidr {other} of subnet {network_records.subnet_id(interface.network_uuid, version)}."
+                f"Bad router request: Cidr {subnet.cidr} of subnet {subnet.id} overlaps with cidr {other.cidr} of "
+                f"subnet {other.id}."
             )
 
 

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-import netaddr
-
-from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import provider_networks
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.address_scopes import AddressScope
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.routers import Router
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.subnet_pools import SubnetPool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import Subnet
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.hypervisor_records import Host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
     FloatingIp,
@@ -22,8 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.net
     Pool,
     Port,
     pool_network_id,
-    subnet_id,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import Subnet, derived_id
 
 from ...web.bodies import Body, Record, same
 
@@ -36,16 +32,15 @@ RUNNING = 1  # Nova's power state
 PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
-def network(row: Network, said: t.Mapping[tuple[int, int], Subnet], admin: bool = False) -> Body:
-    """A network; `said` is what projects told of their subnets, by network and IP version."""
-    ranges = {4: row.cidr, 6: row.cidr_v6}
-    subnets = [subnet_id(row.uuid, version) for version in ranges if ranges[version] is not None]
-    shown = _network(row.uuid, shown_name(row), row.owner, subnets, row.mtu or DEFAULT_MTU)
+def network(row: Network, subnets: t.Sequence[Subnet], admin: bool = False) -> Body:
+    """A network with these subnets."""
+    numbers = [subnet.id for subnet in subnets]
+    shown = _network(row.uuid, shown_name(row), row.owner, numbers, row.mtu or DEFAULT_MTU)
     shown.update({"shared": row.owner == "", "router:external": False, "description": row.description})
     shown["port_security_enabled"] = row.port_security_enabled
-    for version in ranges:
-        drawn = said.get((row.id, version))
-        shown[f"ipv{version}_address_scope"] = None if drawn is None else drawn.address_scope_id
+    for subnet in subnets:
+        if subnet.address_scope_id is not None:
+            shown[f"ipv{subnet.version}_address_scope"] = subnet.address_scope_id
     if admin:
         shown.update(provider_networks.attributes_of(row))
     return shown
@@ -59,7 +54,7 @@ def shown_name(row: Network) -> str:
 def pool_network(row: Pool) -> Body:
     """A floating pool as the external network that clients take floating IPs from."""
     number = pool_network_id(row.name)
-    shown = _network(number, row.name, "", [subnet_id(number, 4)], DEFAULT_MTU)
+    shown = _network(number, row.name, "", [derived_id(number, 4)], DEFAULT_MTU)
     return {**shown, "shared": False, "router:external": True}
 
 
@@ -90,52 +85,28 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnets(row: Network, said: t.Mapping[tuple[int, int], Subnet]) -> list[Body]:
-    """A network's subnets; `said` is what projects told of them, by network and IP version."""
-    found = []
-    if row.cidr is not None:
-        found.append(
-            {
-                **_subnet(row.uuid, 4, row.owner),
-                **same(row, "name", "cidr"),
-                "gateway_ip": row.gateway,
-                "enable_dhcp": bool(row.dhcp),
-                "dns_nameservers": of_version(row.dns, 4),
-                "allocation_pools": _ranges(row.ranges),
-                "host_routes": row.routes,
-            }
-        )
-    if row.cidr_v6 is not None:
-        whole = netaddr.IPNetwork(row.cidr_v6)
-        found.append(
-            {
-                **_subnet(row.uuid, 6, row.owner),
-                "name": f"{row.name}-ipv6",
-                "cidr": row.cidr_v6,
-                "gateway_ip": row.gateway_v6,
-                "enable_dhcp": True,
-                "dns_nameservers": of_version(row.dns, 6),
-                "allocation_pools": _ranges([(str(whole[1]), str(whole[-1]))]),
-                **dict.fromkeys(("ipv6_ra_mode", "ipv6_address_mode"), "slaac"),
-            }
-        )
-    for subnet in found:
-        told = said.get((row.id, t.cast(int, subnet["ip_version"])))
-        if told is not None:
-            subnet.update(name=told.name, description=told.description, enable_dhcp=told.enable_dhcp)
-            subnet["subnetpool_id"] = told.subnetpool_id
-            subnet.update({"gateway_ip": told.gateway, "allocation_pools": _ranges(told.pools)})
-    return found
+def subnet(row: Network, of: Subnet) -> Body:
+    """A subnet of the network `row`."""
+    return {
+        **_subnet(of.id, row.uuid, of.version, row.owner),
+        **same(of, "name", "description", "cidr", "enable_dhcp", "subnetpool_id"),
+        "gateway_ip": of.gateway,
+        "dns_nameservers": of.dns,
+        "allocation_pools": _ranges(of.pools),
+        "host_routes": of.routes,
+        **{f"ipv6_{mode}": getattr(of, mode) for mode in ("ra_mode", "address_mode")},
+    }
 
 
 def pool_subnets(row: Pool) -> list[Body]:
-    shown = {**_subnet(pool_network_id(row.name), 4, ""), **same(row, "name", "cidr"), "gateway_ip": None}
+    network_id = pool_network_id(row.name)
+    shown = {**_subnet(derived_id(network_id, 4), network_id, 4, ""), **same(row, "name", "cidr"), "gateway_ip": None}
     return [{**shown, "enable_dhcp": False, "dns_nameservers": [], "allocation_pools": _ranges(row.ranges)}]
 
 
-def _subnet(network_uuid: str, version: int, owner: str) -> Body:
+def _subnet(number: str, network_uuid: str, version: int, owner: str) -> Body:
     return {
-        **_owned(subnet_id(network_uuid, version), owner),
+        **_owned(number, owner),
         "network_id": network_uuid,
         "ip_version": version,
         **dict.fromkeys(("ipv6_ra_mode", "ipv6_address_mode", "subnetpool_id")),
@@ -164,8 +135,8 @@ def _ranges(ranges: t.Iterable[t.Sequence[str]]) -> list[Body]:
 
 def fixed_ips(row: Port) -> list[dict[str, str]]:
     return [
-        {"subnet_id": subnet_id(row.network_uuid, version), "ip_address": address}
-        for version, address in ((4, row.ip), *((4, further) for further in row.more_ips), (6, row.ipv6))
+        {"subnet_id": row.subnet_ids[address], "ip_address": address}
+        for address in (row.ip, *row.more_ips, row.ipv6)
         if address
     ]
 
@@ -206,7 +177,7 @@ def router(row: Router) -> Body:
     if row.external_pool is not None:
         network_id = pool_network_id(row.external_pool)
         leads = {"network_id": network_id, "enable_snat": bool(row.enable_snat)}
-        of_subnet = {"subnet_id": subnet_id(network_id, 4)}
+        of_subnet = {"subnet_id": derived_id(network_id, 4)}
         leads["external_fixed_ips"] = [{**of_subnet, "ip_address": address} for address in row.addresses]
     return {
         **_owned(row.id, row.project_id, row.description),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_pool import floating_pool
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.support.rows import change_address
@@ -113,7 +113,7 @@ def test_ports_are_the_interfaces_of_the_projects_servers(cloud: Cloud, doors: D
     cloud.instance(doors.other, "b", "hv1", [(net, "10.20.0.6")])
     (port,) = doors.member.get("/ports")["ports"]
     assert port["device_id"] == mine and port["status"] == "ACTIVE" and port["security_groups"] == [group]
-    assert port["fixed_ips"] == [{"subnet_id": network_records.subnet_id(net.uuid, 4), "ip_address": "10.20.0.5"}]
+    assert port["fixed_ips"] == [{"subnet_id": subnet_records.derived_id(net.uuid, 4), "ip_address": "10.20.0.5"}]
     assert doors.member.get(f"/ports?device_id={mine}")["ports"] == [port]
     assert doors.member.get(f"/ports?fixed_ips=ip_address%3D10.20.0.5&network_id={net.uuid}")["ports"] == [port]
     assert doors.member.get("/ports?fixed_ips=ip_address%3D10.20.0.9")["ports"] == []
@@ -130,7 +130,7 @@ def test_what_the_operator_made_is_refused_with_a_reason(cloud: Cloud, doors: Do
         change = {"network": {"name": "x"}}
         assert error_of(doors.member.put(f"/networks/{number}", change, 403)) == "PolicyNotAuthorized"
         assert error_of(doors.member.delete(f"/networks/{number}", 403)) == "PolicyNotAuthorized"
-        subnet = network_records.subnet_id(number, 4)
+        subnet = subnet_records.derived_id(number, 4)
         assert error_of(doors.member.put(f"/subnets/{subnet}", {"subnet": {"name": "x"}}, 403)) == "PolicyNotAuthorized"
         assert error_of(doors.member.delete(f"/subnets/{subnet}", 403)) == "PolicyNotAuthorized"
         doors.member.put(f"/networks/{number}/tags/red", None, 403)

@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import subnet_ids
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     Attachment,
     attachments_by,
@@ -41,7 +42,8 @@ from .schemas import BOOLEAN, DEVICE_TAG, TRUE
 def list_interfaces(server_id: str) -> Answer:
     with reading_ledger() as connection:
         record = _record(connection, server_id)
-    attachments = [interface(nic, record["vm_state"]) for nic in record["nics"]]
+        subnets = subnet_ids(connection, [nic["network_uuid"] for nic in record["nics"]])
+    attachments = [interface(nic, record["vm_state"], subnets) for nic in record["nics"]]
     return {"interfaceAttachments": attachments}, 200
 
 
@@ -108,7 +110,8 @@ def _record(connection: Connection, server_id: str) -> Record:
 def _interface(connection: Connection, server_id: str, port_id: str) -> Body:
     record = _record(connection, server_id)
     missing = NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
-    return interface(the_one(record["nics"], "id", port_id, missing), record["vm_state"])
+    nic = the_one(record["nics"], "id", port_id, missing)
+    return interface(nic, record["vm_state"], subnet_ids(connection, [nic["network_uuid"]]))
 
 
 def _only_network(connection: Connection, project_id: str) -> InterfaceRequest:

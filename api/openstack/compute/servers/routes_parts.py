@@ -13,7 +13,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_history, server_listing
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import subnet_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.subnet_records import SubnetIds
 from ansible_collections.novalite.cloud.plugins.module_utils._model.rows import InstanceRow
 
 from ....web.bodies import Answer, Body, Record, same
@@ -55,10 +55,10 @@ def _rule(rule: Record, group: Record) -> Body:
     }
 
 
-def interface(nic: Record, vm_state: str) -> Body:
+def interface(nic: Record, vm_state: str, subnets: SubnetIds) -> Body:
     fixed = [
-        {"subnet_id": subnet_id(nic["network_uuid"], number), "ip_address": address}
-        for number, address in (*((4, own) for own in nic["ips"]), (6, nic["ipv6"]))
+        {"subnet_id": subnets.of(nic["network_uuid"], address), "ip_address": address}
+        for address in (*nic["ips"], nic["ipv6"])
         if address is not None
     ]
     return {

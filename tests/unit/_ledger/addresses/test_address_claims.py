@@ -27,7 +27,9 @@ def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
 
     with transaction(engine) as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {pool_claims._FREE_SQLITE}", (1, 1))
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {pool_claims._FREE_SQLITE.format(bounds='')}", {"network_id": 1, "count": 1}
+        )
         assert [row.detail for row in plan] == ["SEARCH fixed_ip USING INDEX ix_fixed_ip_free (network_id=?)"]
         question = {"network_id": 1, "owners": "[]"}
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {pool_claims._HELD_SQLITE}", question)
@@ -52,7 +54,7 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
         (row,) = make(connection, {"project": None, "state": "present", "networks": [asked]})["networks"]
         plans = [
             connection.execute(
-                sa.text(f"EXPLAIN {pool_claims._CLAIMS_POSTGRESQL[0]}"),
+                sa.text(f"EXPLAIN {pool_claims._claim_text(pool_claims._LOCKS[0], False)}"),
                 {"network_id": row["id"], "owners": json.dumps(["vif:1"] * count), "count": count},
             ).scalars()
             for count in (1, 100)

@@ -24,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import release_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_heal import ledger_heal
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, subnet_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.instance_rows import instance_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from tests.support.rows import DEMO, add_host, add_instance, add_project
@@ -50,7 +50,7 @@ def make_network(connection: sa.Connection) -> Network:
 
 def wishes(row: Network, wanted: t.Sequence[int]) -> list[dict[str, str]]:
     """What asks for the addresses with these last numbers; 0: any."""
-    inside = network_records.subnet_id(row.uuid, 4)
+    inside = subnet_records.derived_id(row.uuid, 4)
     return [{"ip_address": f"10.50.0.{number}"} if number else {"subnet_id": inside} for number in wanted]
 
 

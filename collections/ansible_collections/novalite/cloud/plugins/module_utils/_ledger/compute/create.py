@@ -27,8 +27,9 @@ from ..._model.rows import InstanceRow
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
 from ..db.tables import instance, instance_action, instance_security_group, network, vif
+from ..db.tables_addresses import OF_VIF
 from ..network.addresses import release_addresses
-from ..network.pool_claims import claim_one
+from ..network.pool_claims import claim_free, claim_one
 from ..network.preexisting_ports import give, interfaces_to_release
 from ..network.vifs import insert_vifs
 from ..placement.claims import release_claims
@@ -50,6 +51,7 @@ class NetworkRef(t.NamedTuple):
     id: int
     name: str
     cidr: str
+    within: str | None = None  # the range that an address is to be of, where the network has several
 
 
 class Labels(t.NamedTuple):
@@ -177,7 +179,7 @@ def _insert_rows(
 def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_prefix: str) -> dict[str, dict[str, str]]:
     """Make or take the interfaces; returns of each server those with the addresses that were asked for."""
     new: list[JsonObject] = []
-    asked: list[tuple[str, str, NetworkRef, str]] = []  # server, interface, and the address that it is to have
+    asked: list[tuple[str, str, NetworkRef, str | None]] = []  # server, interface, and the address that it is to have
     for plan in plans:
         ports = plan.ports or (None,) * len(plan.nics)
         for position, ((of_network, address), port) in enumerate(zip(plan.nics, ports)):
@@ -187,13 +189,18 @@ def _give_interfaces(connection: sa.Connection, plans: list[NewInstance], mac_pr
                 new.append({"id": number, **own})
             else:
                 give(connection, port, plan.uuid, position)
-            if address is not None:
+            if address is not None or of_network.within is not None:
                 asked.append((plan.uuid, number, of_network, address))
     insert_vifs(connection, new, mac_prefix)
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
     for server, number, of_network, address in asked:
         # taken now, not when the server has a host: who comes second hears of it before anything is built
-        claim_one(connection, of_network, f"vif:{number}", pools.to_int(address))
+        owner = OF_VIF + number
+        if address is not None:
+            claim_one(connection, of_network, owner, pools.to_int(address))
+        else:
+            ((_owner, ip, _released_at),) = claim_free(connection, of_network, [owner], [of_network.within or ""])
+            address = pools.to_text(ip)
         fixed[server][number] = address
     return fixed
 

@@ -29,6 +29,7 @@ from ..identity import quotas
 from ..network import network_choices, ports
 from ..placement import hints
 from ..queries import lookups
+from ..queries.subnet_records import range_of
 from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of
 from ..volumes import server_volumes
@@ -213,7 +214,8 @@ def _networks(
         else:
             choice = {"fixed_ips:ip_address": wish.fixed_ip}
             network_choices.check(wish.name, owners[wish.name], project_id, choice, by_admin)
-            nics.append((found[wish.name], wish.fixed_ip))
+            within = None if wish.subnet is None else range_of(connection, wish.subnet)
+            nics.append((found[wish.name]._replace(within=within), wish.fixed_ip))
     for number, _address in nics:
         if number.cidr is None:
             raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")

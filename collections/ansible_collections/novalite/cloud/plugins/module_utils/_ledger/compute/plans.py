@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import GuestRecord, Instance
+from ..._model.instance import GuestRecord, Instance, Network
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
@@ -264,7 +264,7 @@ def _name_guests(
         for kind in ("build", "remove")
         for record in given[kind]
         for nic in record["nics"]
-        if nic["network"]["dhcp"]
+        if _has_dhcp(nic["network"])
     }
     if not changing:
         return {}
@@ -292,12 +292,22 @@ def _name_guests(
             if server["bridge"] == changing[key]["bridge"]:
                 server["names"] = _elsewhere(told[key], host)
     waiting = [(key, host) for key, of_hosts in told.items() for host in of_hosts if (key, host) not in building]
-    addresses = host_networks.addresses(connection, told, {host for _key, host in waiting})
+    networks = host_networks.networks_on(connection, waiting)
     found: dict[str, list[Plan]] = {}
     for key, host in waiting:
-        server = {**dhcp(changing[key], addresses.get((key, host))), "names": _elsewhere(told[key], host)}
+        if not _has_dhcp(networks[key, host].network):
+            continue
+        server = {**dhcp(*networks[key, host]), "names": _elsewhere(told[key], host)}
         found.setdefault(host, []).append(server)
     return found
+
+
+def _has_dhcp(of_network: Network) -> bool:
+    """Tell whether the host answers DHCP in the network, or in one of its ranges."""
+    ranges = of_network.get("ranges")
+    if ranges is None:
+        return of_network["dhcp"]
+    return any(each["dhcp"] and each["address"] for each in ranges)
 
 
 def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
@@ -308,12 +318,11 @@ def _bridges(
     connection: sa.Connection, wanted: t.Collection[tuple[int, str]], tunnels: TunnelMap
 ) -> dict[str, list[Plan]]:
     """The bridge of each (network, host)."""
-    keys, hosts = {key for key, _host in wanted}, {host for _key, host in wanted}
-    rows = host_networks.networks(connection, keys)
-    addresses = host_networks.addresses(connection, keys, hosts)
+    networks = host_networks.networks_on(connection, wanted)
     found: dict[str, list[Plan]] = {}
     for key, host in sorted(wanted):
-        found.setdefault(host, []).append(bridge(rows[key], host, addresses.get((key, host)), tunnels))
+        on_host = networks[key, host]
+        found.setdefault(host, []).append(bridge(on_host.network, host, on_host.address, tunnels))
     return found
 
 
@@ -328,16 +337,13 @@ def _networks(
     tunnels = {key: {host: endpoints.get(host) for host in members} for key, members in spans.items()}
     _check_endpoints(connection, tunnels)
     bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, tunnels)
-    rows = host_networks.networks(connection, here)
-    addresses = host_networks.addresses(connection, here, hosts)
+    networks = host_networks.networks_on(connection, [(key, host) for key in here for host in here[key]])
     floating = host_networks.floating(connection, hosts)
     return {
         host: {
             "bridges": bridges.get(host, []),
             "routers": [
-                router(
-                    rows[key], addresses.get((key, host)), [mapping for _uuid, mapping in floating.get((key, host), ())]
-                )
+                router(*networks[key, host], [mapping for _uuid, mapping in floating.get((key, host), ())])
                 for key in sorted(here)
                 if host in here[key]
             ],

@@ -18,9 +18,11 @@ from ..._model.rows import InstanceRow
 from ..db.tables import floating_ip, vif
 from ..identity import quotas
 from ..network import ports
+from ..network.addresses import give_addresses
 from ..queries import network_records
-from ..queries.network_records import Network, Port, subnet_id
+from ..queries.network_records import Network, Port
 from ..queries.usage import usage
+from ..queries.views import instances_by
 from . import interfaces
 
 
@@ -29,7 +31,7 @@ class PortChange(t.NamedTuple):
 
     port: Port
     for_host: bool
-    floating: bool
+    floating: bool  # and of networks on the host
 
 
 def update_port(connection: sa.Connection, row: Network, seen: Port, given: JsonMapping) -> PortChange:
@@ -48,7 +50,17 @@ def _update(connection: sa.Connection, row: Network, seen: Port, given: JsonMapp
     if attached is not None:
         used = usage(connection, seen.project_id, ["fixed_ips"])
         quotas.check_quota(connection, seen.project_id, "fixed_ips", used["fixed_ips"])
+        floating |= _has_new_range(connection, attached)
     return PortChange(seen, for_host, floating)
+
+
+def _has_new_range(connection: sa.Connection, uuid: str) -> bool:
+    """Give the server's host an address of its own in each range in which the server has one now; returns whether it
+    got any: then its bridge and router are to learn of it."""
+    servers = [server for server in instances_by(connection, uuids=[uuid]) if server["host"]]
+    for server in servers:
+        server["nics"] = [nic for nic in server["nics"] if "ranges" in nic["network"]]
+    return give_addresses(connection, servers).taken > 0
 
 
 def add_fixed_ip(connection: sa.Connection, server: InstanceRow, network_uuid: str) -> PortChange:
@@ -58,7 +70,7 @@ def add_fixed_ip(connection: sa.Connection, server: InstanceRow, network_uuid: s
     """
     for port in network_records.interfaces_of(connection, server.project_id, server.uuid):
         if port.network_uuid == network_uuid:
-            return change_fixed_ips(connection, port, new=[{"subnet_id": subnet_id(network_uuid, 4)}])
+            return change_fixed_ips(connection, port, new=[{"ip_version": 4}])
     raise NotFoundError(f"Network {network_uuid} could not be found for instance {server.uuid}.")
 
 
@@ -73,7 +85,8 @@ def remove_fixed_ip(connection: sa.Connection, server: InstanceRow, address: str
 def change_fixed_ips(
     connection: sa.Connection, port: Port, new: t.Iterable[JsonObject] = (), going: t.Collection[str] = ()
 ) -> PortChange:
-    """Give a port addresses, `new` as in fixed_ips, and take those of IPv4 away that are `going`.
+    """Give a port addresses, `new` as in fixed_ips (or {"ip_version"}: of any subnet), and take those of IPv4 away that
+    are `going`.
 
     Raises NovaliteError for one that it has not, for more than a port may have, and where a server's port would have
     none; PoolExhaustedError, and what update_port() does.

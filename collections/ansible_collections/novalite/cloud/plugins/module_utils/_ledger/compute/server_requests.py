@@ -37,6 +37,7 @@ class NetworkRequest:
     name: str
     fixed_ip: str | None = None
     port: str | None = None  # its UUID; it knows its network
+    subnet: str | None = None  # UUID of the network's subnet that the address is to be of; None: of any
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,12 @@ from .schema import numbered, partial_index, table
 # it to answer DHCP there, or to route.
 OF_VIF, OF_HOST = "vif:", "dhcp:"
 
+
+def host_owner(host: str, position: int = 0) -> str:
+    """Return the owner that the host is in its network's subnet with this `position` (tables_networking.subnet)."""
+    return f"{OF_HOST}{host}/{position}" if position else OF_HOST + host
+
+
 network = numbered(
     "network",
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
@@ -55,7 +61,7 @@ fixed_ip = table(  # one row for each address of a pool, made with the network
     "fixed_ip",
     sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID (and "/1" to "/4": further ones), or OF_HOST and a name
+    sa.Column("owner", sa.String(80)),  # OF_VIF and a UUID (and "/1" to "/4": further ones), or host_owner()
     sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("last_owner", sa.String(80)),  # who released it, and gets it again before others do

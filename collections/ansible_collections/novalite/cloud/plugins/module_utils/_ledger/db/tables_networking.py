@@ -4,7 +4,7 @@
 """The ledger's tables of what tenants say about their networks; part of tables.py's metadata.
 
 A network's addresses, its VLAN or VNI and its interfaces are in tables.py: here is what the Network API keeps beside
-them. A network has one subnet of each address family at most.
+them. A network has up to MOST_RANGES subnets of IPv4, and one of IPv6.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from .schema import table
+
+MOST_RANGES = 16  # subnets of IPv4 that a network may have
 
 address_scope = table(  # subnet pools of which no two have a prefix in common
     "address_scope",
@@ -53,8 +55,12 @@ sa.Index(
 
 subnet = table(  # of networks that projects made; an operator's network has what its own row says
     "subnet",
-    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),  # 4 | 6
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),  # 4 | 6
+    # 0: the first of its family, whose range, name servers and routes are columns of the network. The addresses that
+    # hosts have in further ones are known by this number (tables_addresses.py)
+    sa.Column("position", sa.Integer, nullable=False, server_default="0"),
     sa.Column("name", sa.String(255), nullable=False, server_default=""),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.Column("gateway", sa.String(39)),  # the address of a router's interface; guests route by their own host
@@ -65,7 +71,12 @@ subnet = table(  # of networks that projects made; an operator's network has wha
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.Column("subnetpool_id", sa.ForeignKey("subnet_pool.id"), index=True),  # the pool that its range is of
+    sa.Column("cidr", sa.String(18)),  # of a further one, like dns and routes
+    sa.Column("dns", sa.JSON(none_as_null=True)),  # list of addresses
+    sa.Column("routes", sa.JSON(none_as_null=True)),  # [{"destination", "nexthop"}] told by DHCP
+    sa.UniqueConstraint("network_id", "version", "position"),
     sa.CheckConstraint("version IN (4, 6)", name="version"),
+    sa.CheckConstraint("(position = 0) = (cidr IS NULL)", name="first"),
 )
 
 port = table(  # what was said of an interface (vif) by itself; one that a server came with has none until then
@@ -108,9 +119,9 @@ router_interface = table(
     # without cascades: a network or port that a router has cannot be deleted
     sa.Column("vif_id", sa.ForeignKey("vif.id"), primary_key=True),
     sa.Column("router_id", sa.ForeignKey("router.id"), nullable=False, index=True),
-    sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False),
+    sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False, index=True),
     sa.Column("version", sa.Integer, nullable=False),
-    sa.UniqueConstraint("network_id", "version"),  # a subnet has one way out
+    sa.Column("subnet_id", sa.String(36), nullable=False, unique=True),  # a subnet has one way out
 )
 
 resource_tag = table(  # of networks, subnets, ports, routers, groups, floating IPs; all have UUIDs

@@ -20,6 +20,7 @@ from ..._json import JsonMapping, JsonObject
 from ..db.tables import instance, instance_security_group, keypair, security_group
 from ..db.tables_ec2 import ec2_instance, ec2_keypair, ec2_request
 from ..queries import server_listing
+from ..queries.subnet_records import subnet_ids
 from ..queries.volume_views import Attachment, attachments_by
 from ..volumes.server_volumes import LAUNCHED_FROM
 
@@ -55,7 +56,8 @@ def instance_ids(connection: sa.Connection, project_id: str) -> dict[int, str]:
 
 def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
     """The records of server_listing, each with the groups' `group_records` (uuid, name), the attachments of `volumes`,
-    EC2's own as `ec2`, and as `image_id` also the image that named the volumes which an instance starts from."""
+    EC2's own as `ec2`, the `subnet_id` of each of its interfaces, and as `image_id` also the image that named the
+    volumes which an instance starts from."""
     found: list[Record] = []
     for start in range(0, len(numbers), _BATCH):
         some = numbers[start : start + _BATCH]
@@ -64,6 +66,10 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
         uuids = [record["uuid"] for record in records]
         own, volumes = attributes(connection, uuids), _attachments(connection, uuids)
         launched_from = _launched_from(connection, some)
+        nics = [nic for record in records for nic in record["nics"]]
+        subnets = subnet_ids(connection, {nic["network_uuid"] for nic in nics})
+        for nic in nics:
+            nic["subnet_id"] = subnets.of(nic["network_uuid"], nic["ip"])
         for record in records:
             record["group_records"] = groups.get(record["id"], [])
             record["volumes"] = volumes.get(record["uuid"], [])

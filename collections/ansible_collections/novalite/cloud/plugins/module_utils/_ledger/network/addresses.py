@@ -14,16 +14,21 @@ import dataclasses
 import time
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._model.instance import Instance, Nic
+from ..._model.instance import Network as NicNetwork
 from ..._rules.records import Changes
 from ..db.tables import fixed_ip as pool_table
 from ..db.tables import instance, network, vif
-from ..db.tables_addresses import OF_HOST, OF_VIF
+from ..db.tables_addresses import OF_VIF, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
+from ..db.tables_networking import MOST_RANGES
+from ..queries import host_networks
+from ..queries.host_networks import Range
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
@@ -56,29 +61,69 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     now = int(time.time())
     wanted = _wanted(instances)
     networks = _networks(connection, wanted)
+    further = host_networks.further_ranges(connection, wanted)
     warnings: list[str] = []
     texts: dict[int, dict[str, str]] = {}  # network -> owner -> address
     taken: dict[int, set[str]] = {}
     for network_id in sorted(wanted):
         row, (interfaces, hosts) = networks[network_id], wanted[network_id]
-        owners = _own_addresses(hosts) | interfaces if _host_serves(row) else interfaces
-        owned, new = claim_addresses(connection, row, owners, now, warnings)
+        if network_id in further:
+            owned, new = _claim_in_ranges(connection, row, further[network_id], interfaces, hosts, now, warnings)
+        else:
+            owners = _own_addresses(_named(hosts)) | interfaces if _host_serves(row, row.dhcp) else interfaces
+            owned, new = claim_addresses(connection, row, owners, now, warnings)
         texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
         taken[network_id] = set(new)
     ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
-    filled = [_filled(server, texts, ipv6, taken, changes) for server in instances]
+    told = {number: (networks[number], ranges) for number, ranges in further.items()}
+    filled = [_filled(server, texts, ipv6, taken, changes, told) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
-def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
-    """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
-    wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
+Hosts = dict["str | None", set[str]]  # host -> the owners that are its guests
+
+
+def _claim_in_ranges(
+    connection: sa.Connection,
+    row: Network,
+    further: t.Sequence[Range],
+    interfaces: t.Mapping[str, str | None],
+    hosts: Hosts,
+    now: int,
+    warnings: list[str],
+) -> tuple[dict[str, int], list[str]]:
+    """As claim_addresses(), in a network of several ranges: its hosts get an address in each in which their guests have
+    one."""
+    names = _named(hosts)
+    cidrs = [row.cidr or "", *(each.cidr for each in further)]
+    owned, new = claim_addresses(connection, row, interfaces, now, warnings, cidrs)
+    numbers = [owner[len(OF_VIF) :] for owner in interfaces]
+    more = sa.select(pool_table.c.further_of, pool_table.c.ip).where(pool_table.c.further_of.in_(numbers))
+    held = [*owned.items(), *((OF_VIF + number, ip) for number, ip in connection.execute(more))]
+    dhcp = {0: row.dhcp, **{each.position: each.dhcp for each in further}}
+    for position, cidr in zip(dhcp, cidrs):
+        around = netaddr.IPNetwork(cidr)
+        here = {owner for owner, ip in held if around.first <= ip <= around.last}
+        owners = [host_owner(host, position) for host in names if hosts[host] & here]
+        if owners and _host_serves(row, dhcp[position]):
+            of_hosts, added = claim_addresses(connection, row, dict.fromkeys(owners), now, warnings, [cidr])
+            owned, new = {**owned, **of_hosts}, [*new, *added]
+    return owned, new
+
+
+def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], Hosts]]:
+    """Per network: the interfaces as owners with the address that each names; the hosts, each with those there."""
+    wanted: dict[int, tuple[dict[str, str | None], Hosts]] = {}
     for server in instances:
         for nic in server["nics"]:
             owners, hosts = wanted.setdefault(nic["network"]["id"], ({}, {}))
-            owners[f"vif:{nic['id']}"] = nic.get("ip") or nic.get("requested_ip")
-            hosts[server.get("host")] = server["name"]
+            owner = OF_VIF + nic["id"]
+            owners[owner] = nic.get("ip") or nic.get("requested_ip")
+            if not server.get("host"):
+                hosts[None] = {server["name"]}
+            else:
+                hosts.setdefault(server["host"], set()).add(owner)
     return wanted
 
 
@@ -90,38 +135,52 @@ def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int,
     return found
 
 
-def _host_serves(row: Network) -> bool:
+def _host_serves(row: Network, dhcp: bool) -> bool:
     """Tell whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
-    return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
+    return bool(dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
 
-def _own_addresses(hosts: t.Mapping[str | None, str]) -> dict[str, str | None]:
-    for host, name in hosts.items():
-        if not host:
-            raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
-    return {OF_HOST + host: None for host in hosts if host}
+def _named(hosts: Hosts) -> list[str]:
+    for name in hosts.get(None, ()):
+        raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
+    return [host for host in hosts if host]
+
+
+def _own_addresses(hosts: t.Iterable[str]) -> dict[str, str | None]:
+    return {host_owner(host): None for host in hosts}
 
 
 def claim_addresses(
-    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection,
+    row: Network,
+    owners: t.Mapping[str, str | None],
+    now: int,
+    warnings: list[str],
+    ranges: t.Sequence[str] = (),
 ) -> tuple[dict[str, int], list[str]]:
-    """Give each of `owners` in the network `row` the address that it names, or (None) any; all of them, or none.
+    """Give each of `owners` in the network `row` the address that it names, or (None) any: of the first of these
+    `ranges` of the network that has one, or of all that it has. All of them, or none.
 
     Returns (the address of each, those that had none before); appends to `warnings` what was taken out of quarantine.
     """
     if connection.dialect.name == "sqlite":  # nobody else writes until the end of this transaction
-        return _claim_once(connection, row, owners, now, warnings)
+        return _claim_once(connection, row, owners, now, warnings, ranges)
     for _attempt in range(CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                return _claim_once(connection, row, owners, now, warnings)
+                return _claim_once(connection, row, owners, now, warnings, ranges)
         except sa.exc.IntegrityError:  # another run took an address for the same owner: a host's own, mostly
             continue
     raise ConflictError(f"other runs take addresses in network '{row.name}' for the same owners: run again")
 
 
 def _claim_once(
-    connection: sa.Connection, row: Network, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+    connection: sa.Connection,
+    row: Network,
+    owners: t.Mapping[str, str | None],
+    now: int,
+    warnings: list[str],
+    ranges: t.Sequence[str],
 ) -> tuple[dict[str, int], list[str]]:
     owned, had = held_by(connection, row.id, list(owners))
     missing = [owner for owner in owners if owner not in owned]
@@ -138,10 +197,15 @@ def _claim_once(
                 f"{address} as well: release the one first"
             )
     if had:
-        had = {owner: number for owner, number in had.items() if owner not in owned}
+        around = [netaddr.IPNetwork(cidr) for cidr in ranges]
+        had = {
+            owner: number
+            for owner, number in had.items()
+            if owner not in owned and (not around or any(each.first <= number <= each.last for each in around))
+        }
         owned.update(claim_again(connection, row.id, had))
     rest = [owner for owner in missing if owner not in owned]
-    for owner, number, released_at in claim_free(connection, row, rest):
+    for owner, number, released_at in claim_free(connection, row, rest, ranges):
         owned[owner] = number
         if released_at > now - row.quarantine_seconds:
             warnings.append(
@@ -157,18 +221,27 @@ def _filled(
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
+    told: t.Mapping[int, tuple[Network, list[Range]]],
 ) -> Instance:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics: list[Nic] = []
     new: dict[str, str] = {}
-    host = f"{OF_HOST}{server.get('host')}"
+    host = server.get("host") or ""
     for nic in server["nics"]:
-        of_network, owner = nic["network"], f"vif:{nic['id']}"
+        of_network, owner = nic["network"], OF_VIF + nic["id"]
         of_owners = texts[of_network["id"]]
         address = of_owners[owner]
         if owner in taken[of_network["id"]]:
             new[of_network["name"]] = address
-        nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
+        of_host = of_owners.get(host_owner(host))
+        if of_network["id"] in told:
+            row, ranges = told[of_network["id"]]
+            positions = (0, *(each.position for each in ranges))
+            own = {at: text for at in positions if (text := of_owners.get(host_owner(host, at))) is not None}
+            by_row = {key: getattr(row, key) for key in host_networks.OF_RANGE}
+            of_network = t.cast(NicNetwork, {**of_network, **by_row})
+            of_network, of_host = host_networks.on_host(of_network, ranges, own, address)
+        nics.append({**nic, "network": of_network, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_host})
     if new:
         name = server["name"]  # another project may have one of the same name in the same call
         changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
@@ -199,13 +272,14 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
 
 
 def release_host_address(connection: sa.Connection, network_id: int, host: str, now: int | None = None) -> bool:
-    """Give back the address of `host` itself in a network (DHCP server, gateway) when no instance there needs it.
+    """Give back the addresses of `host` itself in a network (DHCP server, gateway) when no instance there needs them.
 
-    True when it was given back; false when the host had none, or an instance on it, or one that is on its way to it,
+    True when they were given back; false when the host had none, or an instance on it, or one that is on its way to it,
     still has an address of the network. The guard is in the write, so an instance that arrives at the same time keeps
-    its gateway.
+    its gateway. In a network of several ranges it keeps all that it has as long: its bridge has them, too.
     """
-    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == OF_HOST + host)
+    owners = [host_owner(host, position) for position in range(MOST_RANGES)]
+    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner.in_(owners))
     # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
     # that the next one sees what they did
     connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()
@@ -214,7 +288,7 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
         sa.select(sa.literal(1))
         .select_from(
             vif.join(instance, instance.c.uuid == vif.c.instance_uuid).join(
-                holds, sa.and_(holds.c.network_id == vif.c.network_id, holds.c.owner == "vif:" + vif.c.id)
+                holds, sa.and_(holds.c.network_id == vif.c.network_id, holds.c.owner == OF_VIF + vif.c.id)
             )
         )
         .where(vif.c.network_id == network_id)

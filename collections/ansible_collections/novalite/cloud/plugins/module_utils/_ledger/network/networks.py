@@ -12,10 +12,13 @@ import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
-from ..._errors import ConflictError
+from ..._errors import ConflictError, NotFoundError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db import tables
+from ..db.tables_networking import subnet
+from ..queries.network_records import Network
+from .pool_claims import pool_lock, within
 
 FIRST_BRIDGE = 100  # Nova's br100
 DEFAULTS: JsonMapping = {  # others follow from the manager
@@ -61,20 +64,44 @@ def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: s
     """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
-    columns = (table.c.name, table.c.cidr, table.c.cidr_v6, table.c.isolated, *(table.c[key] for key in keys))
+    columns = (
+        *(table.c[key] for key in ("id", "name", "cidr", "cidr_v6", "isolated")),
+        *(table.c[key] for key in keys),
+    )
+    further = _further_ranges(connection)
     for other in connection.execute(sa.select(*columns).where(table.c.id != own_id).order_by(table.c.id)):
-        for key in ("cidr", "cidr_v6"):
-            ours, theirs = wanted[key], getattr(other, key)
-            if ours is None or theirs is None or wanted["isolated"] or other.isolated:
+        for key, more in (("cidr", further), ("cidr_v6", {})):
+            if wanted["isolated"] or other.isolated:
                 continue
-            if pools.overlap(ours, theirs):
-                raise ConflictError(
-                    f"network {name!r}: {key} {ours} overlaps {theirs} of the network {other.name!r}: "
-                    "take another range, or make one of the two isolated"
-                )
+            for ours, theirs in itertools.product(
+                [wanted[key], *more.get(own_id, ())], [getattr(other, key), *more.get(other.id, ())]
+            ):
+                if ours is not None and theirs is not None and pools.overlap(ours, theirs):
+                    raise ConflictError(
+                        f"network {name!r}: {key} {ours} overlaps {theirs} of the network {other.name!r}: "
+                        "take another range, or make one of the two isolated"
+                    )
         for key in keys:
             if wanted[key] is not None and wanted[key] == getattr(other, key):
                 raise ConflictError(f"network {name!r}: {key} {wanted[key]} belongs to the network {other.name!r}")
+
+
+def _further_ranges(connection: sa.Connection) -> dict[int, list[str]]:
+    """Network -> the ranges of its further subnets."""
+    found: dict[int, list[str]] = {}
+    for number, cidr in connection.execute(sa.select(subnet.c.network_id, subnet.c.cidr).where(subnet.c.position > 0)):
+        found.setdefault(number, []).append(cidr)
+    return found
+
+
+def locked(connection: sa.Connection, row: Network) -> Network:
+    """The network as it is now; its addresses, and those of the others, are nobody else's to change until the end of
+    this transaction. Raises NotFoundError for one that went meanwhile."""
+    pool_lock(connection)
+    now = connection.execute(sa.select(tables.network).where(tables.network.c.id == row.id)).mappings().first()
+    if now is None:
+        raise NotFoundError(f"Network {row.uuid} could not be found.")
+    return Network(**now)
 
 
 def check_handed_out_once(connection: sa.Connection) -> None:
@@ -124,7 +151,7 @@ def reserve(connection: sa.Connection, network_id: int, name: str, record: Recor
     pool = tables.fixed_ip
     cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
-    mine = pool.c.network_id == network_id
+    mine = sa.and_(pool.c.network_id == network_id, within(record["cidr"]))
     query = sa.select(pool.c.ip, pool.c.reserved).where(mine, pool.c.reserved.is_not(None))
     there: dict[int, str] = {row.ip: row.reserved for row in connection.execute(query)}
     changed = [address for address in {*there, *kept} if there.get(address) != kept.get(address)]

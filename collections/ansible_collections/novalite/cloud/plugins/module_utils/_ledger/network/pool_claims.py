@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import sqlite3
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import pools
@@ -55,8 +58,8 @@ SELECT had.last_owner, had.ip, had.released_at FROM wanted CROSS JOIN LATERAL (
 # index is named for the same reason as above.
 _FREE_SQLITE = """
 SELECT ip, released_at FROM fixed_ip INDEXED BY ix_fixed_ip_free
-WHERE network_id = ? AND owner IS NULL AND reserved IS NULL
-ORDER BY released_at, ip LIMIT ?
+WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL {bounds}
+ORDER BY released_at, ip LIMIT :count
 """
 _TAKE_SQLITE = "UPDATE fixed_ip SET owner = ? WHERE network_id = ? AND ip = ? AND owner IS NULL AND reserved IS NULL"
 # A plain `UPDATE ... WHERE ip IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` may run its subquery again and take more
@@ -64,7 +67,7 @@ _TAKE_SQLITE = "UPDATE fixed_ip SET owner = ? WHERE network_id = ? AND ip = ? AN
 _CLAIM_POSTGRESQL = """
 WITH free AS (
     SELECT ip, released_at FROM fixed_ip
-    WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL
+    WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL {bounds}
     ORDER BY released_at, ip LIMIT :count {lock}
 ),
 numbered AS (SELECT ip, ROW_NUMBER() OVER (ORDER BY released_at, ip) AS position FROM free)
@@ -74,10 +77,8 @@ JOIN json_array_elements_text(CAST(:owners AS json)) WITH ORDINALITY AS wanted(o
 WHERE fixed_ip.network_id = :network_id AND fixed_ip.ip = numbered.ip AND fixed_ip.owner IS NULL
 RETURNING fixed_ip.owner, fixed_ip.ip, fixed_ip.released_at
 """
-# Addresses that other transactions are about to take are passed over first, and waited for when the rest is too little.
-_CLAIMS_POSTGRESQL = [
-    sa.text(_CLAIM_POSTGRESQL.format(lock=lock)) for lock in ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
-]
+_LOCKS = ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
+_BOUNDS = "AND ip BETWEEN :first AND :last"  # in a network of several ranges
 _AGAIN = sa.text(
     "UPDATE fixed_ip SET owner = :owner "
     # whoever took it meanwhile and gave it back is its last owner now
@@ -112,6 +113,12 @@ def pool_lock(connection: sa.Connection) -> None:
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("LOCK TABLE network IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def within(cidr: str) -> sa.ColumnElement[bool]:
+    """Return the condition of a pool's rows with addresses of this range."""
+    around = netaddr.IPNetwork(cidr)
+    return fixed_ip.c.ip.between(around.first, around.last)
 
 
 def held_by(
@@ -151,21 +158,32 @@ def claim_again(connection: sa.Connection, network_id: int, had: t.Mapping[str, 
     return again
 
 
-def claim_free(connection: sa.Connection, network: HasPool, owners: t.Sequence[str]) -> list[Claim]:
-    """Take an address for each owner, those first that were free for longest.
+def claim_free(
+    connection: sa.Connection, network: HasPool, owners: t.Sequence[str], ranges: t.Sequence[str] = ()
+) -> list[Claim]:
+    """Take an address for each owner, those first that were free for longest: of the first of these `ranges` of the
+    network that has one, or of all that it has.
 
-    Raises NovaliteError when the pool has too few.
+    Raises NovaliteError when there are too few.
     """
     if not owners:
         return []
     take = _claim_sqlite if connection.dialect.name == "sqlite" else _claim_postgresql
-    taken = take(connection, network.id, owners)
+    taken = take(connection, network.id, owners, [_bounds(cidr) for cidr in ranges] or [{}])
     if len(taken) < len(owners):
         raise PoolExhaustedError(
-            f"network '{network.name}' ({network.cidr}) has no free address left: {len(owners)} needed, "
-            f"{len(taken)} free; delete instances, or use another network"
+            f"network '{network.name}' ({', '.join(ranges) or network.cidr}) has no free address left: {len(owners)} "
+            f"needed, {len(taken)} free; delete instances, or use another network"
         )
     return taken
+
+
+Bounds = dict[str, int]  # "first" and "last" address; empty: all
+
+
+def _bounds(cidr: str) -> Bounds:
+    around = netaddr.IPNetwork(cidr)
+    return {"first": around.first, "last": around.last}
 
 
 def _sqlite(connection: sa.Connection) -> sqlite3.Connection:
@@ -173,9 +191,15 @@ def _sqlite(connection: sa.Connection) -> sqlite3.Connection:
     return t.cast(sqlite3.Connection, connection.connection.driver_connection)
 
 
-def _claim_sqlite(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> list[Claim]:
+def _claim_sqlite(
+    connection: sa.Connection, network_id: int, owners: t.Sequence[str], ranges: t.Sequence[Bounds]
+) -> list[Claim]:
     driver = _sqlite(connection)
-    free = driver.execute(_FREE_SQLITE, (network_id, len(owners))).fetchall()
+    free: list[tuple[int, int]] = []
+    for bounds in ranges:
+        statement = _FREE_SQLITE.format(bounds=_BOUNDS if bounds else "")
+        values = {"network_id": network_id, "count": len(owners) - len(free), **bounds}
+        free += driver.execute(statement, values).fetchall()
     taken = [(owner, ip, released_at) for owner, (ip, released_at) in zip(owners, free)]
     if len(taken) == len(owners):
         done = driver.executemany(_TAKE_SQLITE, [(owner, network_id, ip) for owner, ip, _released_at in taken])
@@ -184,19 +208,27 @@ def _claim_sqlite(connection: sa.Connection, network_id: int, owners: t.Sequence
     return taken
 
 
-def _claim_postgresql(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> list[Claim]:
+def _claim_postgresql(
+    connection: sa.Connection, network_id: int, owners: t.Sequence[str], ranges: t.Sequence[Bounds]
+) -> list[Claim]:
     taken: list[Claim] = []
     missing = list(owners)
-    for statement in _CLAIMS_POSTGRESQL:
+    for bounds, lock in itertools.product(ranges, _LOCKS):
         if not missing:
             break
-        rows = connection.execute(
-            statement, {"network_id": network_id, "owners": json.dumps(missing), "count": len(missing)}
-        )
+        values = {"network_id": network_id, "owners": json.dumps(missing), "count": len(missing), **bounds}
+        rows = connection.execute(_claim_text(lock, bool(bounds)), values)
         taken.extend((row.owner, row.ip, row.released_at) for row in rows)
         served = {owner for owner, _ip, _released_at in taken}
         missing = [owner for owner in owners if owner not in served]
     return taken
+
+
+@functools.cache
+def _claim_text(lock: str, bounded: bool) -> sa.TextClause:
+    """Addresses that other transactions are about to take are passed over first, and waited for when the rest is too
+    little."""
+    return sa.text(_CLAIM_POSTGRESQL.format(lock=lock, bounds=_BOUNDS if bounded else ""))
 
 
 def claim_one(connection: sa.Connection, network: HasPool, owner: str, number: int) -> None:
@@ -235,7 +267,7 @@ def _who(connection: sa.Connection, holder: str | None, asking: str) -> str:
     """The holder in words; an instance by name only to its own project."""
     kind, colon, name = (holder or "").partition(":")
     if kind + colon == OF_HOST:
-        return f"compute host {name} itself"
+        return f"compute host {name.partition('/')[0]} itself"
     query = sa.select(instance.c.name, instance.c.project_id).join(vif, vif.c.instance_uuid == instance.c.uuid)
     of_holder = connection.execute(query.where(vif.c.id == name)).first()
     of_asking = connection.execute(query.where(vif.c.id == asking.partition(":")[2])).first()

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The addresses of ports: of IPv4 up to five, of IPv6 the one that follows from the port.
+"""The addresses of ports: of IPv4 up to five, of any of the network's subnets, of IPv6 the one that follows from the
+port.
 
 The first one is its interface's own (owner `vif:<id>`): DHCP tells it, floating IPs lead to it. Further ones have an
 owner with a number (`vif:<id>/1`), so that they are taken, kept and given back by the same statements.
@@ -9,6 +10,7 @@ owner with a number (`vif:<id>/1`), so that they are taken, kept and given back 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 
@@ -21,22 +23,34 @@ from ..._errors import NovaliteError
 from ..._json import JsonMapping
 from ..db.tables import fixed_ip, floating_ip, vif
 from ..db.tables_addresses import MOST_ADDRESSES, OF_VIF
-from ..queries.network_records import Network, Port, subnet_id
+from ..queries.network_records import Network, Port
+from ..queries.subnet_records import Subnet, subnets_of_network
 from .addresses import claim_addresses
 from .ipv6_claims import take_ipv6
 from .tenant_networks import TenantError
 
-Wanted = dict[int, list["str | None"]]  # IP version -> the addresses that are asked for; None: any
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """An address that is asked for (None: any) of one of these `subnets`, which are of one family."""
+
+    address: str | None
+    subnets: tuple[Subnet, ...]
+
+    @property
+    def version(self) -> int:
+        return self.subnets[0].version
 
 
 def take_addresses(
     connection: sa.Connection, row: Network, number: str, wanted: t.Sequence[JsonMapping] | None
 ) -> None:
     """Give the port `number` on the network `row`, which has none, the addresses `wanted`; None: one of each family."""
-    asked = _asked(row, wanted)
-    _take_ipv4(connection, row, number, asked.get(4, []))
-    if 6 in asked:
-        _take_ipv6(connection, row, number, asked[6][0])
+    asked = _asked(connection, row, wanted)
+    _take_ipv4(connection, row, number, [wish for wish in asked if wish.version == 4])
+    for wish in asked:
+        if wish.version == 6:
+            _take_ipv6(connection, row, number, wish)
 
 
 def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> bool:
@@ -45,18 +59,24 @@ def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted
 
     Raises TenantError for a router's port, and for IPv6 of a server's; NovaliteError for a server's port without IPv4.
     """
-    asked = _asked(row, wanted)
+    asked = _asked(connection, row, wanted)
     before = [address for address in (seen.ip, *seen.more_ips) if address is not None]
-    four = asked.get(4, [])
-    others = [address for address in before if address not in four]
-    named = [address for address in four if address is not None and address not in before]
-    rest = [*named, *[None] * max(four.count(None) - len(others), 0)]
-    going = others[four.count(None) :]
-    six = (6 in asked) == (seen.ipv6 is not None) and asked.get(6, [None])[0] in (None, seen.ipv6)
-    if six and not going and not rest:
+    four, six = ([wish for wish in asked if wish.version == version] for version in (4, 6))
+    named = [wish.address for wish in four]
+    going = [address for address in before if address not in named]
+    rest: list[Wish] = []
+    for wish in four:
+        if wish.address is not None:
+            rest += [] if wish.address in before else [wish]
+        elif (kept := _kept(going, wish)) is not None:
+            going.remove(kept)
+        else:
+            rest.append(wish)
+    same = bool(six) == (seen.ipv6 is not None) and all(wish.address in (None, seen.ipv6) for wish in six)
+    if same and not going and not rest:
         return False
-    if seen.router_id is not None or (seen.instance_uuid is not None and not six):
-        what = "addresses" if six else "address of IPv6"
+    if seen.router_id is not None or (seen.instance_uuid is not None and not same):
+        what = "addresses" if same else "address of IPv6"
         raise TenantError(
             "PortInUse",
             f"Unable to complete operation on port {seen.id} for network {row.uuid}: a device has it, and its {what} "
@@ -69,23 +89,31 @@ def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted
         )
     _let_go(connection, row, seen.id, going)
     _take_ipv4(connection, row, seen.id, rest)
-    if 6 in asked:
-        _take_ipv6(connection, row, seen.id, asked[6][0])
+    if six:
+        _take_ipv6(connection, row, seen.id, six[0])
     elif seen.ipv6 is not None:
         connection.execute(sa.update(vif).where(vif.c.id == seen.id).values(ipv6=None))
     return True
 
 
-def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.Sequence[str | None]) -> None:
+def _kept(going: t.Sequence[str], wish: Wish) -> str | None:
+    """Of addresses that are about to go, one that will do."""
+    return next((address for address in going if any(address in subnet for subnet in wish.subnets)), None)
+
+
+def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.Sequence[Wish]) -> None:
     """Give the port these addresses besides those that it has, the first one of all as its interface's own."""
     first, *further = owners = _owners(number)
     pool = sa.update(fixed_ip).where(fixed_ip.c.network_id == row.id)
     query = sa.select(fixed_ip.c.owner).where(fixed_ip.c.network_id == row.id, fixed_ip.c.owner.in_(owners))
     taken = set(connection.execute(query).scalars())
     free = [owner for owner in owners if owner not in taken]
-    if missing:
-        claim_addresses(connection, row, dict(zip(free, missing)), int(time.time()), [])
-    elif taken and first not in taken:  # it went, and another one is there to take its place
+    by_ranges: dict[tuple[str, ...], dict[str, str | None]] = {}
+    for owner, wish in zip(free, missing):
+        by_ranges.setdefault(tuple(subnet.cidr for subnet in wish.subnets), {})[owner] = wish.address
+    for ranges, wishes in by_ranges.items():
+        claim_addresses(connection, row, wishes, int(time.time()), [], () if ranges == (row.cidr,) else ranges)
+    if not missing and taken and first not in taken:  # it went, and another one is there to take its place
         ip = connection.execute(
             pool.where(fixed_ip.c.owner == min(taken)).values(owner=first, further_of=None).returning(fixed_ip.c.ip)
         ).scalar_one()
@@ -95,13 +123,13 @@ def _take_ipv4(connection: sa.Connection, row: Network, number: str, missing: t.
         connection.execute(pool.where(fixed_ip.c.owner.in_(further)).values(further_of=number))
 
 
-def _take_ipv6(connection: sa.Connection, row: Network, number: str, address: str | None) -> None:
+def _take_ipv6(connection: sa.Connection, row: Network, number: str, wish: Wish) -> None:
     mac, has = connection.execute(sa.select(vif.c.mac, vif.c.ipv6).where(vif.c.id == number)).one()
     made = take_ipv6(connection, {row.id: row}, [{"id": number, "mac": mac, "ipv6": has, "network": {"id": row.id}}])
-    if address is not None and made[number] != address:
+    if wish.address is not None and made[number] != wish.address:
         raise NovaliteError(
-            f"Invalid input for operation: IPv6 address {address} can not be directly assigned to a port on "
-            f"subnet {subnet_id(row.uuid, 6)} as the subnet is configured for automatic addresses."
+            f"Invalid input for operation: IPv6 address {wish.address} can not be directly assigned to a port on "
+            f"subnet {wish.subnets[0].id} as the subnet is configured for automatic addresses."
         )
 
 
@@ -129,15 +157,12 @@ def _owners(number: str) -> list[str]:
     return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MOST_ADDRESSES))]
 
 
-def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> Wanted:
-    ranges = {version: cidr for version in (4, 6) if (cidr := row.range_of(version)) is not None}
+def _asked(connection: sa.Connection, row: Network, wanted: t.Sequence[JsonMapping] | None) -> list[Wish]:
+    subnets = subnets_of_network(connection, row)
     if wanted is None:
-        return {version: [None] for version in ranges}
-    found: Wanted = {}
-    for wish in wanted:
-        version, address = _wish(row, ranges, wish)
-        found.setdefault(version, []).append(address)
-    named = [address for addresses in found.values() for address in addresses if address is not None]
+        return [Wish(None, of) for version in (4, 6) if (of := _of_version(subnets, version))]
+    wishes = [_wish(row, subnets, wish) for wish in wanted]
+    named = [wish.address for wish in wishes if wish.address is not None]
     if len(set(named)) != len(named):
         raise NovaliteError("Invalid input for fixed_ips. Reason: Duplicate IP address: name each once.")
     if len(wanted) > MOST_ADDRESSES:
@@ -145,38 +170,41 @@ def _asked(row: Network, wanted: t.Sequence[JsonMapping] | None) -> Wanted:
             "Invalid input for operation: Exceeded maximum amount of fixed ips per port: "
             f"{MOST_ADDRESSES} is the limit."
         )
-    if len(found.get(6, ())) > 1:
+    six = [wish.subnets[0].id for wish in wishes if wish.version == 6]
+    if len(six) > 1:
         raise NovaliteError(
-            f"Invalid input for operation: subnet {subnet_id(row.uuid, 6)} is configured for automatic addresses: a "
-            "port has one address of it; name it once in fixed_ips."
+            f"Invalid input for operation: subnet {six[0]} is configured for automatic addresses: a port has one "
+            "address of it; name it once in fixed_ips."
         )
-    return found
+    return wishes
 
 
-def _wish(row: Network, ranges: t.Mapping[int, str], wish: JsonMapping) -> tuple[int, str | None]:
-    """The IP version and the address that an entry of fixed_ips asks for."""
-    version: int | None = None
-    address = wish.get("ip_address")
-    if address is not None:
-        parsed = _parsed(address)
-        version, address = parsed.version, str(parsed)
-    if wish.get("subnet_id") is not None:
-        named = {subnet_id(row.uuid, each): each for each in ranges}.get(wish["subnet_id"].lower())
-        if named is None:
+def _of_version(subnets: t.Iterable[Subnet], version: int) -> tuple[Subnet, ...]:
+    return tuple(subnet for subnet in subnets if subnet.version == version)
+
+
+def _wish(row: Network, subnets: t.Sequence[Subnet], wish: JsonMapping) -> Wish:
+    """What an entry of fixed_ips asks for."""
+    text, number = wish.get("ip_address"), wish.get("subnet_id")
+    if number is not None:
+        subnets = [subnet for subnet in subnets if subnet.id == number.lower()]
+        if not subnets:
             raise NovaliteError(
                 f"Invalid input for operation: Failed to create port on network {row.uuid}, because fixed_ips "
-                f"included invalid subnet {wish['subnet_id']}."
+                f"included invalid subnet {number}."
             )
-        if version not in (None, named):
-            raise NovaliteError(f"IP address {address} is not a valid IP for the specified subnet.")
-        version = named
-    if version is None:
+    if text is not None:
+        address = str(_parsed(text))
+        around = tuple(subnet for subnet in subnets if address in subnet)
+        if around:
+            return Wish(address, around)
+        where = "the specified subnet" if number is not None else "any of the subnets on the specified network"
+        raise NovaliteError(f"IP address {address} is not a valid IP for {where}.")
+    if number is None:
+        subnets = _of_version(subnets, wish.get("ip_version", 0))
+    if not subnets:
         raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
-    if version not in ranges or (
-        address is not None and netaddr.IPAddress(address) not in netaddr.IPNetwork(ranges[version])
-    ):
-        raise NovaliteError(f"IP address {address} is not a valid IP for any of the subnets on the specified network.")
-    return version, address
+    return Wish(None, tuple(subnets))
 
 
 def _parsed(text: str) -> netaddr.IPAddress:

@@ -15,7 +15,8 @@ from ..._addressing.pools import to_int, to_text
 from ..._errors import NovaliteError
 from ..._json import JsonMapping
 from ..db.tables import floating_ip
-from ..queries.network_records import pool_network_id, subnet_id
+from ..queries.network_records import pool_network_id
+from ..queries.subnet_records import derived_id
 from .pool_claims import AddressInUseError, PoolExhaustedError
 
 FREE = sa.and_(floating_ip.c.project_id.is_(None), floating_ip.c.router_id.is_(None))
@@ -90,4 +91,4 @@ def _check_subnet(pool: str, wish: JsonMapping) -> bool:
 
 
 def _subnet(pool: str) -> str:
-    return subnet_id(pool_network_id(pool), 4)
+    return derived_id(pool_network_id(pool), 4)

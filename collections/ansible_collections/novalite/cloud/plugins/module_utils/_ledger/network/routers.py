@@ -21,7 +21,8 @@ from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
-from ..queries.network_records import Network, pool_network_id, subnet_id
+from ..queries.network_records import pool_network_id
+from ..queries.subnet_records import Subnet
 from . import router_gateways
 from .ports import drop, insert_port
 from .tenant_networks import TenantError
@@ -54,6 +55,7 @@ class RouterInterface:
     router_id: str
     network_id: int
     version: int  # of IP
+    subnet_id: str
     network_uuid: str
 
 
@@ -103,7 +105,7 @@ def delete_router(connection: sa.Connection, row: Router) -> None:
 
 
 def add_interface(
-    connection: sa.Connection, row: Router, of_network: Network, version: int, gateway: str | None, port_id: str | None
+    connection: sa.Connection, row: Router, of_subnet: Subnet, gateway: str | None, port_id: str | None
 ) -> tuple[str, list[str]]:
     """Let the router have an interface in a subnet: one that is made for it at the `gateway`'s address, or a port.
 
@@ -111,24 +113,32 @@ def add_interface(
     one that a router has.
     """
     lock_project(connection, row.project_id)
-    number = subnet_id(of_network.uuid, version)
-    mine = sa.and_(router_interface.c.network_id == of_network.id, router_interface.c.version == version)
+    mine = router_interface.c.subnet_id == of_subnet.id
     if connection.execute(sa.select(router_interface.c.vif_id).where(mine)).first() is not None:
-        raise NovaliteError(f"Bad router request: Router already has a port on subnet {number}.")
+        raise NovaliteError(f"Bad router request: Router already has a port on subnet {of_subnet.id}.")
     if port_id is None:
         if gateway is None:
-            raise NovaliteError(f"Bad router request: Subnet for router interface must have a gateway IP ({number}).")
+            raise NovaliteError(
+                f"Bad router request: Subnet for router interface must have a gateway IP ({of_subnet.id})."
+            )
         port_id = str(uuid.uuid4())
-        insert_vifs(connection, [{"id": port_id, "instance_uuid": None, "network_id": of_network.id, "position": None}])
+        nic = {"id": port_id, "instance_uuid": None, "network_id": of_subnet.network_id, "position": None}
+        insert_vifs(connection, [nic])
         insert_port(connection, port_id, row.project_id, kept=False, device_id=row.id, device_owner=INTERFACE)
     else:
         connection.execute(
             sa.update(port).where(port.c.vif_id == port_id).values(device_id=row.id, device_owner=INTERFACE)
         )
     connection.execute(
-        sa.insert(router_interface).values(vif_id=port_id, router_id=row.id, network_id=of_network.id, version=version)
+        sa.insert(router_interface).values(
+            vif_id=port_id,
+            router_id=row.id,
+            network_id=of_subnet.network_id,
+            version=of_subnet.version,
+            subnet_id=of_subnet.id,
+        )
     )
-    return port_id, settle(connection, [of_network.id])
+    return port_id, settle(connection, [of_subnet.network_id])
 
 
 def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterface]:
@@ -137,7 +147,7 @@ def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterfac
         sa.select(router_interface, network.c.uuid.label("network_uuid"))
         .join(network, network.c.id == router_interface.c.network_id)
         .where(router_interface.c.router_id == router_id)
-        .order_by(router_interface.c.network_id, router_interface.c.version)
+        .order_by(router_interface.c.network_id, router_interface.c.version, router_interface.c.subnet_id)
     ).mappings()
     return [RouterInterface(**interface) for interface in found]
 
@@ -155,13 +165,14 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
     return settle(connection, [network_id])
 
 
-def reaches(connection: sa.Connection, network_uuid: str, pool: str) -> bool:
-    """Tell whether floating IPs of the pool may lead to the network: a project's own needs a router to it."""
-    row = connection.execute(sa.select(network.c.id, network.c.tenant).where(network.c.uuid == network_uuid)).one()
+def reaches(connection: sa.Connection, network_uuid: str, subnet_id: str, pool: str) -> bool:
+    """Tell whether floating IPs of the pool may lead to the subnet: that of a project's own network needs a router to
+    it."""
+    tenant = connection.execute(sa.select(network.c.tenant).where(network.c.uuid == network_uuid)).scalar_one()
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
-    led = led.where(c.network_id == row.id, c.version == 4, router.c.external_pool == pool)
-    return not row.tenant or connection.execute(led).first() is not None
+    led = led.where(c.subnet_id == subnet_id, router.c.external_pool == pool)
+    return not tenant or connection.execute(led).first() is not None
 
 
 def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:

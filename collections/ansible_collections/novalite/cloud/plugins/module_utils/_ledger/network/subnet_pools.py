@@ -30,7 +30,7 @@ from .pool_claims import pool_lock
 SHORTEST = {4: 8, 6: 64}  # Neutron's default of min_prefixlen
 WIDTH = {4: 32, 6: 128}  # bits of an address
 UNIT = {4: 32, 6: 64}  # default_quota counts prefixes of this length
-_CIDR = sa.case((subnet.c.version == 4, network.c.cidr), else_=network.c.cidr_v6)
+_CIDR = sa.func.coalesce(subnet.c.cidr, sa.case((subnet.c.version == 4, network.c.cidr), else_=network.c.cidr_v6))
 
 
 @dataclasses.dataclass(frozen=True)

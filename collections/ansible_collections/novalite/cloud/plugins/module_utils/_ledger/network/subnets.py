@@ -1,13 +1,14 @@
 # Copyright (c) 2026 novalite contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Subnets that projects give their networks: one of each address family at most, since a network here has no more."""
+"""Subnets that projects give their networks: some of IPv4, and one of IPv6."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 import typing as t
+import uuid
 
 import netaddr
 import sqlalchemy as sa
@@ -17,18 +18,22 @@ from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
 from ..db.tables import fixed_ip, network, vif
-from ..db.tables_networking import resource_tag, router_interface, subnet
+from ..db.tables_addresses import OF_HOST, OF_VIF
+from ..db.tables_networking import MOST_RANGES, resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
-from ..queries.network_records import Network, subnet_id
+from ..queries.network_records import Network
+from ..queries.subnet_records import SLAAC, Subnet, derived_id, subnets_of_network
 from . import networks
 from .networks import check_handed_out_once
-from .pool_claims import pool_lock
+from .pool_claims import within
 from .subnet_pools import draw, pool_of
-from .tenant_networks import Subnet, TenantError, check_no_port
+from .subnet_use import check_unused, in_use
+from .tenant_networks import TenantError
 
 OTHER = {4: 6, 6: 4}  # versions of IP
 MAX_ROUTES = 20  # Neutron's max_subnet_host_routes
 MAX_SERVERS = 5  # Neutron's max_dns_nameservers
+_FIELDS = ("version", "cidr", "gateway", "pools", "dns", "routes", "enable_dhcp", "name", "description")
 
 
 class SubnetRequest(t.NamedTuple):
@@ -52,34 +57,38 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     subnet pool it gets. Raises NovaliteError for what cannot be, NotFoundError for a pool that the project does not
     see, ConflictError for a range that another network has.
     """
-    pool_lock(connection)
+    row = networks.locked(connection, row)
     version = given["version"]
-    if row.range_of(version) is not None:
-        raise NovaliteError(
-            f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind; make a network for "
-            "the other range, and give servers a port on each"
-        )
+    there = [each for each in subnets_of_network(connection, row) if each.version == version]
+    _check_room(row, version, there)
     pool_id = given.get("subnetpool_id")
     if pool_id is not None:
         given = {**given, "cidr": draw(connection, pool_of(connection, row.owner, pool_id), row.owner, given)}
     wanted = _checked(given)
+    _check_overlap(row, wanted, there)
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**dataclasses.asdict(row), column: str(wanted.cidr)}
     networks.check_others(connection, after, row.id, row.name)
-    now = int(time.time())
+    now, positions = int(time.time()), {each.position for each in there}
+    position = next(number for number in range(MOST_RANGES) if number not in positions)
+    first = position == 0
+    number = derived_id(row.uuid, version) if first else str(uuid.uuid4())
     connection.execute(
         sa.insert(subnet).values(
+            id=number,
             network_id=row.id,
             version=version,
-            ra_mode="slaac" if version == 6 else None,
-            address_mode="slaac" if version == 6 else None,
+            position=position,
+            ra_mode=SLAAC if version == 6 else None,
+            address_mode=SLAAC if version == 6 else None,
             created_at=now,
             updated_at=now,
             subnetpool_id=pool_id,
             **_kept(wanted),
+            **({} if first else {"cidr": str(wanted.cidr), "dns": wanted.dns, "routes": wanted.routes}),
         )
     )
-    values = {column: str(wanted.cidr), **_told(row, version, wanted)}
+    values = {column: str(wanted.cidr), **_told(row, version, wanted)} if first else {}
     connection.execute(sa.update(network).where(network.c.id == row.id).values(updated_at=now, **values))
     if version == 4:
         networks.fill_pool(connection, row.id, _pool(wanted))
@@ -87,64 +96,110 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     if row.owner:
         count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
         check_quota(connection, row.owner, "subnets", connection.execute(count).scalar_one())
-    return subnet_id(row.uuid, version)
+    return number
 
 
 def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given: JsonMapping) -> None:
-    """Change what is `given` of the subnet `before` (a row of the table) of the network `row`.
+    """Change what is `given` of the subnet `before` of the network `row`.
 
     Raises NovaliteError, and TenantError for an address that is in use and would go.
     """
-    pool_lock(connection)
+    row = networks.locked(connection, row)
     version = before.version
-    cidr = row.range_of(version)
-    known = {
-        "version": version,
-        "cidr": cidr,
-        "gateway": before.gateway,
-        "pools": before.pools,
-        "dns": texts.of_version(row.dns, version),
-        "routes": row.routes if version == 4 else [],
-        "enable_dhcp": before.enable_dhcp,
-        "name": before.name,
-        "description": before.description,
-    }
+    known = {field: getattr(before, field) for field in _FIELDS}
     wanted = _checked({**known, **given})
     if version == 4 and (wanted.gateway, wanted.pools) != (before.gateway, list(map(tuple, before.pools))):
-        if wanted.gateway != before.gateway and _routed(connection, row.id, version):
+        if wanted.gateway != before.gateway and _is_routed(connection, before):
             raise TenantError(
                 "GatewayIpInUse", f"Current gateway ip {before.gateway} already in use by a router. Unable to update."
             )
         networks.reserve(connection, row.id, row.name, _pool(wanted))
-    now = int(time.time())
-    mine = sa.and_(subnet.c.network_id == row.id, subnet.c.version == version)
-    connection.execute(sa.update(subnet).where(mine).values(updated_at=now, **_kept(wanted)))
-    connection.execute(sa.update(network).where(network.c.id == row.id).values(**_told(row, version, wanted)))
+    values = {"updated_at": int(time.time()), **_kept(wanted)}
+    if before.position == 0:
+        connection.execute(sa.update(network).where(network.c.id == row.id).values(**_told(row, version, wanted)))
+    else:
+        values |= {"dns": wanted.dns, "routes": wanted.routes}
+    connection.execute(sa.update(subnet).where(subnet.c.id == before.id).values(**values))
 
 
-def delete_subnet(connection: sa.Connection, row: Network, version: int) -> None:
-    """Take its subnet of this family from the network `row`. Raises TenantError while an address of it is in use.
+def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> None:
+    """Take the subnet `before` from the network `row`. Raises TenantError while an address of it is in use.
 
     As in Neutron, addresses that follow from the subnet do not hold it where nobody has them: those of IPv6 that ports
-    without a server would have.
+    without a server would have. The next one of IPv4 takes the place of the first.
     """
-    pool_lock(connection)
-    number = subnet_id(row.uuid, version)
+    row = networks.locked(connection, row)
+    version = before.version
+    others = [each for each in subnets_of_network(connection, row) if each.version == version and each.id != before.id]
     if version == 6:
         routed = sa.select(router_interface.c.vif_id).where(router_interface.c.vif_id == vif.c.id).exists()
         idle = sa.and_(vif.c.network_id == row.id, vif.c.instance_uuid.is_(None), sa.not_(routed))
         connection.execute(sa.update(vif).where(idle).values(ipv6=None))
-    check_no_port(connection, row, number, version)
-    mine = sa.and_(subnet.c.network_id == row.id, subnet.c.version == version)
-    connection.execute(sa.delete(subnet).where(mine))
-    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
-    values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
+    check_unused(connection, before, last=not others)
+    connection.execute(sa.delete(subnet).where(subnet.c.id == before.id))
+    connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == before.id))
     if version == 4:
-        connection.execute(sa.delete(fixed_ip).where(fixed_ip.c.network_id == row.id))
+        _drop_pool(connection, before)
+    if before.position:
+        return
+    values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
+    if others:
+        values = _promoted(connection, row, others[0])
+    elif version == 4:
         values |= {"cidr": None, "routes": []}
     else:
         values["cidr_v6"] = None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
+
+
+def _check_room(row: Network, version: int, there: t.Sequence[Subnet]) -> None:
+    if there:
+        raise NovaliteError(
+            f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind; make a network for "
+            "the other range, and give servers a port on each"
+        )
+    if len(there) >= MOST_RANGES:
+        raise NovaliteError(
+            f"network {row.uuid} has {len(there)} subnets of IPv4, which is the limit: make a network for more"
+        )
+
+
+def _check_overlap(row: Network, wanted: SubnetRequest, there: t.Iterable[Subnet]) -> None:
+    for other in there:
+        if pools.overlap(str(wanted.cidr), other.cidr):
+            raise NovaliteError(
+                f"Invalid input for operation: Requested subnet with cidr: {wanted.cidr} for network: {row.uuid} "
+                f"overlaps with another subnet ({other.cidr} of {other.id})."
+            )
+
+
+def _drop_pool(connection: sa.Connection, before: Subnet) -> None:
+    """Delete the subnet's addresses. Raises TenantError for one that an interface has got meanwhile: the write decides.
+    Those that hosts have go with it."""
+    mine = sa.and_(fixed_ip.c.network_id == before.network_id, within(before.cidr))
+    of_vif = fixed_ip.c.owner.startswith(OF_VIF)
+    connection.execute(sa.delete(fixed_ip).where(mine, sa.or_(fixed_ip.c.owner.is_(None), sa.not_(of_vif))))
+    if connection.execute(sa.select(fixed_ip.c.ip).where(mine).limit(1)).first() is not None:
+        raise in_use(before)
+
+
+def _promoted(connection: sa.Connection, row: Network, following: Subnet) -> JsonObject:
+    """Make the subnet the first one of its network; returns that one's columns. The addresses that hosts have in it are
+    known as those in the first one."""
+    end = f"/{following.position}"
+    mine = sa.and_(fixed_ip.c.network_id == row.id, within(following.cidr))
+    for column in (fixed_ip.c.owner, fixed_ip.c.last_owner):
+        of_host = sa.and_(column.startswith(OF_HOST), column.endswith(end))
+        name = sa.func.substr(column, 1, sa.func.length(column) - len(end))
+        connection.execute(sa.update(fixed_ip).where(mine, of_host).values({column: name}))
+    first = {"position": 0, "cidr": None, "dns": None, "routes": None}
+    connection.execute(sa.update(subnet).where(subnet.c.id == following.id).values(**first))
+    return {
+        "cidr": following.cidr,
+        "dns": [*following.dns, *texts.of_version(row.dns, 6)],
+        "dhcp": following.enable_dhcp,
+        "routes": following.routes,
+    }
 
 
 def _checked(given: JsonMapping) -> SubnetRequest:
@@ -246,7 +301,6 @@ def _pool(wanted: SubnetRequest) -> JsonObject:
     return {"cidr": str(wanted.cidr), "gateway": wanted.gateway, "reserved": list(map(str, kept.iter_ipranges()))}
 
 
-def _routed(connection: sa.Connection, network_id: int, version: int) -> bool:
-    c = router_interface.c
-    routed = sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)
+def _is_routed(connection: sa.Connection, before: Subnet) -> bool:
+    routed = sa.select(router_interface.c.vif_id).where(router_interface.c.subnet_id == before.id)
     return connection.execute(routed).first() is not None

@@ -9,7 +9,6 @@ bounds a project may use any addresses, where its networks are isolated: on each
 
 from __future__ import annotations
 
-import dataclasses
 import time
 import typing as t
 import uuid
@@ -19,9 +18,8 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
-from ..db.tables import fixed_ip, instance, network, vif
-from ..db.tables_addresses import HELD
-from ..db.tables_networking import resource_tag, router_interface, subnet, subnet_pool
+from ..db.tables import instance, network, vif
+from ..db.tables_networking import resource_tag
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import Network
@@ -38,25 +36,6 @@ class TenantError(ConflictError):
     def __init__(self, neutron_type: str, message: str) -> None:
         super().__init__(message)
         self.neutron_type = neutron_type
-
-
-@dataclasses.dataclass(frozen=True)
-class Subnet:
-    """A project's settings of a subnet of its network. Times are in seconds since the epoch."""
-
-    network_id: int
-    version: int  # of IP
-    name: str
-    description: str
-    gateway: str | None
-    pools: list[list[str]]  # first and last address of each
-    enable_dhcp: bool
-    ra_mode: str | None
-    address_mode: str | None
-    created_at: int
-    updated_at: int
-    subnetpool_id: str | None
-    address_scope_id: str | None  # of the pool
 
 
 class Carrier(t.NamedTuple):
@@ -168,44 +147,9 @@ def delete_network(connection: sa.Connection, row: Network) -> None:
     connection.execute(sa.delete(network).where(network.c.id == row.id))
 
 
-def check_no_port(connection: sa.Connection, row: Network, subnet_id: str, version: int) -> None:
-    """Raise TenantError while an interface on the network `row` has an address of this family."""
-    address = sa.select(fixed_ip.c.ip).where(fixed_ip.c.network_id == row.id, HELD).exists()
-    routed = (
-        sa.select(router_interface.c.vif_id)
-        .where(router_interface.c.vif_id == vif.c.id, router_interface.c.version == version)
-        .exists()
-    )
-    attached = vif.c.instance_uuid.is_not(None)
-    has = sa.or_(address, attached) if version == 4 else vif.c.ipv6.is_not(None)
-    used = connection.execute(
-        sa.select(vif.c.id)
-        .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
-        .where(
-            vif.c.network_id == row.id,
-            sa.or_(vif.c.instance_uuid.is_(None), instance.c.deleted == 0),
-            sa.or_(has, routed),
-        )
-        .limit(1)
-    ).scalar()
-    if used is not None:
-        raise TenantError(
-            "SubnetInUse",
-            f"Unable to complete operation on subnet {subnet_id}: One or more ports have an IP allocation from this "
-            "subnet.",
-        )
-
-
 def _handle(connection: sa.Connection, project_id: str, name: str, number: str) -> str:
     """A name that no other network of the project has: what playbooks and hosts call it."""
     taken = sa.select(network.c.id).where(network.c.owner == project_id, network.c.name == name)
     if name and connection.execute(taken).first() is None:
         return name
     return f"{name[: HANDLE_LENGTH - 9]}-{number[:8]}" if name else f"network-{number[:8]}"
-
-
-def subnets_of(connection: sa.Connection, ids: t.Collection[int]) -> dict[tuple[int, int], Subnet]:
-    """(network, IP version) -> what a project said of the subnet."""
-    query = sa.select(subnet, subnet_pool.c.address_scope_id).outerjoin(subnet_pool)
-    rows = connection.execute(query.where(subnet.c.network_id.in_(sorted(ids)))).mappings()
-    return {(row["network_id"], row["version"]): Subnet(**row) for row in rows}

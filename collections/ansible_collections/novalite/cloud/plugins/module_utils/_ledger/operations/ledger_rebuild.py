@@ -27,6 +27,7 @@ from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
 from ..drift.found_slices import Found, Slice, judge
+from ..queries.subnet_records import derived_id
 from .ledger_heal import wrong_sums
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
@@ -82,7 +83,7 @@ def _merged(found: Found) -> dict[str, list[Row]]:
     own = ("volume", "volume_attachment", "vif", "fixed_ip")
     firm: set[tuple[str, str]] = set()
     for part in found.slices:
-        for name, of_table in part.tables.items():
+        for name, of_table in _with_subnet_ids(part.tables).items():
             for row in of_table:
                 key = _key(name, row)
                 if part.uuid is None and (name, key) in firm:
@@ -91,6 +92,22 @@ def _merged(found: Found) -> dict[str, list[Row]]:
                 if part.uuid is not None and name in own:
                     firm.add((name, key))
     return {name: list(of_table.values()) for name, of_table in rows.items()}
+
+
+def _with_subnet_ids(tables_: t.Mapping[str, list[Row]]) -> t.Mapping[str, list[Row]]:
+    """The rows of a slice; subnets, and interfaces of routers, of before subnets had ids have those that they were
+    known by."""
+    uuids_of = {row["id"]: str(row["uuid"]) for row in tables_.get("network", ())}
+    named = {"subnet": "id", "router_interface": "subnet_id"}
+    return {
+        name: [
+            {named[name]: derived_id(uuids_of[row["network_id"]], row["version"]), **row}
+            if name in named and row["network_id"] in uuids_of
+            else row
+            for row in rows
+        ]
+        for name, rows in tables_.items()
+    }
 
 
 def _key(name: str, row: Row) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 import uuid
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
@@ -108,8 +109,10 @@ def _networks(
     ids: dict[str, int] = {row["name"]: row["id"] for row in rows}
     reserved: dict[int, list[int]] = {key: [] for key in ids.values()}
     query = sa.select(pool.c.network_id, pool.c.ip).where(pool.c.reserved == "user", pool.c.network_id.in_(reserved))
+    ranges = {row["id"]: netaddr.IPNetwork(row["cidr"]) for row in rows if row["cidr"] is not None}
     for key, address in connection.execute(query):
-        reserved[key].append(address)
+        if key in ranges and ranges[key].first <= address <= ranges[key].last:  # projects' networks have further ones
+            reserved[key].append(address)
     return ids, {
         row["name"]: {**{column: row[column] for column in COLUMNS}, "reserved": pools.ranges(reserved[row["id"]])}
         for row in rows

@@ -23,8 +23,9 @@ from ..._rules.records import with_diff
 from ..compute import migrations
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
-from ..db.tables_addresses import OF_HOST
+from ..db.tables_addresses import host_owner
 from ..db.tables_migrations import migration
+from ..db.tables_networking import MOST_RANGES
 from ..network.addresses import release_host_address
 
 Held = t.TypeVar("Held")
@@ -156,10 +157,12 @@ def _unused_bridges(
 
 def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:
     """Give back the host's own addresses in networks where no instance needs them any more, nor one on its way here."""
+    owners = [host_owner(host, position) for position in range(MOST_RANGES)]
     query = (
         sa.select(network.c.id, network.c.name)
         .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
-        .where(fixed_ip.c.owner == OF_HOST + host, network.c.id.not_in(served))
+        .where(fixed_ip.c.owner.in_(owners), network.c.id.not_in(served))
+        .distinct()
         .order_by(network.c.id)
     )
     return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from ..._errors import ConflictError
 from ..._json import JsonObject
 from ..db.tables import aggregate_host, allocation, compute_host, fixed_ip, instance
-from ..db.tables_addresses import OF_HOST
+from ..db.tables_addresses import host_owner
 from ..db.tables_migrations import OPEN, migration
+from ..db.tables_networking import MOST_RANGES
 from ..db.tables_volumes import volume
 
 NAMED = 5  # of each kind that is still there, in an error's text
@@ -47,9 +48,9 @@ def remove(connection: sa.Connection, host: str) -> JsonObject | None:
     if row is None:
         return None
     check_empty(connection, row, "cannot leave")
-    own = OF_HOST + host
-    freed = sa.update(fixed_ip).where(fixed_ip.c.owner == own)
-    connection.execute(freed.values(owner=None, last_owner=own, released_at=int(time.time())))
+    owners = [host_owner(host, position) for position in range(MOST_RANGES)]
+    freed = sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners))
+    connection.execute(freed.values(owner=None, last_owner=fixed_ip.c.owner, released_at=int(time.time())))
     connection.execute(sa.delete(aggregate_host).where(aggregate_host.c.host == host))
     connection.execute(sa.delete(compute_host).where(compute_host.c.id == row.id))
     return {"zone": row.zone, "enabled": row.enabled, "up": row.up}

@@ -18,6 +18,7 @@ from ..._scheduling.rows import HostState
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HELD, HOLDER, OF_VIF
+from ..db.tables_networking import subnet
 from ..identity.quotas import quota_limits
 from ..queries import counts
 from ..queries.further_ips import further_ips_of_instances
@@ -172,19 +173,11 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     row = connection.execute(sa.select(network).where(*conditions)).mappings().first()
     if row is None:
         raise NotFoundError(f"Network {uuid[:255]} could not be found.")
-    cidr = netaddr.IPNetwork(row["cidr"])
-    first, block = cidr.first, max(1, cidr.size // MAP_CELLS)
-    cell = (fixed_ip.c.ip - first) // block
-    query = (
-        sa.select(cell.label("cell"), *_counts(int(time.time())))
-        .join(network, network.c.id == fixed_ip.c.network_id)
-        .where(fixed_ip.c.network_id == row["id"])
-        .group_by("cell")
-        .order_by("cell")
-    )
-    cells: list[JsonObject] = [
-        {"first": to_text(first + number * block), **_named(counts)} for number, *counts in connection.execute(query)
-    ]
+    further = sa.select(subnet.c.cidr).where(subnet.c.network_id == row["id"], subnet.c.position > 0)
+    ranges = [row["cidr"], *connection.execute(further.order_by(subnet.c.position)).scalars()]
+    pools = [netaddr.IPNetwork(cidr) for cidr in ranges if cidr is not None]
+    block = max(1, sum(pool.size for pool in pools) // MAP_CELLS)
+    cells = [cell for pool in pools for cell in _cells(connection, row["id"], pool, block)]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
         .join(vif, sa.and_(vif.c.id == HOLDER, fixed_ip.c.owner.startswith(OF_VIF)))
@@ -206,6 +199,19 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
             for nic in connection.execute(owners)
         ],
     }
+
+
+def _cells(connection: sa.Connection, number: int, pool: netaddr.IPNetwork, block: int) -> list[JsonObject]:
+    """The parts of a range of the network, each with its first address and the counts of each state."""
+    cell = (fixed_ip.c.ip - pool.first) // block
+    query = (
+        sa.select(cell.label("cell"), *_counts(int(time.time())))
+        .join(network, network.c.id == fixed_ip.c.network_id)
+        .where(fixed_ip.c.network_id == number, fixed_ip.c.ip.between(pool.first, pool.last))
+        .group_by("cell")
+        .order_by("cell")
+    )
+    return [{"first": to_text(pool.first + at * block), **_named(counts)} for at, *counts in connection.execute(query)]
 
 
 _STATES = ("total", "instances", "hosts", "reserved", "resting", "free")

@@ -5,19 +5,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing import texts
 from ..._addressing.pools import to_text
 from ..._json import JsonObject
-from ..._model.instance import Network
+from ..._model.instance import Network, Route
+from ..._model.instance import Range as RangeOnHost
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
-from ..db.tables_addresses import HELD, LED_TO, OF_HOST
+from ..db.tables_addresses import HELD, LED_TO, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
+from ..db.tables_networking import subnet
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
 Guests = dict[int, dict[str, list["tuple[str, JsonObject]"]]]
+OF_RANGE = ("cidr", "gateway", "dhcp", "dns", "routes")  # columns of a network that are its first range's
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -49,21 +55,104 @@ def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Itera
     return query if hosts is None else query.where(column.in_(sorted(hosts)))
 
 
-def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, Network]:
-    """The networks' rows, by id."""
-    rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
-    return {row["id"]: t.cast(Network, dict(row)) for row in rows}
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """A further IPv4 range of a network, of which hosts are told the same as of its first."""
+
+    position: int  # in the table subnet
+    cidr: str
+    dhcp: bool
+    dns: list[str]
+    routes: list[Route]
+
+    def __contains__(self, address: str) -> bool:
+        return netaddr.IPAddress(address) in netaddr.IPNetwork(self.cidr)
 
 
-def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable[str]) -> dict[tuple[int, str], str]:
-    """(network, host) -> the host's own address there."""
-    owners = {OF_HOST + host: host for host in hosts}
+Further = t.Mapping[int, list[Range]]  # network -> its further ranges; those that have none are left out
+OwnAddresses = dict[tuple[int, str], dict[int, str]]  # (network, host) -> position -> the host's own address
+
+
+def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
+    """The further ranges of these networks."""
+    columns = (*(subnet.c[name] for name in ("network_id", "position", "cidr", "enable_dhcp", "dns", "routes")),)
+    query = (
+        sa.select(*columns, network.c.dns.label("of_network"))
+        .join(network, network.c.id == subnet.c.network_id)
+        .where(subnet.c.network_id.in_(sorted(ids)), subnet.c.position > 0)
+        .order_by(subnet.c.network_id, subnet.c.position)
+    )
+    found: dict[int, list[Range]] = {}
+    for row in connection.execute(query):
+        servers = [*row.dns, *texts.of_version(row.of_network, 6)]
+        one = Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)
+        found.setdefault(row.network_id, []).append(one)
+    return found
+
+
+def addresses(
+    connection: sa.Connection, ids: t.Collection[int], hosts: t.Iterable[str], further: Further
+) -> OwnAddresses:
+    """The own addresses of these hosts in the ranges of these networks."""
+    positions = {0, *(each.position for number in ids for each in further.get(number, ()))}
+    owners = {host_owner(host, position): (host, position) for host in hosts for position in positions}
     rows = connection.execute(
         sa.select(fixed_ip.c.network_id, fixed_ip.c.owner, fixed_ip.c.ip).where(
             fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
         )
     )
-    return {(row.network_id, owners[row.owner]): to_text(row.ip) for row in rows}
+    found: OwnAddresses = {}
+    for row in rows:
+        host, position = owners[row.owner]
+        found.setdefault((row.network_id, host), {})[position] = to_text(row.ip)
+    return found
+
+
+def networks_on(connection: sa.Connection, wanted: t.Collection[tuple[int, str]]) -> dict[tuple[int, str], OnHost]:
+    """These (network, host), each with the host's own address there."""
+    ids = {key for key, _host in wanted}
+    rows = {
+        row["id"]: t.cast(Network, dict(row))
+        for row in connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
+    }
+    further = further_ranges(connection, ids)
+    own = addresses(connection, ids, {host for _key, host in wanted}, further)
+    return {
+        (key, host): on_host(rows[key], further.get(key, ()), own.get((key, host), {}), None)
+        for key, host in wanted
+        if key in rows
+    }
+
+
+class OnHost(t.NamedTuple):
+    """A network as a host, or one of its guests there, is told of it; the host's address in the same range."""
+
+    network: Network
+    address: str | None
+
+
+def on_host(of_network: Network, further: t.Sequence[Range], own: t.Mapping[int, str], guest: str | None) -> OnHost:
+    """The network, by its own row, for a host with the addresses `own` (by position) in its ranges: as it is for a
+    `guest` at this address; or else as the first range is in which the host has one."""
+    if not further:
+        return OnHost(of_network, own.get(0))
+    first: Range = Range(0, of_network["cidr"] or "", of_network["dhcp"], of_network["dns"], of_network["routes"])
+    ranges = [first, *further]
+    own_first = next((each for each in ranges if each.position in own), first)
+    at = own_first if guest is None else next((each for each in ranges if guest in each), first)
+    told: list[RangeOnHost] = [
+        {
+            "cidr": each.cidr,
+            "gateway": None if each.position else of_network["gateway"],
+            "dhcp": each.dhcp,
+            "dns": each.dns,
+            "routes": each.routes,
+            "address": own.get(each.position),
+        }
+        for each in ranges
+    ]
+    mine = {key: value for key, value in told[ranges.index(at)].items() if key != "address"}
+    return OnHost(t.cast(Network, {**of_network, **mine, "ranges": told}), own.get(at.position))
 
 
 def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:

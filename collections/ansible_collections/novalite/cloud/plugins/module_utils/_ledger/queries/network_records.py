@@ -30,6 +30,7 @@ from ..db.tables import (
 from ..db.tables_addresses import HELD, LED_TO
 from ..db.tables_networking import port, port_security_group, router_interface, subnet
 from .further_ips import further_ips
+from .subnet_records import SubnetIds, subnet_ids
 
 # A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
 POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
@@ -73,7 +74,7 @@ class Network:
     routes: list[dict[str, str]]  # "destination" and "nexthop"
     port_security_enabled: bool  # of interfaces to come
     allow_project_net_traffic: bool
-    ranges: Ranges = dataclasses.field(default_factory=list)  # what of its IPv4 pool is handed out, where it was asked
+    ranges: Ranges = dataclasses.field(default_factory=list)  # what of `cidr` is handed out, where it was asked
 
     def range_of(self, version: int) -> str | None:
         """The CIDR of this IP version (4 or 6)."""
@@ -122,6 +123,7 @@ class Port:
     binding: JsonObject | None
     router_id: str | None
     security_groups: list[str]  # UUIDs; the server's where one has it
+    subnet_ids: dict[str, str]  # address -> UUID of the subnet that it is of
 
     @property
     def groups_in_force(self) -> list[str]:
@@ -147,11 +149,6 @@ class FloatingIp:
     instance_name: str | None
     power_state: int | None
     host: str | None
-
-
-def subnet_id(network_uuid: str, version: int) -> str:
-    """The UUID of a network's part of one address family (4 or 6). Always the same: there is no record of subnets."""
-    return str(uuid.uuid5(uuid.UUID(network_uuid), f"IPv{version}"))
 
 
 def pool_network_id(name: str) -> str:
@@ -241,12 +238,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
             .outerjoin(port, port.c.vif_id == vif.c.id)
             .outerjoin(fixed_ip, HELD)
             .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id)
-            .outerjoin(
-                subnet,
-                sa.and_(
-                    subnet.c.network_id == router_interface.c.network_id, subnet.c.version == router_interface.c.version
-                ),
-            )
+            .outerjoin(subnet, subnet.c.id == router_interface.c.subnet_id)
         )
         .where(mine, condition)
         .order_by(instance.c.id, vif.c.position, vif.c.id)
@@ -257,6 +249,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
     groups_of_servers = _groups_by(connection, instance_security_group.c.instance_id, servers)
     alone = [record["id"] for record in records if record["instance_id"] is None]
     groups_of_ports = _groups_by(connection, port_security_group.c.vif_id, alone)
+    ids = subnet_ids(connection, {record["network_uuid"] for record in records})
     found = []
     for record in records:
         version, address = record.pop("router_version"), record.pop("router_address")
@@ -265,7 +258,10 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
             record[key] = record[key] or address
         server = record["instance_id"]
         groups = groups_of_ports.get(record["id"], []) if server is None else groups_of_servers.get(server, [])
-        found.append(Port(**record, more_ips=more.get(record["id"], []), security_groups=groups))
+        further = more.get(record["id"], [])
+        own = [each for each in (record["ip"], *further, record["ipv6"]) if each]
+        of = {each: ids.of(record["network_uuid"], each) for each in own}
+        found.append(Port(**record, more_ips=further, security_groups=groups, subnet_ids=of))
     return found
 
 
@@ -290,7 +286,6 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
     rows = connection.execute(
         sa.select(
             *(floating_ip.c[name] for name in ("id", "pool", "address", "vif_id", "project_id", "description")),
-            router_interface.c.router_id,
             LED_TO.label("fixed_ip"),
             vif.c.mac,
             network.c.uuid.label("network_uuid"),
@@ -303,19 +298,32 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
             floating_ip.outerjoin(vif, vif.c.id == floating_ip.c.vif_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
-            .outerjoin(
-                router_interface,
-                sa.and_(router_interface.c.network_id == vif.c.network_id, router_interface.c.version == 4),
-            )
             .outerjoin(fixed_ip, HELD)
         )
         .where(mine if number is None else sa.and_(mine, floating_ip.c.id == number))
         .order_by(floating_ip.c.address)
     ).mappings()
     records = [{**row, "address": to_text(row["address"])} for row in rows]
-    return [
-        FloatingIp(**{**record, "fixed_ip": record["fixed_ip"] and to_text(record["fixed_ip"])}) for record in records
-    ]
+    for record in records:
+        record["fixed_ip"] = record["fixed_ip"] and to_text(record["fixed_ip"])
+    networks = {record["network_uuid"] for record in records} - {None}
+    ids, routers = subnet_ids(connection, networks), _routers_by_subnet(connection, networks)
+    return [FloatingIp(**record, router_id=_router_of(record, ids, routers)) for record in records]
+
+
+def _routers_by_subnet(connection: sa.Connection, networks: t.Collection[str]) -> dict[str, str]:
+    """Subnet -> the router that has an interface in it, for those of these networks."""
+    query = (
+        sa.select(router_interface.c.subnet_id, router_interface.c.router_id)
+        .join(network, network.c.id == router_interface.c.network_id)
+        .where(network.c.uuid.in_(sorted(networks)))
+    )
+    return {row.subnet_id: row.router_id for row in connection.execute(query)}
+
+
+def _router_of(record: t.Mapping[str, t.Any], ids: SubnetIds, routers: t.Mapping[str, str]) -> str | None:
+    address = record["fixed_ip"]
+    return None if address is None else routers.get(ids.of(record["network_uuid"], address))
 
 
 def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
@@ -323,7 +331,8 @@ def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
     whole = netaddr.IPNetwork(cidr)
     first, last = whole.first, whole.last
     found = []
-    for low, high in [*pools.bounds(kept), (last + 1, last + 1)]:
+    within = [address for address in kept if first <= address <= last]
+    for low, high in [*pools.bounds(within), (last + 1, last + 1)]:
         if first < low:
             found.append((to_text(first), to_text(low - 1)))
         first = max(first, high + 1)

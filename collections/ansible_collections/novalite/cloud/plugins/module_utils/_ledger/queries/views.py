@@ -44,6 +44,7 @@ from ..db.tables import (
 from ..db.tables_addresses import OF_HOST
 from ..db.tables_networking import port
 from ..db.tables_volumes import volume, volume_attachment, volume_type
+from . import host_networks
 from .address_pairs import without_others
 from .further_ips import further_ips_where
 
@@ -150,6 +151,7 @@ def _nics(
             vif.c.port_security_enabled,
             port.c.extra_dhcp_opts,
             instance.c.project_id,
+            instance.c.host,
             own.c.ip.label("own_ip"),
             dhcp.c.ip.label("dhcp_ip"),
             *(network.c[field] for field in _NETWORK_FIELDS),
@@ -167,20 +169,29 @@ def _nics(
     nics: collections.defaultdict[str, list[Nic]] = collections.defaultdict(list)
     more = further_ips_where(connection, *conditions)
     floating = _floating_ips(connection, conditions)
-    for row in connection.execute(query).all():
-        pairs = row.allowed_address_pairs
+    rows = connection.execute(query).all()
+    further = host_networks.further_ranges(connection, {row.id for row in rows})
+    hosts = {row.host for row in rows if row.host and row.id in further}
+    own_addresses = host_networks.addresses(connection, list(further), hosts, further) if hosts else {}
+    for row in rows:
+        pairs, address = row.allowed_address_pairs, _ipv4(row.own_ip)
+        of_network = t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS})
+        of_host = _ipv4(row.dhcp_ip)
+        if row.id in further:
+            there = own_addresses.get((row.id, row.host), {})
+            of_network, of_host = host_networks.on_host(of_network, further[row.id], there, address)
         nics[row.instance_uuid].append(
             {
                 "id": row.vif_id,
                 "mac": row.mac,
-                "ip": _ipv4(row.own_ip),
+                "ip": address,
                 "ipv6": row.ipv6,
-                "dhcp_server": _ipv4(row.dhcp_ip),
+                "dhcp_server": of_host,
                 "floating_ips": floating.get(row.vif_id, []),
                 "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
                 "port_security_enabled": row.port_security_enabled,
                 "extra_dhcp_opts": row.extra_dhcp_opts or [],
-                "network": t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS}),
+                "network": of_network,
             }
         )
         if row.vif_id in more:
