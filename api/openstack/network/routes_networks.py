@@ -46,7 +46,7 @@ UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
 FOR_ALL = ("shared", "router:external", "is_default")  # attributes for administrators
 INVALID: Words = {NovaliteError: word(400, "InvalidInput")}
-POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound")}
+POOL_WORDS: Words = {NotFoundError: word(404, "SubnetPoolNotFound"), **INVALID}
 # Neutron's attributes of a subnet, and what the ledger calls them
 SUBNET = {
     **{name: name for name in ("name", "description", "enable_dhcp")},
@@ -137,7 +137,10 @@ def update_subnet(connection: Connection, wanted: Record, subnet_id: str) -> Ans
 
 @network.delete("/subnets/<subnet_id>", "network:write", writes)
 def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
-    subnets.delete_subnet(connection, *records.subnet_row(connection, subnet_id, write=True))
+    row, before = records.subnet_row(connection, subnet_id, write=True)
+    hosts = subnets.delete_subnet(connection, row, before)
+    if hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
     return "", 204
 
 

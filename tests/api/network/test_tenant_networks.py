@@ -194,7 +194,7 @@ def test_subnets_that_cannot_be(doors: Doors, wanted: Body) -> None:
     assert doors.member.get("/subnets")["subnets"] == []
 
 
-def test_a_pool_holds_no_gateway_and_a_family_one_subnet(doors: Doors) -> None:
+def test_a_pool_holds_no_gateway_and_a_network_one_subnet_of_ipv6(doors: Doors) -> None:
     of = network(doors)
     wanted = {
         "network_id": of["id"],
@@ -205,8 +205,8 @@ def test_a_pool_holds_no_gateway_and_a_family_one_subnet(doors: Doors) -> None:
     }
     conflict = doors.member.post("/subnets", {"subnet": wanted}, 409)
     assert error_of(conflict) == "GatewayConflictWithAllocationPools"
-    subnet(doors, of)
-    second = {"network_id": of["id"], "ip_version": 4, "cidr": "10.60.0.0/24"}
+    subnet(doors, of, "fd00:50::/64")
+    second = {"network_id": of["id"], "ip_version": 6, "cidr": "fd00:60::/64"}
     doors.member.post("/subnets", {"subnet": second}, 400)
 
 

@@ -122,8 +122,9 @@ def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given
     connection.execute(sa.update(subnet).where(subnet.c.id == before.id).values(**values))
 
 
-def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> None:
-    """Take the subnet `before` from the network `row`. Raises TenantError while an address of it is in use.
+def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> list[str]:
+    """Take the subnet `before` from the network `row`; returns the hosts that have an address of it, and are to be
+    told. Raises TenantError while an interface has one.
 
     As in Neutron, addresses that follow from the subnet do not hold it where nobody has them: those of IPv6 that ports
     without a server would have. The next one of IPv4 takes the place of the first.
@@ -138,10 +139,9 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> No
     check_unused(connection, before, last=not others)
     connection.execute(sa.delete(subnet).where(subnet.c.id == before.id))
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == before.id))
-    if version == 4:
-        _drop_pool(connection, before)
+    hosts = _drop_pool(connection, before) if version == 4 else []
     if before.position:
-        return
+        return hosts
     values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
     if others:
         values = _promoted(connection, row, others[0])
@@ -150,13 +150,14 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> No
     else:
         values["cidr_v6"] = None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
+    return hosts
 
 
 def _check_room(row: Network, version: int, there: t.Sequence[Subnet]) -> None:
-    if there:
+    if there and version == 6:
         raise NovaliteError(
-            f"network {row.uuid} has a subnet of IPv{version} already: it carries one of each kind; make a network for "
-            "the other range, and give servers a port on each"
+            f"network {row.uuid} has a subnet of IPv6 already, and guests make their one address of it: make a network "
+            "for the other range, and give servers a port on each"
         )
     if len(there) >= MOST_RANGES:
         raise NovaliteError(
@@ -173,14 +174,17 @@ def _check_overlap(row: Network, wanted: SubnetRequest, there: t.Iterable[Subnet
             )
 
 
-def _drop_pool(connection: sa.Connection, before: Subnet) -> None:
-    """Delete the subnet's addresses. Raises TenantError for one that an interface has got meanwhile: the write decides.
-    Those that hosts have go with it."""
+def _drop_pool(connection: sa.Connection, before: Subnet) -> list[str]:
+    """Delete the subnet's addresses; returns the hosts that have one. Raises TenantError for one that an interface has
+    got meanwhile: the write decides."""
     mine = sa.and_(fixed_ip.c.network_id == before.network_id, within(before.cidr))
+    of_hosts = sa.select(fixed_ip.c.owner).where(mine, fixed_ip.c.owner.startswith(OF_HOST)).order_by(fixed_ip.c.owner)
+    hosts = [owner[len(OF_HOST) :].partition("/")[0] for owner in connection.execute(of_hosts).scalars()]
     of_vif = fixed_ip.c.owner.startswith(OF_VIF)
     connection.execute(sa.delete(fixed_ip).where(mine, sa.or_(fixed_ip.c.owner.is_(None), sa.not_(of_vif))))
     if connection.execute(sa.select(fixed_ip.c.ip).where(mine).limit(1)).first() is not None:
         raise in_use(before)
+    return hosts
 
 
 def _promoted(connection: sa.Connection, row: Network, following: Subnet) -> JsonObject:
