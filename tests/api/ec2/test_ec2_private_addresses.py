@@ -66,3 +66,28 @@ def test_an_address_of_the_projects_own_network_is_chosen(door: Door, demo: Clie
     done = demo.assign_private_ip_addresses(**wanted)
     assert [entry["PrivateIpAddress"] for entry in done["AssignedPrivateIpAddresses"]] == ["10.60.0.77"]
     assert ("10.60.0.77", False) in addresses(demo, number)
+
+
+def test_each_subnet_of_a_network_is_one_of_the_vpc(door: Door, demo: Client) -> None:
+    client = t.cast(t.Any, door.api.client_as("demo"))
+    of = network(client)
+    wanted = {"network_id": of, "ip_version": 4, "cidr": "10.61.0.0/24", "name": "back"}
+    further = client.post("/network/v2.0/subnets", json={"subnet": wanted}).get_json()["subnet"]["id"]
+    first_id, further_id = (f"subnet-{uuid.replace('-', '')[:17]}" for uuid in (of, further))
+    shown = {row["SubnetId"]: row for row in demo.describe_subnets()["Subnets"]}
+    assert (shown[first_id]["CidrBlock"], shown[further_id]["CidrBlock"]) == ("10.60.0.0/24", "10.61.0.0/24")
+    assert {"Key": "Name", "Value": "back"} in shown[further_id]["Tags"]
+    assert "10.61.0.0/24" in [
+        block["CidrBlock"] for block in demo.describe_vpcs()["Vpcs"][0]["CidrBlockAssociationSet"]
+    ]
+    for subnet, begin in ((first_id, "10.60.0."), (further_id, "10.61.0.")):
+        number, interface = started(door, demo, subnet)
+        (instance,) = demo.describe_instances(Filters=[{"Name": "subnet-id", "Values": [subnet]}])["Reservations"]
+        assert instance["Instances"][0]["InstanceId"] == number
+        assert addresses(demo, number)[0][0].startswith(begin)
+        demo.assign_private_ip_addresses(NetworkInterfaceId=interface, SecondaryPrivateIpAddressCount=1)
+        assert addresses(demo, number)[1][0].startswith(begin)
+    chosen = run(demo, SubnetId=further_id, PrivateIpAddress="10.61.0.77")
+    assert (chosen["PrivateIpAddress"], chosen["SubnetId"]) == ("10.61.0.77", further_id)
+    with refused("InvalidParameterValue"):
+        run(demo, SubnetId=further_id, PrivateIpAddress="10.60.0.77")

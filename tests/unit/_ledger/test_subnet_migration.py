@@ -76,3 +76,17 @@ def test_subnets_and_interfaces_of_routers_keep_their_ids(ledger: sa.Engine) -> 
     assert {tuple(each) for each in routed} == {(row.id, 4), (row.id, 6)}
     move(ledger, HEAD)
     assert [rows_of(ledger, table) for table in (subnet, router_interface, tables.fixed_ip)] == before
+
+
+def test_going_back_leaves_the_first_of_each_family(ledger: sa.Engine) -> None:
+    with transaction(ledger) as connection:
+        row = make_network(connection, "10.50.0.0/24", "10.60.0.0/24", "fd00:50::/64")
+        route(connection, row)
+    move(ledger, BEFORE)
+    move(ledger, HEAD)
+    left = {(each["version"], each["name"]) for each in rows_of(ledger, subnet)}
+    assert left == {(4, "10.50.0.0/24"), (6, "fd00:50::/64")}
+    assert {each["version"] for each in rows_of(ledger, router_interface)} == {4, 6}
+    assert len(rows_of(ledger, router_interface)) == 2 and len(rows_of(ledger, tables.fixed_ip)) == 256
+    with transaction(ledger) as connection:
+        subnets.create_subnet(connection, network_of(connection, row.uuid), {"version": 4, "cidr": "10.60.0.0/24"})
