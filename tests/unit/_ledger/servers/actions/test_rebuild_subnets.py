@@ -1,0 +1,74 @@
+# Copyright (c) 2026 novalite contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Subnets of projects' networks, and the interfaces of routers in them, come back from what hosts keep."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from tests.support.cloud import Cloud
+from tests.unit._ledger.servers.actions.test_rebuild import empty, kept, rebuild
+from tests.unit._ledger.test_subnet_migration import make_network, route
+
+TABLES = ("subnet", "router_interface", "fixed_ip", "network", "vif")
+NEW = {"subnet": ("id", "position", "cidr", "dns", "routes"), "router_interface": ("subnet_id",)}  # columns of 0031
+
+
+def known(cloud: Cloud) -> dict[str, list[str]]:
+    dump = cloud.dump()
+    return {name: sorted(json.dumps(list(row), sort_keys=True) for row in dump[name]) for name in TABLES}
+
+
+def launched(cloud: Cloud, *cidrs: str) -> None:
+    """A server on hv1 with an address of the last of these subnets of its network; a router in all of them."""
+    cloud.write(sa.delete(tables.network))  # one that nothing is on is on no host
+    with transaction(cloud.engine) as connection:
+        row = make_network(connection, *cidrs)
+        route(connection, row)
+    base = {"image": "ami-tiny", "flavor": "m1.nano", "networks": [row.name]}
+    [server] = cloud.server({"name": "web", **base})["to_build"]
+    cloud.write(sa.update(tables.instance).values(host="hv1"))
+    first = tables.fixed_ip.c.network_id == row.id
+    if len(cidrs) > 1:
+        full = sa.update(tables.fixed_ip).where(first, tables.fixed_ip.c.ip < 10 << 24 | 60 << 16)
+        cloud.write(full.values(reserved="user"))
+    with transaction(cloud.engine) as connection:
+        give_addresses(connection, instances_by(connection, uuids=[server["uuid"]]))
+    cloud.state({"uuids": [server["uuid"]], "state": "active", "host": "hv1"})
+
+
+def test_those_of_a_network_with_several_are_what_they_were(cloud: Cloud) -> None:
+    launched(cloud, "10.50.0.0/28", "10.60.0.0/28")
+    before, hosts = known(cloud), kept(cloud)
+    assert any('"dhcp:hv1/1"' in row for row in before["fixed_ip"])
+    empty(cloud)
+    rebuild(cloud, hosts)
+    assert known(cloud) == before
+
+
+def test_those_of_before_they_had_ids_get_what_they_were_known_by(cloud: Cloud) -> None:
+    launched(cloud, "10.50.0.0/28")
+    before, hosts = known(cloud), kept(cloud)
+    for host in hosts:
+        host["records"] = {uuid: _older(text) for uuid, text in host["records"].items()}
+        host["host_record"] = _older(host["host_record"])
+    empty(cloud)
+    rebuild(cloud, hosts)
+    assert known(cloud) == before
+
+
+def _older(text: str) -> str:
+    told: dict[str, t.Any] = json.loads(text)
+    for name, columns in NEW.items():
+        for row in told["tables"].get(name, ()):
+            for column in columns:
+                del row[column]
+    return json.dumps({**told, "revision": "0030"})
