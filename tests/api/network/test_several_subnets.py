@@ -204,7 +204,7 @@ def test_the_next_one_takes_the_place_of_the_first(cloud: Cloud, doors: Doors) -
     made = port(doors, of, fixed_ips=[{"subnet_id": second["id"]}])
     server = started(cloud, doors, made)
     given(cloud, server)
-    assert list(owners(cloud)) == ["hv1/1"]
+    assert set(owners(cloud)) == {"hv1", "hv1/1"}
     own = owners(cloud)["hv1/1"]
     doors.member.delete(f"/subnets/{first['id']}", 204)
     assert doors.member.get("/subnets")["subnets"] == [second, third]
@@ -307,12 +307,14 @@ def test_a_host_has_an_address_in_each_range_of_its_guests(cloud: Cloud, doors: 
     ]
     assert owners(cloud) == {}
     a, b = (server["nics"][0] for server in given(cloud, *servers))
-    assert owners(cloud) == {"hv1": a["dhcp_server"], "hv2/1": b["dhcp_server"]}
+    own = owners(cloud)  # in the first one always: what a host is known by there stays when guests of that come
+    assert (own["hv1"], own["hv2/1"]) == (a["dhcp_server"], b["dhcp_server"])
+    assert set(own) == {"hv1", "hv2", "hv2/1"}
     assert (a["network"]["cidr"], b["network"]["cidr"]) == ("10.50.0.0/24", SECOND)
     assert (a["network"]["dns"], b["network"]["dns"]) == ([], ["192.0.2.53"])
     told_ranges = [(each["cidr"], each["address"]) for each in b["network"]["ranges"]]
-    assert told_ranges == [("10.50.0.0/24", None), (SECOND, b["dhcp_server"]), ("10.70.0.0/24", None)]
-    assert b["network"]["ranges"][1] == {
+    assert told_ranges == [("10.50.0.0/24", own["hv2"]), (SECOND, b["dhcp_server"]), ("10.70.0.0/24", None)]
+    assert dict(b["network"]["ranges"][1]) == {
         "cidr": SECOND,
         "gateway": None,
         "dhcp": True,
@@ -325,8 +327,23 @@ def test_a_host_has_an_address_in_each_range_of_its_guests(cloud: Cloud, doors: 
         assert read == [a, b]  # what is read later is what was given
         row = a["network"]["id"]
         on_hv2 = networks_on(connection, [(row, "hv2")])[row, "hv2"]
-        assert (on_hv2.address, on_hv2.network["ranges"]) == (b["dhcp_server"], b["network"]["ranges"])
+        assert (on_hv2.address, on_hv2.network["ranges"]) == (own["hv2"], b["network"]["ranges"])
     assert given(cloud, *servers)[1]["nics"][0]["dhcp_server"] == b["dhcp_server"]  # it keeps its own
+
+
+def test_a_launch_tells_of_all_addresses_that_its_host_has(cloud: Cloud, doors: Doors) -> None:
+    of = network(doors)
+    first = subnet(doors, of, allocation_pools=[{"start": "10.50.0.2", "end": "10.50.0.3"}])
+    second, third = subnet(doors, of, SECOND), subnet(doors, of, "10.70.0.0/24")
+    for each in (second, third):
+        made = port(doors, of, fixed_ips=[{"subnet_id": each["id"]}])
+        (nic,) = given(cloud, started(cloud, doors, made, each["id"]))[0]["nics"]
+    assert [bool(each["address"]) for each in nic["network"]["ranges"]] == [True, True, True]
+    # a host has none where none is left
+    port(doors, of, fixed_ips=[{"subnet_id": first["id"]}])
+    other = started(cloud, doors, port(doors, of, fixed_ips=[{"subnet_id": second["id"]}]), "other", "hv2")
+    (nic,) = given(cloud, other)[0]["nics"]
+    assert [bool(each["address"]) for each in nic["network"]["ranges"]] == [False, True, False]
 
 
 def test_a_host_gives_back_what_it_has_with_its_last_guest(cloud: Cloud, doors: Doors) -> None:

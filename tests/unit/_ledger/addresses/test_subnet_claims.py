@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import threading
 import typing as t
 
@@ -61,7 +62,7 @@ def at_once(ledger_url: str, work: t.Sequence[t.Callable[[sa.Connection], object
 def test_many_ports_get_no_more_than_a_subnet_has(ledger: sa.Engine, ledger_url: str) -> None:
     with transaction(ledger) as connection:
         row, few = of_two(connection)
-    done = at_once(ledger_url, [lambda connection: port(connection, row, few)] * 6)
+    done = at_once(ledger_url, [functools.partial(port, row=row, subnet=few)] * 6)
     assert sorted(done, key=str) == [None, None, None, *[PoolExhaustedError.__name__] * 3]
     with transaction(ledger) as connection:
         assert [to_text(each.ip) for each in owned(connection)] == ["10.60.0.9", "10.60.0.10", "10.60.0.11"]
@@ -72,7 +73,7 @@ def test_ports_that_name_none_go_on_to_the_next(ledger: sa.Engine, ledger_url: s
         row, _few = of_two(connection)
         for _turn in range(11):
             port(connection, row, None)
-    done = at_once(ledger_url, [lambda connection: port(connection, row, None)] * 6)  # two are free there
+    done = at_once(ledger_url, [functools.partial(port, row=row, subnet=None)] * 6)  # two are free there
     assert done.count(None) == 5 and done.count(PoolExhaustedError.__name__) == 1
     with transaction(ledger) as connection:
         assert sum(to_text(each.ip).startswith("10.60.") for each in owned(connection)) == 3
@@ -86,8 +87,8 @@ def test_a_subnet_that_goes_takes_no_address_of_a_port_along(ledger: sa.Engine, 
         made, gone = at_once(
             ledger_url,
             [
-                lambda connection, row=row, few=few: port(connection, row, few),
-                lambda connection, row=row, there=there: subnets.delete_subnet(connection, row, there),
+                functools.partial(port, row=row, subnet=few),
+                functools.partial(subnets.delete_subnet, row=row, before=there),
             ],
         )
         with transaction(ledger) as connection:
@@ -101,9 +102,7 @@ def test_subnets_made_at_the_same_time_do_not_overlap(ledger: sa.Engine, ledger_
     with transaction(ledger) as connection:
         row = make_network(connection)
     wanted = [{"version": 4, "cidr": cidr} for cidr in ("10.60.0.0/24", "10.60.0.0/25", "10.70.0.0/24")]
-    done = at_once(
-        ledger_url, [lambda connection, each=each: subnets.create_subnet(connection, row, each) for each in wanted]
-    )
+    done = at_once(ledger_url, [functools.partial(subnets.create_subnet, row=row, given=each) for each in wanted])
     assert done[2] is None and done[:2].count(None) == 1
     with transaction(ledger) as connection:
         there = subnet_records.subnets_of_network(connection, row)

@@ -112,7 +112,7 @@ def test_what_a_host_has_to_translate_stands_on_bridges_that_stay(tenant: t.Any)
         sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(task_state="deleting")
     )
     network = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
-    assert network == {"bridges": [], "routers": [], "ledger": network["ledger"]}
+    assert network == {"bridges": [], "routers": [], "dhcp_networks": [], "ledger": network["ledger"]}
 
 
 def test_an_attempt_that_failed_is_taken_out_of_the_others_lists(tenant: t.Any) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._model.instance import GuestRecord, Instance, Network
+from ..._model.instance import GuestRecord, Instance, serves_dhcp
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import TunnelMap, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
@@ -264,7 +264,7 @@ def _name_guests(
         for kind in ("build", "remove")
         for record in given[kind]
         for nic in record["nics"]
-        if _has_dhcp(nic["network"])
+        if serves_dhcp(nic["network"])
     }
     if not changing:
         return {}
@@ -295,19 +295,11 @@ def _name_guests(
     networks = host_networks.networks_on(connection, waiting)
     found: dict[str, list[Plan]] = {}
     for key, host in waiting:
-        if not _has_dhcp(networks[key, host].network):
+        if not serves_dhcp(networks[key, host].network):
             continue
         server = {**dhcp(*networks[key, host]), "names": _elsewhere(told[key], host)}
         found.setdefault(host, []).append(server)
     return found
-
-
-def _has_dhcp(of_network: Network) -> bool:
-    """Tell whether the host answers DHCP in the network, or in one of its ranges."""
-    ranges = of_network.get("ranges")
-    if ranges is None:
-        return of_network["dhcp"]
-    return any(each["dhcp"] and each["address"] for each in ranges)
 
 
 def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
@@ -339,13 +331,25 @@ def _networks(
     bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, tunnels)
     networks = host_networks.networks_on(connection, [(key, host) for key in here for host in here[key]])
     floating = host_networks.floating(connection, hosts)
+    tenant = sa.select(network.c.id).where(network.c.id.in_(sorted(here)), network.c.tenant.is_(True))
+    of_projects = set(connection.execute(tenant).scalars())
     return {
         host: {
             "bridges": bridges.get(host, []),
             "routers": [
-                router(*networks[key, host], [mapping for _uuid, mapping in floating.get((key, host), ())])
+                router(
+                    networks[key, host].network,
+                    networks[key, host].address,
+                    [mapping for _uuid, mapping in floating.get((key, host), ())],
+                )
                 for key in sorted(here)
                 if host in here[key]
+            ],
+            # of networks that may have got a subnet, or lost one; the guests that are known there stay
+            "dhcp_networks": [
+                dhcp(*networks[key, host])
+                for key in sorted(here.keys() & of_projects)
+                if host in here[key] and serves_dhcp(networks[key, host].network)
             ],
         }
         for host in hosts

@@ -28,10 +28,10 @@ from ..db.tables_addresses import OF_VIF, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import MOST_RANGES
 from ..queries import host_networks
-from ..queries.host_networks import Range
+from ..queries.host_networks import Further, OwnAddresses, Range
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
-from .pool_claims import claim_again, claim_free, claim_one, held_by
+from .pool_claims import PoolExhaustedError, claim_again, claim_free, claim_one, held_by
 
 CLAIM_ATTEMPTS = 3
 _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))
@@ -76,9 +76,18 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
         taken[network_id] = set(new)
     ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
-    told = {number: (networks[number], ranges) for number, ranges in further.items()}
+    serving = {host for number in further for host in wanted[number][1] if host}
+    told = _Told(networks, further, host_networks.addresses(connection, list(further), serving, further))
     filled = [_filled(server, texts, ipv6, taken, changes, told) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
+
+
+class _Told(t.NamedTuple):
+    """What hosts are told of networks of several ranges: of all addresses that they have there."""
+
+    networks: t.Mapping[int, Network]
+    further: Further
+    addresses: OwnAddresses
 
 
 Hosts = dict["str | None", set[str]]  # host -> the owners that are its guests
@@ -94,7 +103,8 @@ def _claim_in_ranges(
     warnings: list[str],
 ) -> tuple[dict[str, int], list[str]]:
     """As claim_addresses(), in a network of several ranges: its hosts get an address in each in which their guests have
-    one."""
+    one. In the first they get one, too, while it has some: what a host's guests know it by is to stay when others come.
+    """
     names = _named(hosts)
     cidrs = [row.cidr or "", *(each.cidr for each in further)]
     owned, new = claim_addresses(connection, row, interfaces, now, warnings, cidrs)
@@ -103,12 +113,21 @@ def _claim_in_ranges(
     held = [*owned.items(), *((OF_VIF + number, ip) for number, ip in connection.execute(more))]
     dhcp = {0: row.dhcp, **{each.position: each.dhcp for each in further}}
     for position, cidr in zip(dhcp, cidrs):
+        if not _host_serves(row, dhcp[position]):
+            continue
         around = netaddr.IPNetwork(cidr)
         here = {owner for owner, ip in held if around.first <= ip <= around.last}
-        owners = [host_owner(host, position) for host in names if hosts[host] & here]
-        if owners and _host_serves(row, dhcp[position]):
-            of_hosts, added = claim_addresses(connection, row, dict.fromkeys(owners), now, warnings, [cidr])
-            owned, new = {**owned, **of_hosts}, [*new, *added]
+        for host in names:
+            if not hosts[host] & here and position:
+                continue
+            own: dict[str, str | None] = {host_owner(host, position): None}
+            try:
+                of_host, added = claim_addresses(connection, row, own, now, warnings, [cidr])
+            except PoolExhaustedError:
+                if hosts[host] & here:
+                    raise
+                continue  # the first range is full, and none of its guests is in that
+            owned, new = {**owned, **of_host}, [*new, *added]
     return owned, new
 
 
@@ -221,7 +240,7 @@ def _filled(
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
-    told: t.Mapping[int, tuple[Network, list[Range]]],
+    told: _Told,
 ) -> Instance:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics: list[Nic] = []
@@ -234,12 +253,11 @@ def _filled(
         if owner in taken[of_network["id"]]:
             new[of_network["name"]] = address
         of_host = of_owners.get(host_owner(host))
-        if of_network["id"] in told:
-            row, ranges = told[of_network["id"]]
-            positions = (0, *(each.position for each in ranges))
-            own = {at: text for at in positions if (text := of_owners.get(host_owner(host, at))) is not None}
+        if of_network["id"] in told.further:
+            row, ranges = told.networks[of_network["id"]], told.further[of_network["id"]]
             by_row = {key: getattr(row, key) for key in host_networks.OF_RANGE}
             of_network = t.cast(NicNetwork, {**of_network, **by_row})
+            own = told.addresses.get((row.id, host), {})
             of_network, of_host = host_networks.on_host(of_network, ranges, own, address)
         nics.append({**nic, "network": of_network, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_host})
     if new:
