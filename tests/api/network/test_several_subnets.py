@@ -373,6 +373,7 @@ def test_a_server_gets_an_address_of_a_further_subnet(cloud: Cloud, doors: Doors
     assert [address["subnet_id"] for address in interface["fixed_ips"]] == [first["id"], second["id"]]
     (plan,) = told(cloud, made)
     assert now[1] in plan["domains"][0]["xml"]
+    assert f"{owners(cloud)['hv1/1']}/24" in plan["bridges"][0]["addresses"]  # before DHCP listens there
 
 
 def test_nova_adds_an_address_where_there_is_room(cloud: Cloud, doors: Doors) -> None:

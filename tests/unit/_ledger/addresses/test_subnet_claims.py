@@ -18,10 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import ports, subnets
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import subnet_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import Network
 from tests.support.rows import DEMO
 from tests.unit._ledger.addresses.test_further_addresses import SAID, make_network, owned
+from tests.unit._ledger.conftest import Run
 
 FEW = ["10.60.0.9", "10.60.0.11"]  # addresses of the further subnet that ports can have
 Answers = list["str | None"]
@@ -107,3 +109,21 @@ def test_subnets_made_at_the_same_time_do_not_overlap(ledger: sa.Engine, ledger_
     with transaction(ledger) as connection:
         there = subnet_records.subnets_of_network(connection, row)
         assert sorted(each.position for each in there) == [0, 1, 2]
+
+
+def test_the_operator_changes_such_a_network_and_maps_its_addresses(ledger: sa.Engine, run: Run) -> None:
+    with transaction(ledger) as connection:
+        row, few = of_two(connection)
+        number = port(connection, row, few)
+    done = run("network", project="demo", networks=[{"name": row.name, "mtu": 1400}])
+    assert done["changed"] and done["networks"][0]["reserved"] == []
+    assert run("network", project="demo", networks=[{"name": row.name, "mtu": 1400}])["changed"] is False
+    with transaction(ledger) as connection:
+        there = {each.id: each for each in subnet_records.subnets_of_network(connection, row)}
+        assert there[few].pools == [list(FEW)]
+        found = status.address_map(connection, row.uuid, DEMO)
+        held = [to_text(each.ip) for each in owned(connection)]
+    assert found["addresses"]["total"] == 16 + 256 and found["addresses"]["instances"] == 1
+    assert held == ["10.60.0.9"] and number
+    assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.60.0.8"]
+    assert (found["block"], len(found["cells"])) == (2, 8 + 128)

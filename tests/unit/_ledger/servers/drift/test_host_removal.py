@@ -119,12 +119,13 @@ def test_a_volume_keeps_its_host(cloud: t.Any) -> None:
         leave(cloud)
 
 
-def test_what_the_host_took_of_networks_is_given_back(cloud: t.Any) -> None:
+@pytest.mark.parametrize("owner", ["dhcp:hv1", "dhcp:hv1/1"])
+def test_what_the_host_took_of_networks_is_given_back(cloud: t.Any, owner: str) -> None:
     free = cloud.rows(sa.select(sa.func.min(tables.fixed_ip.c.ip)).where(tables.fixed_ip.c.reserved.is_(None)))[0][0]
-    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == free).values(owner="dhcp:hv1"))
+    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == free).values(owner=owner))
     leave(cloud)
     (row,) = cloud.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.ip == free))
-    assert (row.owner, row.last_owner) == (None, "dhcp:hv1") and row.released_at > 0
+    assert (row.owner, row.last_owner) == (None, owner) and row.released_at > 0
 
 
 def test_an_empty_host_alone_may_keep_its_files_elsewhere(cloud: t.Any) -> None:

@@ -134,6 +134,8 @@ def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, w
     held = sa.select(owner).where(owner.like("dhcp:%"))
     assert not compare(cloud, "hv2", NOTHING)["changed"]
     assert [row.owner for row in cloud.rows(held)] == ["dhcp:hv2"]
+    further = sa.select(sa.func.max(tables.fixed_ip.c.ip)).where(tables.fixed_ip.c.reserved.is_(None)).scalar_subquery()
+    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == further).values(owner="dhcp:hv2/1"))
     # built elsewhere in the end
     cloud.write(sa.delete(tables.allocation), sa.update(tables.instance).values(host="hv1"))
     result = compare(cloud, "hv2", NOTHING)

@@ -13,7 +13,7 @@ from ..db.tables import instance, vif
 from ..queries.views import instances_by
 from ..security import firewalls
 
-OF_GUESTS = ("filters", "dhcp_networks", "domains", "ledger")
+OF_GUESTS = ("bridges", "filters", "dhcp_networks", "domains", "ledger")
 
 
 def port_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import typing as t
 
@@ -176,7 +177,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     further = sa.select(subnet.c.cidr).where(subnet.c.network_id == row["id"], subnet.c.position > 0)
     ranges = [row["cidr"], *connection.execute(further.order_by(subnet.c.position)).scalars()]
     pools = [netaddr.IPNetwork(cidr) for cidr in ranges if cidr is not None]
-    block = max(1, sum(pool.size for pool in pools) // MAP_CELLS)
+    block = math.ceil(sum(pool.size for pool in pools) / MAP_CELLS) or 1
     cells = [cell for pool in pools for cell in _cells(connection, row["id"], pool, block)]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
