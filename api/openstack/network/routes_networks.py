@@ -138,9 +138,11 @@ def update_subnet(connection: Connection, wanted: Record, subnet_id: str) -> Ans
 @network.delete("/subnets/<subnet_id>", "network:write", writes)
 def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
     row, before = records.subnet_row(connection, subnet_id, write=True)
-    hosts = subnets.delete_subnet(connection, row, before)
-    if hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": hosts}, row.owner or None)
+    gone = subnets.delete_subnet(connection, row, before)
+    if gone.hosts:
+        tell_hosts(connection, "floating_ips", {"network_hosts": gone.hosts}, row.owner or None)
+    if gone.interfaces:
+        tell_hosts(connection, "security_groups", {"ports": gone.interfaces}, row.owner or None)
     return "", 204
 
 

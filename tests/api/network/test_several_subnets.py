@@ -207,6 +207,8 @@ def test_the_next_one_takes_the_place_of_the_first(cloud: Cloud, doors: Doors) -
     assert set(owners(cloud)) == {"hv1", "hv1/1"}
     own = owners(cloud)["hv1/1"]
     doors.member.delete(f"/subnets/{first['id']}", 204)
+    jobs = {job["kind"]: job["variables"] for job in doors.jobs()}
+    assert jobs["floating_ips"]["network_hosts"] == ["hv1"] and jobs["security_groups"]["ports"] == [made["id"]]
     assert doors.member.get("/subnets")["subnets"] == [second, third]
     assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [second["id"], third["id"]]
     assert doors.member.get(f"/ports/{made['id']}")["port"]["fixed_ips"] == made["fixed_ips"]

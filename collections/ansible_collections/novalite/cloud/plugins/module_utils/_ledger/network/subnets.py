@@ -17,7 +17,7 @@ from ..._addressing import texts
 from ..._errors import NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
-from ..db.tables import fixed_ip, network, vif
+from ..db.tables import fixed_ip, instance, network, vif
 from ..db.tables_addresses import OF_HOST, OF_VIF
 from ..db.tables_networking import MOST_RANGES, resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
@@ -122,9 +122,17 @@ def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given
     connection.execute(sa.update(subnet).where(subnet.c.id == before.id).values(**values))
 
 
-def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> list[str]:
-    """Take the subnet `before` from the network `row`; returns the hosts that have an address of it, and are to be
-    told. Raises TenantError while an interface has one.
+class Told(t.NamedTuple):
+    """Hosts that are to be told of a subnet that went; interfaces of servers, by id, whose hosts are to judge anew what
+    they may send and get."""
+
+    hosts: list[str]
+    interfaces: list[str]
+
+
+def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> Told:
+    """Take the subnet `before` from the network `row`; returns the hosts that have an address of it. Raises TenantError
+    while an interface has one.
 
     As in Neutron, addresses that follow from the subnet do not hold it where nobody has them: those of IPv6 that ports
     without a server would have. The next one of IPv4 takes the place of the first.
@@ -141,7 +149,7 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> li
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == before.id))
     hosts = _drop_pool(connection, before) if version == 4 else []
     if before.position:
-        return hosts
+        return Told(hosts, [])
     values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
     if others:
         values = _promoted(connection, row, others[0])
@@ -150,7 +158,14 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> li
     else:
         values["cidr_v6"] = None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
-    return hosts
+    return Told(hosts, _of_servers(connection, row) if hosts and others else [])
+
+
+def _of_servers(connection: sa.Connection, row: Network) -> list[str]:
+    """The interfaces on the network that servers on hosts have."""
+    query = sa.select(vif.c.id).join(instance, instance.c.uuid == vif.c.instance_uuid).order_by(vif.c.id)
+    there = sa.and_(vif.c.network_id == row.id, instance.c.deleted == 0, instance.c.host.is_not(None))
+    return list(connection.execute(query.where(there)).scalars())
 
 
 def _check_room(row: Network, version: int, there: t.Sequence[Subnet]) -> None:

@@ -111,9 +111,8 @@ def addresses(
 def networks_on(connection: sa.Connection, wanted: t.Collection[tuple[int, str]]) -> dict[tuple[int, str], OnHost]:
     """These (network, host), each with the host's own address there."""
     ids = {key for key, _host in wanted}
-    rows = {
-        row["id"]: row for row in connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
-    }
+    query = sa.select(network).where(network.c.id.in_(sorted(ids)))
+    rows = {row["id"]: t.cast(Network, dict(row)) for row in connection.execute(query).mappings()}
     further = further_ranges(connection, ids)
     own = addresses(connection, ids, {host for _key, host in wanted}, further)
     return {
