@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ..._addressing.texts import parse_address
 from ..._domain.guest import tap_device
 from ..._errors import NovaliteError
+from ..._guest.network_data import range_of
 from ..._json import JsonMapping, JsonObject
 from ..._model.instance import Instance, addresses_of, is_secured
 from ..._plan import reach, walks
@@ -68,7 +69,7 @@ def _instance_end(one: Instance, only: str | None = None) -> reach.End:
             nic["network"]["bridge"] if nic["network"]["isolated"] else "",
             nic["network"]["bridge"],
             tap_device(nic["id"]),
-            nic["network"]["cidr_v6" if ":" in address else "cidr"] or "",
+            nic["network"]["cidr_v6"] or "" if ":" in address else range_of(nic, address),
             is_secured(nic),
             nic["network"]["allow_project_net_traffic"],
         )
