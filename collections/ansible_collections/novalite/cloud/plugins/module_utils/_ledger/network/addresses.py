@@ -68,7 +68,8 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     for network_id in sorted(wanted):
         row, (interfaces, hosts) = networks[network_id], wanted[network_id]
         if network_id in further:
-            owned, new = _claim_in_ranges(connection, row, further[network_id], interfaces, hosts, now, warnings)
+            with connection.begin_nested():  # for all of them, or for none
+                owned, new = _claim_in_ranges(connection, row, further[network_id], interfaces, hosts, now, warnings)
         else:
             owners = _own_addresses(_named(hosts)) | interfaces if _host_serves(row, row.dhcp) else interfaces
             owned, new = claim_addresses(connection, row, owners, now, warnings)

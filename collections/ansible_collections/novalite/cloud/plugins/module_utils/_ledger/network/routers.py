@@ -18,12 +18,13 @@ import sqlalchemy as sa
 from ..._errors import NotFoundError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..db.tables import floating_pool, instance, network, vif
-from ..db.tables_networking import port, resource_tag, router, router_interface
+from ..db.tables_networking import port, resource_tag, router, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.lookups import lock_project
 from ..queries.network_records import pool_network_id
 from ..queries.subnet_records import Subnet
 from . import router_gateways
+from .pool_claims import pool_lock
 from .ports import drop, insert_port
 from .tenant_networks import TenantError
 from .vifs import insert_vifs
@@ -113,6 +114,7 @@ def add_interface(
     one that a router has.
     """
     lock_project(connection, row.project_id)
+    pool_lock(connection)  # the subnet stays meanwhile
     mine = router_interface.c.subnet_id == of_subnet.id
     if connection.execute(sa.select(router_interface.c.vif_id).where(mine)).first() is not None:
         raise NovaliteError(f"Bad router request: Router already has a port on subnet {of_subnet.id}.")
@@ -121,6 +123,8 @@ def add_interface(
             raise NovaliteError(
                 f"Bad router request: Subnet for router interface must have a gateway IP ({of_subnet.id})."
             )
+        if connection.execute(sa.select(subnet.c.id).where(subnet.c.id == of_subnet.id)).first() is None:
+            raise NotFoundError(f"Subnet {of_subnet.id} could not be found.")
         port_id = str(uuid.uuid4())
         nic = {"id": port_id, "instance_uuid": None, "network_id": of_subnet.network_id, "position": None}
         insert_vifs(connection, [nic])
