@@ -138,8 +138,8 @@ def describe_subnets(connection: Connection, caller: Caller, asked: Asked) -> t.
     return [_subnet(place, zone, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
 
 
-def _subnet(place: Place, zone: str, number: str, of: VpcSubnet, is_default: bool) -> Body:
-    row, subnet = of
+def _subnet(place: Place, zone: str, number: str, vpc_subnet: VpcSubnet, is_default: bool) -> Body:
+    row, subnet = vpc_subnet
     size = sum(netaddr.IPRange(first, last).size for first, last in (subnet.pools if subnet.position else row.ranges))
     # guests of further ones have an address of the network's IPv6, too: it is shown with the first
     v6 = None if subnet.position else row.cidr_v6

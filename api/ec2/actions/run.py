@@ -242,13 +242,13 @@ def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tup
     return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]
 
 
-def _request(of: VpcSubnet, text: str | None) -> NetworkRequest:
+def _request(place: VpcSubnet, text: str | None) -> NetworkRequest:
     if text is None:
-        return NetworkRequest(of.network.uuid, subnet=of.subnet.id)
+        return NetworkRequest(place.network.uuid, subnet=place.subnet.id)
     address = _address(text)
-    if address not in of.subnet:
-        raise invalid("PrivateIpAddress", text, f"it is no address of the subnet's range {of.subnet.cidr}")
-    return NetworkRequest(of.network.uuid, address, subnet=of.subnet.id)
+    if address not in place.subnet:
+        raise invalid("PrivateIpAddress", text, f"it is no address of the subnet's range {place.subnet.cidr}")
+    return NetworkRequest(place.network.uuid, address, subnet=place.subnet.id)
 
 
 def _address(text: str) -> str:

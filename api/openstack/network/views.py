@@ -85,16 +85,16 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnet(row: Network, of: Subnet) -> Body:
+def subnet(row: Network, record: Subnet) -> Body:
     """A subnet of the network `row`."""
     return {
-        **_subnet(of.id, row.uuid, of.version, row.owner),
-        **same(of, "name", "description", "cidr", "enable_dhcp", "subnetpool_id"),
-        "gateway_ip": of.gateway,
-        "dns_nameservers": of.dns,
-        "allocation_pools": _ranges(of.pools),
-        "host_routes": of.routes,
-        **{f"ipv6_{mode}": getattr(of, mode) for mode in ("ra_mode", "address_mode")},
+        **_subnet(record.id, row.uuid, record.version, row.owner),
+        **same(record, "name", "description", "cidr", "enable_dhcp", "subnetpool_id"),
+        "gateway_ip": record.gateway,
+        "dns_nameservers": record.dns,
+        "allocation_pools": _ranges(record.pools),
+        "host_routes": record.routes,
+        **{f"ipv6_{mode}": getattr(record, mode) for mode in ("ra_mode", "address_mode")},
     }
 
 

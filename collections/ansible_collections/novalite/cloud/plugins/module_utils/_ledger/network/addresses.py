@@ -28,7 +28,7 @@ from ..db.tables_addresses import OF_VIF, host_owner
 from ..db.tables_migrations import UNDER_WAY, migration
 from ..db.tables_networking import MOST_RANGES
 from ..queries import host_networks
-from ..queries.host_networks import Further, OwnAddresses, Range
+from ..queries.host_networks import Further, Ipv4Range, OwnAddresses
 from ..queries.network_records import Network
 from .ipv6_claims import take_ipv6
 from .pool_claims import PoolExhaustedError, claim_again, claim_free, claim_one, held_by
@@ -97,7 +97,7 @@ Hosts = dict["str | None", set[str]]  # host -> the owners that are its guests
 def _claim_in_ranges(
     connection: sa.Connection,
     row: Network,
-    further: t.Sequence[Range],
+    further: t.Sequence[Ipv4Range],
     interfaces: t.Mapping[str, str | None],
     hosts: Hosts,
     now: int,

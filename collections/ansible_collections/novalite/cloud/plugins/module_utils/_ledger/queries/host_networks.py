@@ -56,8 +56,8 @@ def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Itera
 
 
 @dataclasses.dataclass(frozen=True)
-class Range:
-    """A further IPv4 range of a network, of which hosts are told the same as of its first."""
+class Ipv4Range:
+    """An IPv4 range of a network, as far as hosts are told of it."""
 
     position: int  # in the table subnet
     cidr: str
@@ -69,7 +69,7 @@ class Range:
         return netaddr.IPAddress(address) in netaddr.IPNetwork(self.cidr)
 
 
-Further = t.Mapping[int, list[Range]]  # network -> its further ranges; those that have none are left out
+Further = t.Mapping[int, list[Ipv4Range]]  # network -> its further ranges; those that have none are left out
 OwnAddresses = dict[tuple[int, str], dict[int, str]]  # (network, host) -> position -> the host's own address
 
 
@@ -82,11 +82,12 @@ def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
         .where(subnet.c.network_id.in_(sorted(ids)), subnet.c.position > 0)
         .order_by(subnet.c.network_id, subnet.c.position)
     )
-    found: dict[int, list[Range]] = {}
+    found: dict[int, list[Ipv4Range]] = {}
     for row in connection.execute(query):
         servers = [*row.dns, *texts.of_version(row.of_network, 6)]
-        one = Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)
-        found.setdefault(row.network_id, []).append(one)
+        found.setdefault(row.network_id, []).append(
+            Ipv4Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)
+        )
     return found
 
 
@@ -129,12 +130,12 @@ class OnHost(t.NamedTuple):
     address: str | None
 
 
-def on_host(of_network: Network, further: t.Sequence[Range], own: t.Mapping[int, str], guest: str | None) -> OnHost:
+def on_host(of_network: Network, further: t.Sequence[Ipv4Range], own: t.Mapping[int, str], guest: str | None) -> OnHost:
     """The network, by its own row, for a host with the addresses `own` (by position) in its ranges: as it is for a
     `guest` at this address; or else as the first range is in which the host has one."""
     if not further:
         return OnHost(of_network, own.get(0))
-    first: Range = Range(0, of_network["cidr"] or "", of_network["dhcp"], of_network["dns"], of_network["routes"])
+    first = Ipv4Range(0, of_network["cidr"] or "", of_network["dhcp"], of_network["dns"], of_network["routes"])
     ranges = [first, *further]
     own_first = next((each for each in ranges if each.position in own), first)
     at = own_first if guest is None else next((each for each in ranges if guest in each), first)
