@@ -12,6 +12,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_networking import (
+    router_interface,
+    subnet,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import give_addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 from tests.support.cloud import Cloud
@@ -50,6 +54,21 @@ def test_those_of_a_network_with_several_are_what_they_were(cloud: Cloud) -> Non
     before, hosts = known(cloud), kept(cloud)
     assert any('"dhcp:hv1/1"' in row for row in before["fixed_ip"])
     empty(cloud)
+    rebuild(cloud, hosts)
+    assert known(cloud) == before
+
+
+def test_one_that_came_after_the_copy_is_added(cloud: Cloud) -> None:
+    launched(cloud, "10.50.0.0/28", "10.60.0.0/28")
+    before, hosts = known(cloud), kept(cloud)
+    further = tables.fixed_ip.c.ip >= 10 << 24 | 60 << 16
+    routed = sa.select(subnet.c.id).where(subnet.c.position > 0)
+    cloud.write(
+        sa.delete(tables.instance),
+        sa.delete(tables.fixed_ip).where(further),
+        sa.delete(router_interface).where(router_interface.c.subnet_id.in_(routed)),
+        sa.delete(subnet).where(subnet.c.position > 0),
+    )
     rebuild(cloud, hosts)
     assert known(cloud) == before
 

@@ -14,6 +14,7 @@ import re
 import typing as t
 import uuid as uuids
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
@@ -140,11 +141,30 @@ class _Writer:
                 self._insert(table, [{"id": str(uuids.uuid4()), "pool": name, "address": ip} for name, ip in new])
             if table.name == "fixed_ip":
                 pooled = _pool_addresses(rows, "network_id", there["network"])
+                pooled += self._of_new_subnets(rows, there["network"])
                 self._insert(table, [{"network_id": key, "ip": ip, "reserved": role} for key, ip, role in pooled])
                 self.added += collections.Counter(fixed_ip=len(pooled))
                 self._take_addresses(rows.get(table.name, ()))
             elif table.name in rows:
                 self._add_to(table, rows[table.name])
+
+    def _of_new_subnets(self, rows: t.Mapping[str, list[Row]], there: set[Json]) -> list[tuple[Json, int, Json]]:
+        """(network, address, role) of further subnets that come to networks which are `there` without them."""
+        fixed = tables.fixed_ip.c
+        ranges: list[tuple[Json, netaddr.IPNetwork]] = []
+        for row in rows.get("subnet", ()):
+            if row.get("cidr") is None or row["network_id"] not in there:
+                continue
+            around = netaddr.IPNetwork(row["cidr"])
+            mine = sa.and_(fixed.network_id == row["network_id"], fixed.ip.between(around.first, around.last))
+            if self._connection.execute(sa.select(fixed.ip).where(mine).limit(1)).first() is None:
+                ranges.append((row["network_id"], around))
+        pooled = _pool_addresses(rows, "network_id", set()) if ranges else []
+        return [
+            (key, ip, role)
+            for key, ip, role in pooled
+            if any(key == number and around.first <= ip <= around.last for number, around in ranges)
+        ]
 
     def _add_to(self, table: sa.Table, rows: t.Sequence[Row]) -> None:
         keys = [column.name for column in table.primary_key.columns]
