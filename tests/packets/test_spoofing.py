@@ -260,6 +260,7 @@ def planned(
         "gateway": HOST,
         "gateway_v6": HOST6,
         "bridge": "br0",
+        "dns": [],
     }
     network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
     instances: list[t.Any] = []
