@@ -95,8 +95,8 @@ def create_keypair() -> Answer:
             raise ConflictError(f"Key pair '{name}' already exists.")
         write_keypairs(connection, items=[item], **_asker(owner))
         row = _row(connection, owner, name)
-    told = {} if private is None else {"private_key": private}
-    return {"keypair": {**_brief(row), "user_id": owner.user_id, **told}}, 201 if microversion() >= (2, 2) else 200
+    secret = {} if private is None else {"private_key": private}
+    return {"keypair": {**_brief(row), "user_id": owner.user_id, **secret}}, 201 if microversion() >= (2, 2) else 200
 
 
 @compute.delete("/os-keypairs/<name>", "compute:keypairs:write")

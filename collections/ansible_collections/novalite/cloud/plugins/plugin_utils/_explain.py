@@ -25,10 +25,10 @@ Lines = list[str]
 
 def story(events: c.Iterable[JsonMapping]) -> Lines:
     """The lines for a whole run, which is recorded as `operation`, `host`, `seconds` and `result` of each task."""
-    told, lines, now = Story(0.0), [], 0.0  # type: Story, Lines, float
+    launch_story, lines, now = Story(0.0), [], 0.0  # type: Story, Lines, float
     for event in events:
         now += event["seconds"]
-        lines += told.told(event["operation"], event["host"], event["result"], event["seconds"], now)
+        lines += launch_story.told(event["operation"], event["host"], event["result"], event["seconds"], now)
     return lines
 
 
@@ -130,8 +130,8 @@ class Story:
         lines = [f"---- {host}: one trip over ssh, {trip.get('seconds', own):.3f} s, of which its steps {own:.3f} s"]
         build = ((self.plans.get(host) or {}).get("build")) or {}
         for step in steps:
-            told = BY_OPERATION[step["module"]]
-            for place, launch_step in enumerate(told):
+            launch_steps = BY_OPERATION[step["module"]]
+            for place, launch_step in enumerate(launch_steps):
                 seconds = step["seconds"] if not place else None
                 lines += _head(launch_step, f"module {step['module']} on {host}", seconds)
                 outcome = step["result"]

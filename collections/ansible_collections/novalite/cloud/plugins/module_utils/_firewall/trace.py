@@ -278,9 +278,9 @@ def _ported(ranges: str, port: int | None) -> bool:
 
 def lines(done: Walk) -> list[str]:
     """The way in words, one line for each rule."""
-    told = []
+    shown = []
     for step in done.passed:
         counted = f"  ({step['packets']} packets, {step['bytes']} bytes)" if "packets" in step else ""
-        told.append(f"{step['table']} {step['chain']}: {step['rule']}{counted}")
-    told += [f"passed over, for it is not known here what it matches: {rule}" for rule in done.unknown]
-    return [*told, f"{done.verdict}{' (uncertain)' if done.unknown else ''}"]
+        shown.append(f"{step['table']} {step['chain']}: {step['rule']}{counted}")
+    shown += [f"passed over, for it is not known here what it matches: {rule}" for rule in done.unknown]
+    return [*shown, f"{done.verdict}{' (uncertain)' if done.unknown else ''}"]

@@ -76,21 +76,21 @@ def names_elsewhere(ranges: t.Sequence[Range]) -> list[str]:
 def read(options: t.Mapping[str, t.Sequence[str]]) -> list[Range]:
     """The ranges in a configuration, given as the values of each of its options. Each has all name servers, since these
     do not say whose they are. Raises ValueError, KeyError."""
-    told = {}  # type: dict[tuple[str, str], list[str]]
+    options_by_tag = {}  # type: dict[tuple[str, str], list[str]]
     for value in options.get("dhcp-option", ()):
         words = value.split(",")
         tag = words.pop(0)[len("tag:") :] if value.startswith("tag:") else ""
-        told[tag, words[0]] = words[1:]
+        options_by_tag[tag, words[0]] = words[1:]
     ranges = []
     for line, listen in zip(options["dhcp-range"], options["listen-address"]):
         *tags, first, _static, mask, _lease = line.split(",")
         if ":" in first:
             continue
         tag = tags[0][len("set:") :] if tags else ""
-        words = told.get((tag, "option:classless-static-route"), [])
+        words = options_by_tag.get((tag, "option:classless-static-route"), [])
         routes = [route for route in zip(words[::2], words[1::2]) if route[0] not in _OWN_ROUTES]
         cidr = str(ipaddress.IPv4Network(f"{first}/{mask}"))
-        gateway = next(iter(told.get((tag, "option:router"), ())), None)
+        gateway = next(iter(options_by_tag.get((tag, "option:router"), ())), None)
         ranges.append(Range(cidr, listen, gateway, tuple(options.get("server", ())), tuple(routes)))
     return ranges
 

@@ -75,13 +75,13 @@ def _is_inside(here: Address, there: Address) -> bool:
 
 def lines(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping]) -> list[str]:
     """The answers, each with its walks."""
-    told = []
+    answer_lines = []
     for number, answer in enumerate(answers):
-        told.append(str(answer["line"]))
+        answer_lines.append(str(answer["line"]))
         for walk in walks:
             if walk["answer"] == number:
-                told += [f"  {walk['host']}  {line}" for line in walk["lines"]]
-    return told
+                answer_lines += [f"  {walk['host']}  {line}" for line in walk["lines"]]
+    return answer_lines
 
 
 def disagreements(answers: t.Sequence[JsonMapping], walks: t.Sequence[JsonMapping], asked: int) -> list[str]:

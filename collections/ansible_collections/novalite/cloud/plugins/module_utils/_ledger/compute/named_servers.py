@@ -79,18 +79,22 @@ def with_names(message: str, servers: t.Iterable[Instance]) -> str:
     return message
 
 
-def told_by_hosts(plans: t.Mapping[str, Plan], outcomes: t.Iterable[JsonMapping]) -> dict[str, tuple[str, JsonMapping]]:
+def results_by_server(
+    plans: t.Mapping[str, Plan], outcomes: t.Iterable[JsonMapping]
+) -> dict[str, tuple[str, JsonMapping]]:
     """UUID -> its host, and the row of that host's `results` about it; of what was given to a host that did not even
     say so, a row with an `error`."""
-    told: dict[str, tuple[str, JsonMapping]] = {}
+    results: dict[str, tuple[str, JsonMapping]] = {}
     for outcome in outcomes:
         host = outcome["host"]
-        told |= {row["uuid"]: (host, row) for row in outcome["results"] or []}
+        results |= {row["uuid"]: (host, row) for row in outcome["results"] or []}
         silent = {"error": outcome.get("error") or "its host did not say what became of it"}
-        told |= {uuid: (host, silent) for uuid in plans.get(host, {}).get("uuids", ()) if uuid not in told}
+        results |= {uuid: (host, silent) for uuid in plans.get(host, {}).get("uuids", ()) if uuid not in results}
     for host, plan in plans.items():
-        told |= {uuid: (host, {"error": f"host {host} did not answer"}) for uuid in plan["uuids"] if uuid not in told}
-    return told
+        results |= {
+            uuid: (host, {"error": f"host {host} did not answer"}) for uuid in plan["uuids"] if uuid not in results
+        }
+    return results
 
 
 def states_of(servers: t.Iterable[Instance]) -> dict[str, JsonObject]:

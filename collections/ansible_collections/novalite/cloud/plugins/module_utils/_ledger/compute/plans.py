@@ -59,7 +59,7 @@ def plan_hosts(
     What only the guests may know is read here, for those to be built, and is in no other result. Raises NovaliteError
     for a VXLAN network with a host that has no tunnel address.
     """
-    told = _guest_records(connection, [server["uuid"] for server in instances])
+    guest_records = _guest_records(connection, [server["uuid"] for server in instances])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.state_dir, compute_host.c.facts))
     facts: dict[str, JsonObject] = {row.name: {**row.facts, "state_dir": row.state_dir} for row in rows}
     ledger = ledger_id(connection)
@@ -69,7 +69,7 @@ def plan_hosts(
         kind: [server for server in not_adopted(of_kind) if server["host"]]
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
-    given["build"] = [{**server, "guest": told.get(server["uuid"], {})} for server in given["build"]]
+    given["build"] = [{**server, "guest": guest_records.get(server["uuid"], {})} for server in given["build"]]
     endpoints = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
     before, after = _spans(connection, given)
     tunnels = {key: {host: endpoints.get(host) for host in hosts} for key, hosts in after.items()}
@@ -107,7 +107,7 @@ def plan_hosts(
             plan["ledger"] = ledger
             if "disks" in plan:
                 plan["state_dir"] = facts.get(host, {}).get("state_dir", state_dir)
-    return HostPlans(hosts, any(map(_is_secret, told.values())))
+    return HostPlans(hosts, any(map(_is_secret, guest_records.values())))
 
 
 def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
@@ -286,18 +286,18 @@ def _name_guests(
                 name = host_networks.named(record["hostname"], nic["ip"], nic["ipv6"])
                 now[key].setdefault(host, []).append(name)
                 building.add((key, host))
-    told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
-    for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
+    named = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
+    for key, host in building & {(key, host) for key, of_hosts in named.items() for host in of_hosts}:
         for server in hosts[host]["build"]["dhcp_networks"]:
             if server["bridge"] == changing[key]["bridge"]:
-                server["names"] = _elsewhere(told[key], host)
-    waiting = [(key, host) for key, of_hosts in told.items() for host in of_hosts if (key, host) not in building]
+                server["names"] = _elsewhere(named[key], host)
+    waiting = [(key, host) for key, of_hosts in named.items() for host in of_hosts if (key, host) not in building]
     networks = host_networks.networks_on(connection, waiting)
     found: dict[str, list[Plan]] = {}
     for key, host in waiting:
         if not serves_dhcp(networks[key, host].network):
             continue
-        server = {**dhcp(*networks[key, host]), "names": _elsewhere(told[key], host)}
+        server = {**dhcp(*networks[key, host]), "names": _elsewhere(named[key], host)}
         found.setdefault(host, []).append(server)
     return found
 

@@ -239,8 +239,8 @@ def finish(
             if row.vm_state in from_states:
                 values["vm_state"] = to_state
         if effect is not None:
-            told = (said or {}).get(row.uuid, {})
-            values |= effect(connection, row, begun_with.get(row.uuid, {}), message, told)
+            host_result = (said or {}).get(row.uuid, {})
+            values |= effect(connection, row, begun_with.get(row.uuid, {}), message, host_result)
         if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
             values["rescue_image"] = None
         if swap(connection, row.uuid, values, instance.c.task_state == row.task_state):

@@ -244,7 +244,7 @@ class Slicer:
         there += [row for row in more if row not in there]
 
     def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
-        told = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
+        public_rows = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
         withheld = [field for field in WITHHELD for row in rows.get("instance", ()) if row[field]]
         told_of = {
             "version": VERSION,
@@ -254,7 +254,7 @@ class Slicer:
             "uuid": uuid,
             "written_at": self._now,
             "withheld": withheld,
-            "tables": told,
+            "tables": public_rows,
         }
         return json.dumps(told_of, sort_keys=True) + "\n"
 

@@ -128,8 +128,10 @@ def read_head(line: str) -> Head:
 def is_empty(connection: sa.Connection) -> bool:
     """Tell whether nothing was recorded in the ledger: it may be replaced without a loss."""
     there = set(sa.inspect(connection).get_table_names())
-    told = {"project", "user", "instance", "network", "compute_host", "flavor", "image"}
-    return not any(connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1')).first() for name in told & there)
+    main_tables = {"project", "user", "instance", "network", "compute_host", "flavor", "image"}
+    return not any(
+        connection.execute(sa.text(f'SELECT 1 FROM "{name}" LIMIT 1')).first() for name in main_tables & there
+    )
 
 
 def _tables(connection: sa.Connection) -> list[sa.Table]:

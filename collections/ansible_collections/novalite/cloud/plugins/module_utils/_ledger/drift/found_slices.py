@@ -92,17 +92,17 @@ def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     unmarked = [slice_ for uuid, slice_ in chosen.items() if uuid not in domains and _is_adopted(slice_)]
     for slice_ in unmarked:
         del chosen[slice_.uuid]
-    told = [slice_ for slice_ in mine if slice_.uuid is None]
-    told += [_as_it_is(slice_, domains.get(uuid)) for uuid, slice_ in chosen.items() if uuid]
+    kept_slices = [slice_ for slice_ in mine if slice_.uuid is None]
+    kept_slices += [_as_it_is(slice_, domains.get(uuid)) for uuid, slice_ in chosen.items() if uuid]
     others = {slice_.uuid for slice_ in slices} - set(chosen)
     names = sorted(
         f"{domain['name']} ({domain['uuid']}) on {host}"
         for host, domain in domains.values()
         if domain["uuid"] not in chosen and domain["uuid"] not in others
     )
-    told.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
+    kept_slices.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
     gone = sorted(f"{slice_.tables['instance'][0]['name']} ({slice_.uuid}) on {slice_.host}" for slice_ in unmarked)
-    return Found(ledger, tuple(told), tuple(names), tuple(unreadable), tuple(gone))
+    return Found(ledger, tuple(kept_slices), tuple(names), tuple(unreadable), tuple(gone))
 
 
 def _is_adopted(one: Slice) -> bool:
@@ -112,9 +112,11 @@ def _is_adopted(one: Slice) -> bool:
 def _parsed(host: str, uuid: str | None, text: str) -> Slice:
     what = f"what {host} keeps of {uuid or 'itself'}"
     try:
-        told = json.loads(text)
-        version, rows = told["version"], told["tables"]
-        found = Slice(host, uuid, str(told["ledger"]), int(told["written_at"]), tuple(told["withheld"]), rows)
+        document = json.loads(text)
+        version, rows = document["version"], document["tables"]
+        found = Slice(
+            host, uuid, str(document["ledger"]), int(document["written_at"]), tuple(document["withheld"]), rows
+        )
         own = [row["uuid"] for row in rows.get("instance", ())]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise NovaliteError(f"{what} cannot be read") from None

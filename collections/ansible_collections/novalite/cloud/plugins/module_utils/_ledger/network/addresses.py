@@ -78,12 +78,12 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
     serving = {host for number in further for host in wanted[number][1] if host}
-    told = _Told(networks, further, host_networks.addresses(connection, list(further), serving, further))
-    filled = [_filled(server, texts, ipv6, taken, changes, told) for server in instances]
+    host_ranges = _HostRanges(networks, further, host_networks.addresses(connection, list(further), serving, further))
+    filled = [_filled(server, texts, ipv6, taken, changes, host_ranges) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
-class _Told(t.NamedTuple):
+class _HostRanges(t.NamedTuple):
     """What hosts are told of networks of several ranges: of all addresses that they have there."""
 
     networks: t.Mapping[int, Network]
@@ -241,7 +241,7 @@ def _filled(
     ipv6: t.Mapping[str, str],
     taken: t.Mapping[int, t.Collection[str]],
     changes: Changes,
-    told: _Told,
+    host_ranges: _HostRanges,
 ) -> Instance:
     """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics: list[Nic] = []
@@ -254,11 +254,11 @@ def _filled(
         if owner in taken[of_network["id"]]:
             new[of_network["name"]] = address
         of_host = of_owners.get(host_owner(host))
-        if of_network["id"] in told.further:
-            row, ranges = told.networks[of_network["id"]], told.further[of_network["id"]]
+        if of_network["id"] in host_ranges.further:
+            row, ranges = host_ranges.networks[of_network["id"]], host_ranges.further[of_network["id"]]
             by_row = {key: getattr(row, key) for key in host_networks.OF_RANGE}
             of_network = t.cast(NicNetwork, {**of_network, **by_row})
-            own = told.addresses.get((row.id, host), {})
+            own = host_ranges.addresses.get((row.id, host), {})
             of_network, of_host = host_networks.on_host(of_network, ranges, own, address)
         nics.append({**nic, "network": of_network, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_host})
     if new:

@@ -122,7 +122,7 @@ def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given
     connection.execute(sa.update(subnet).where(subnet.c.id == before.id).values(**values))
 
 
-class Told(t.NamedTuple):
+class SubnetDeletion(t.NamedTuple):
     """Hosts that are to be told of a subnet that went; interfaces of servers, by id, whose hosts are to judge anew what
     they may send and get."""
 
@@ -130,7 +130,7 @@ class Told(t.NamedTuple):
     interfaces: list[str]
 
 
-def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> Told:
+def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> SubnetDeletion:
     """Take the subnet `before` from the network `row`; returns the hosts that have an address of it. Raises TenantError
     while an interface has one.
 
@@ -149,7 +149,7 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> To
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == before.id))
     hosts = _drop_pool(connection, before) if version == 4 else []
     if before.position:
-        return Told(hosts, [])
+        return SubnetDeletion(hosts, [])
     values: JsonObject = {"dns": texts.of_version(row.dns, OTHER[version])}
     if others:
         values = _promoted(connection, row, others[0])
@@ -158,7 +158,7 @@ def delete_subnet(connection: sa.Connection, row: Network, before: Subnet) -> To
     else:
         values["cidr_v6"] = None
     connection.execute(sa.update(network).where(network.c.id == row.id).values(**values))
-    return Told(hosts, _of_servers(connection, row) if hosts and others else [])
+    return SubnetDeletion(hosts, _of_servers(connection, row) if hosts and others else [])
 
 
 def _of_servers(connection: sa.Connection, row: Network) -> list[str]:

@@ -308,13 +308,13 @@ def _on_the_controller(connection: sa.Connection) -> list[str]:
 
 def _withheld(found: Found) -> list[str]:
     """List the instances' data that no host keeps."""
-    told = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
+    words = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
     names = collections.defaultdict(list)
     for part in found.slices:
         for what in part.withheld:
             names[what].append(_name(part))
     return [
-        f"{told.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
+        f"{words.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
         for what in sorted(names)
     ]
 

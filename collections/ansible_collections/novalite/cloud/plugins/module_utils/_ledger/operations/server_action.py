@@ -23,7 +23,7 @@ from ..._rules.build_states import OFFLOADED, UNSHELVE
 from ..._rules.records import with_diff
 from ..catalog import image_snapshots
 from ..compute import power_states, reimage, server_actions, server_requests, shelving
-from ..compute.named_servers import servers_named, states_of, take_over, told_by_hosts, under_way, with_names
+from ..compute.named_servers import results_by_server, servers_named, states_of, take_over, under_way, with_names
 from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
 from ..queries import actions
@@ -193,12 +193,12 @@ def _record(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if name not in server_actions.NAMES:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    told = told_by_hosts(plans, params["outcomes"])
-    said = {uuid: row for uuid, (_host, row) in told.items()}
+    results = results_by_server(plans, params["outcomes"])
+    said = {uuid: row for uuid, (_host, row) in results.items()}
     before = instances_by(connection, uuids=said)
     changed: set[str] = set()
     groups: dict[tuple[str, str | None, int | None], list[str]] = {}  # by host, error and power state
-    for uuid, (host, row) in told.items():
+    for uuid, (host, row) in results.items():
         groups.setdefault((host, row.get("error"), _POWER_STATES.get(row.get("state") or "")), []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(

@@ -16,7 +16,7 @@ from ..._plan import targets
 from ..._plan.host_plan import Plan
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, InterfaceRequest
-from ..compute.named_servers import servers_named, told_by_hosts
+from ..compute.named_servers import results_by_server, servers_named
 from ..compute.plans import plan_hosts
 from ..migration.outcomes import error_of
 from ..queries import actions
@@ -187,14 +187,14 @@ def _peers(hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> dict[str, Plan]:
 def _record(connection: sa.Connection, status: str, params: JsonMapping) -> JsonObject:
     """Record the outcome of each host. A host that did not even answer has failed with all that it was given."""
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
-    told = told_by_hosts(plans, params["outcomes"])
+    results_of_hosts = results_by_server(plans, params["outcomes"])
     changed: list[str] = []
     for host in plans:
-        results = {uuid: row.get("error") for uuid, (of_host, row) in told.items() if of_host == host}
+        results = {uuid: row.get("error") for uuid, (of_host, row) in results_of_hosts.items() if of_host == host}
         changed += interfaces.finish(connection, status, results, host)
     found = instances_by(connection, uuids=changed)
     groups = {group["id"] for server in found for group in server["security_groups"]}
-    errors = {uuid: row["error"] for uuid, (_host, row) in told.items() if row.get("error") is not None}
+    errors = {uuid: row["error"] for uuid, (_host, row) in results_of_hosts.items() if row.get("error") is not None}
     firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),

@@ -139,7 +139,7 @@ def on_host(of_network: Network, further: t.Sequence[Ipv4Range], own: t.Mapping[
     ranges = [first, *further]
     own_first = next((each for each in ranges if each.position in own), first)
     at = own_first if guest is None else next((each for each in ranges if guest in each), first)
-    told: list[RangeOnHost] = [
+    ranges_here: list[RangeOnHost] = [
         {
             "cidr": each.cidr,
             "gateway": None if each.position else of_network["gateway"],
@@ -150,8 +150,8 @@ def on_host(of_network: Network, further: t.Sequence[Ipv4Range], own: t.Mapping[
         }
         for each in ranges
     ]
-    mine = {key: value for key, value in told[ranges.index(at)].items() if key != "address"}
-    return OnHost(t.cast(Network, {**of_network, **mine, "ranges": told}), own.get(at.position))
+    mine = {key: value for key, value in ranges_here[ranges.index(at)].items() if key != "address"}
+    return OnHost(t.cast(Network, {**of_network, **mine, "ranges": ranges_here}), own.get(at.position))
 
 
 def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
