@@ -33,7 +33,7 @@ class Range:
 
     @property
     def is_routed_elsewhere(self) -> bool:
-        """Whether another machine is the gateway."""
+        """Tell whether another machine is the gateway."""
         return bool(self.gateway and self.gateway != self.listen)
 
 

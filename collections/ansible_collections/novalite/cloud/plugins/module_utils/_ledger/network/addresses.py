@@ -84,7 +84,7 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
 
 
 class _HostRanges(t.NamedTuple):
-    """What hosts are told of networks of several ranges: of all addresses that they have there."""
+    """Networks of several ranges, with all addresses that hosts have there."""
 
     networks: t.Mapping[int, Network]
     further: Further

@@ -184,7 +184,7 @@ def _of_version(subnets: t.Iterable[Subnet], version: int) -> tuple[Subnet, ...]
 
 
 def _wish(row: Network, subnets: t.Sequence[Subnet], wish: JsonMapping) -> Wish:
-    """What an entry of fixed_ips asks for."""
+    """Return the wish of an entry of fixed_ips."""
     text, number = wish.get("ip_address"), wish.get("subnet_id")
     if number is not None:
         subnets = [subnet for subnet in subnets if subnet.id == number.lower()]

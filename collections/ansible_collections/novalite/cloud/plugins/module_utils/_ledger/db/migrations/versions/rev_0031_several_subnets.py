@@ -47,7 +47,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What is of further subnets goes with them: their addresses, and routers' interfaces."""
+    """Drop further subnets, with their addresses and routers' interfaces."""
     op.drop_index("ix_router_interface_network_id", table_name="router_interface")
     subnets = _taken("subnet", [*_subnet(), *_further()])
     further = {row["id"] for row in subnets if row["position"]}
