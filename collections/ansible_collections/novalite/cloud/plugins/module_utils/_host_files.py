@@ -51,14 +51,15 @@ def ensure_files(files: t.Sequence[HostFile], check_mode: bool = False) -> Resul
     for file, there in zip(files, before):
         _check(file, there)
     after = [_state_of(file, there) for file, there in zip(files, before)]
-    written = [file for file, old, new in zip(files, before, after) if old != new]
+    paths = [file.path for file in files]
+    changes = {path: new for path, old, new in zip(paths, before, after) if old != new}
     if not check_mode:
-        for file in written:
+        for path, state in changes.items():
             try:
-                _write(file)
+                _write(path, state)
             except OSError as error:
-                raise NovaliteError(f"{file.path} cannot be written: {error.strerror}") from error
-    return compared_each([file.path for file in files], zip(before, after), written=[file.path for file in written])
+                raise NovaliteError(f"{path} cannot be written: {error.strerror}") from error
+    return compared_each(paths, zip(before, after), written=list(changes))
 
 
 def _parse_one(value: JsonMapping) -> HostFile:
@@ -114,19 +115,19 @@ def _state_of(file: HostFile, there: JsonObject) -> JsonObject:
     return {**known, "content": file.content} if file.state == "file" else known
 
 
-def _write(file: HostFile) -> None:
-    mode = int(file.mode or _MODES.get(file.state, "0"), 8)
-    if file.state == "absent":
-        os.unlink(file.path)
-    elif file.state == "file":
-        write_atomically(file.path, file.content or "", mode)
-    elif file.state == "directory":
-        os.makedirs(file.path, exist_ok=True)
-        os.chown(file.path, os.geteuid(), os.getegid())
-        os.chmod(file.path, mode)
+def _write(path: str, state: JsonObject) -> None:
+    """Have at `path` what is described in the words of _look()."""
+    if state["state"] == "absent":
+        os.unlink(path)
+    elif state["state"] == "file":
+        write_atomically(path, state["content"], int(state["mode"], 8))
+    elif state["state"] == "directory":
+        os.makedirs(path, exist_ok=True)
+        os.chown(path, state["owner"], os.getegid())
+        os.chmod(path, int(state["mode"], 8))
     else:
-        temporary = f"{file.path}.new"
+        temporary = f"{path}.new"
         if os.path.islink(temporary):  # a run that was cut off left it
             os.unlink(temporary)
-        os.symlink(file.target or "", temporary)
-        os.replace(temporary, file.path)
+        os.symlink(state["target"], temporary)
+        os.replace(temporary, path)

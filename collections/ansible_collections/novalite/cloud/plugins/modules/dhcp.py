@@ -69,7 +69,7 @@ options:
         description: Routes that guests are told beside that by the gateway.
         type: list
         elements: dict
-        suboptions:
+        suboptions: &route
           destination:
             description: The IPv4 range that it leads to.
             type: str
@@ -106,15 +106,7 @@ options:
             description: Routes that its guests are told beside that by the gateway.
             type: list
             elements: dict
-            suboptions:
-              destination:
-                description: The IPv4 range that it leads to.
-                type: str
-                required: true
-              nexthop:
-                description: The address that forwards to it.
-                type: str
-                required: true
+            suboptions: *route
       ntp:
         description: Time servers that guests are told.
         type: list

@@ -19,10 +19,10 @@ from ..._scheduling.rows import HostState
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..db.tables_addresses import HELD, HOLDER, OF_VIF
-from ..db.tables_networking import subnet
 from ..identity.quotas import quota_limits
 from ..queries import counts
 from ..queries.further_ips import further_ips_of_instances
+from ..queries.host_networks import further_ranges
 from .compute_hosts import EVER, host_states
 
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
@@ -174,8 +174,8 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     row = connection.execute(sa.select(network).where(*conditions)).mappings().first()
     if row is None:
         raise NotFoundError(f"Network {uuid[:255]} could not be found.")
-    further = sa.select(subnet.c.cidr).where(subnet.c.network_id == row["id"], subnet.c.position > 0)
-    ranges = [row["cidr"], *connection.execute(further.order_by(subnet.c.position)).scalars()]
+    further = further_ranges(connection, [row["id"]]).get(row["id"], ())
+    ranges = [row["cidr"], *(each.cidr for each in further)]
     pools = [netaddr.IPNetwork(cidr) for cidr in ranges if cidr is not None]
     block = math.ceil(sum(pool.size for pool in pools) / MAP_CELLS) or 1
     cells = [cell for pool in pools for cell in _cells(connection, row["id"], pool, block)]

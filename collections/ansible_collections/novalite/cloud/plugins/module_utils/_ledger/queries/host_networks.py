@@ -92,9 +92,11 @@ def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
 
 
 def addresses(
-    connection: sa.Connection, ids: t.Collection[int], hosts: t.Iterable[str], further: Further
+    connection: sa.Connection, ids: t.Collection[int], hosts: t.Collection[str], further: Further
 ) -> OwnAddresses:
-    """The own addresses of these hosts in the ranges of these networks."""
+    """The own addresses of these hosts in the ranges of these networks. Without any of them nothing is asked."""
+    if not ids or not hosts:
+        return {}
     positions = {0, *(each.position for number in ids for each in further.get(number, ()))}
     owners = {host_owner(host, position): (host, position) for host in hosts for position in positions}
     rows = connection.execute(

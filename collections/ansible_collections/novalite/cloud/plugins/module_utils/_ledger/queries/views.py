@@ -172,7 +172,7 @@ def _nics(
     rows = connection.execute(query).all()
     further = host_networks.further_ranges(connection, {row.id for row in rows})
     hosts = {row.host for row in rows if row.host and row.id in further}
-    own_addresses = host_networks.addresses(connection, list(further), hosts, further) if hosts else {}
+    own_addresses = host_networks.addresses(connection, list(further), hosts, further)
     for row in rows:
         pairs, address = row.allowed_address_pairs, _ipv4(row.own_ip)
         of_network = t.cast(Network, {field: getattr(row, field) for field in _NETWORK_FIELDS})
