@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import multiprocessing
 import random
 import signal
@@ -24,6 +25,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     instance,
     instance_action,
     project,
+    security_group,
+    security_group_rule,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import (
     compute_host as record_hosts,
@@ -32,8 +35,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
+    ensure_default_group,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import run_operation
-from tests.support.rows import a_flavor, an_instance
+from tests.support.rows import DEMO, a_flavor, an_instance
 from tests.unit._ledger.conftest import on_postgresql
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers
@@ -228,3 +234,33 @@ def test_two_operations_that_wait_for_each_other_both_succeed(ledger: sa.Engine,
     assert len(began) > 2  # the database took one of them back
     with transaction(ledger) as connection:
         assert connection.execute(sa.select(project.c.created_at)).scalars().all() == [2, 2]
+
+
+def rows_of_default(engine: sa.Engine) -> tuple[int, int]:
+    """How many groups `default`, and rules in them, there are."""
+    with transaction(engine) as connection:
+        groups = connection.execute(sa.select(security_group.c.id).where(security_group.c.name == "default")).all()
+        return len(groups), len(connection.execute(sa.select(security_group_rule.c.id)).all())
+
+
+@on_postgresql
+def test_two_first_requests_of_a_project_have_one_default_group(ledger: sa.Engine, ledger_url: str) -> None:
+    """The second one waits for the first, which has made the group and not yet committed, and takes that group."""
+    second = open_ledger(url=ledger_url)
+
+    def ensure(engine: sa.Engine) -> int:
+        with transaction(engine) as connection:
+            return ensure_default_group(connection, DEMO, open_to_members=True)
+
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with concurrent.futures.ThreadPoolExecutor(1) as worker, ledger.connect() as watcher:
+        with transaction(ledger) as connection:
+            number = ensure_default_group(connection, DEMO, open_to_members=True)
+            other = worker.submit(ensure, second)
+            deadline = time.monotonic() + 30
+            while not watcher.execute(waiting).scalar_one():
+                assert time.monotonic() < deadline and not other.done(), "the second request did not wait for the first"
+                time.sleep(0.01)
+        assert other.result(30) == number
+    assert rows_of_default(ledger) == (1, 2)
+    second.dispose()

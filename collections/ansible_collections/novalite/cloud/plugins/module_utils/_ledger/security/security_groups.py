@@ -34,7 +34,11 @@ def ensure_default_group(connection: sa.Connection, project_id: str, *, open_to_
     number = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
     if number is not None:
         return number
-    number = insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+    try:
+        with connection.begin_nested():
+            number = insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+    except sa.exc.IntegrityError:  # PostgreSQL only: another first request of this project made it just now
+        return int(connection.execute(_DEFAULT, {"project_id": project_id}).scalar_one())
     if open_to_members:
         rule = {"group_id": number, "remote_group_id": number, "direction": "ingress", "protocol": "any"}
         rules = [{"id": str(uuid.uuid4()), "ethertype": family, **rule} for family in EVERYONE]
