@@ -38,9 +38,9 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         balance.Placed(request_of({**instance, "attempts": []}, groups.get(uuid)), instance["host"] or "")
         for uuid, instance in instances.items()
     ]
-    found = balance.moves(states, placed, options, params["max_moves"], params["min_gain"])
+    moves = balance.moves(states, placed, options, params["max_moves"], params["min_gain"])
     before = balance.score(state for state in states if state.up and state.enabled)
-    after = found[-1].after if found else before
+    after = moves[-1].after if moves else before
     return {
         "changed": False,
         "score_before": round(before, 4),
@@ -56,30 +56,30 @@ def balance_plan(connection: sa.Connection, params: JsonMapping) -> JsonObject:
                 "score_after": round(move.after, 4),
                 "commands": _commands(instances[move.uuid], move.target),
             }
-            for move in found
+            for move in moves
         ],
-        "msg": f"{len(found)} moves would bring the score from {before:.4f} to {after:.4f}",
+        "msg": f"{len(moves)} moves would bring the score from {before:.4f} to {after:.4f}",
     }
 
 
-def _commands(one: Instance, target: str) -> list[str]:
+def _commands(server: Instance, target: str) -> list[str]:
     """End the server, and launch it anew with a rank that prefers the other host: it must not be bound to it."""
     again = {
-        "name": one["name"],
-        "hostname": one["hostname"],
-        "flavor": one["flavor"]["name"],
-        "image": one["image"]["name"],
-        "key": one["key"]["name"] if one["key"] else None,
-        "networks": [nic["network"]["name"] for nic in one["nics"]],
-        "security_groups": [group["name"] for group in one["security_groups"]],
-        "availability_zone": one["availability_zone"],
-        "metadata": one["metadata"],
-        "hints": one["request"],
+        "name": server["name"],
+        "hostname": server["hostname"],
+        "flavor": server["flavor"]["name"],
+        "image": server["image"]["name"],
+        "key": server["key"]["name"] if server["key"] else None,
+        "networks": [nic["network"]["name"] for nic in server["nics"]],
+        "security_groups": [group["name"] for group in server["security_groups"]],
+        "availability_zone": server["availability_zone"],
+        "metadata": server["metadata"],
+        "hints": server["request"],
         "rank": f'name = "{target}"',
     }
     servers = [{key: value for key, value in again.items() if value not in (None, {}, [])}]
-    project = one["project"]["name"]
+    project = server["project"]["name"]
     return [
         shlex.join(["ansible-playbook", f"playbooks/{playbook}.yml", "-e", json.dumps({"project": project, **what})])
-        for playbook, what in (("terminate", {"servers": [{"name": one["name"]}]}), ("launch", {"servers": servers}))
+        for playbook, what in (("terminate", {"servers": [{"name": server["name"]}]}), ("launch", {"servers": servers}))
     ]

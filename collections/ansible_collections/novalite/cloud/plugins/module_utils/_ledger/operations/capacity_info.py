@@ -28,7 +28,7 @@ def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     image = NO_IMAGE
     if params["image"] is not None:
         image = image_of(lookups.image_by_name(connection, params["image"], owner["id"]))
-    wanted = {
+    server = {
         "uuid": "",
         "name": params["flavor"],
         "project": {"id": owner["id"]},
@@ -38,7 +38,7 @@ def capacity_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "request": hints.checked(params["flavor"], {"requirements": params["requirements"]}),
     }
     states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
-    rooms = capacity_tools.room(states, request_of(wanted), options)
+    rooms = capacity_tools.room(states, request_of(server), options)
     others = {state.name: state.used_by_others for state in states}
     total, closed = sum(room.fits for room in rooms), capacity_tools.bottlenecks(rooms)
     bottleneck = next(iter(closed), None)

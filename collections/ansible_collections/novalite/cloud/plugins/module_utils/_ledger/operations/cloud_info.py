@@ -28,16 +28,20 @@ def cloud_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         owner = lookups.project_by_name(connection, params["project"])["id"]
     instances = instances_by(connection, project_id=owner)
     states, _versions = host_states(connection, int(time.time()), service_down_time=EVER)
-    hosts = sorted((_host(state) for state in states), key=lambda one: one["name"])
-    found: dict[str, list[JsonObject]] = {
+    hosts = sorted((_host(state) for state in states), key=lambda host: host["name"])
+    records_by_kind: dict[str, list[JsonObject]] = {
         "hosts": hosts,
         "networks": _networks(connection, owner),
-        "servers": sorted((_server(instance) for instance in instances), key=lambda one: (one["project"], one["id"])),
+        "servers": sorted(
+            (_server(instance) for instance in instances), key=lambda server: (server["project"], server["id"])
+        ),
         "security_groups": _groups(instances),
     }
-    result: JsonObject = {"changed": False, **found}
+    result: JsonObject = {"changed": False, **records_by_kind}
     if params["picture"]:
-        result["dot"] = topology.dot(hosts, found["networks"], found["servers"], found["security_groups"])
+        result["dot"] = topology.dot(
+            hosts, records_by_kind["networks"], records_by_kind["servers"], records_by_kind["security_groups"]
+        )
     return result
 
 
@@ -76,28 +80,30 @@ def _networks(connection: sa.Connection, owner: str | None) -> list[JsonObject]:
     return [{**row, "size": row["size"] or 0, "used": row["used"] or 0} for row in rows]
 
 
-def _server(one: Instance) -> JsonObject:
+def _server(instance: Instance) -> JsonObject:
     return {
-        "id": one["id"],
-        "uuid": one["uuid"],
-        "name": one["name"],
-        "project": one["project"]["name"],
-        "host": one["host"],
-        "vm_state": one["vm_state"],
-        "task_state": one["task_state"],
-        "flavor": one["flavor"]["name"],
-        "ip": next((nic["ip"] for nic in one["nics"] if nic["ip"]), None),
-        "floating_ips": [floating["address"] for nic in one["nics"] for floating in nic["floating_ips"]],
-        "networks": [nic["network"]["id"] for nic in one["nics"]],
-        "security_groups": [group["id"] for group in one["security_groups"]],
+        "id": instance["id"],
+        "uuid": instance["uuid"],
+        "name": instance["name"],
+        "project": instance["project"]["name"],
+        "host": instance["host"],
+        "vm_state": instance["vm_state"],
+        "task_state": instance["task_state"],
+        "flavor": instance["flavor"]["name"],
+        "ip": next((nic["ip"] for nic in instance["nics"] if nic["ip"]), None),
+        "floating_ips": [floating["address"] for nic in instance["nics"] for floating in nic["floating_ips"]],
+        "networks": [nic["network"]["id"] for nic in instance["nics"]],
+        "security_groups": [group["id"] for group in instance["security_groups"]],
     }
 
 
 def _groups(instances: t.Iterable[Instance]) -> list[JsonObject]:
     """Those that instances carry, with their rules."""
-    found: dict[int, JsonObject] = {}
+    record_by_id: dict[int, JsonObject] = {}
     for instance in instances:
         for group in instance["security_groups"]:
-            record = found.setdefault(group["id"], {**group, "project": instance["project"]["name"], "members": 0})
+            record = record_by_id.setdefault(
+                group["id"], {**group, "project": instance["project"]["name"], "members": 0}
+            )
             record["members"] += 1
-    return sorted(found.values(), key=lambda one: (one["project"], one["name"]))
+    return sorted(record_by_id.values(), key=lambda group_record: (group_record["project"], group_record["name"]))

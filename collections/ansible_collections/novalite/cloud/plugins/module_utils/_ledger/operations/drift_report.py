@@ -31,9 +31,9 @@ def drift_report(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             rows += report.of_step(host, step["module"].replace("_", " "), step["result"], names)
         for step in of_host.get("taken") or ():
             if step["module"] == "firewall":  # in check mode its own step tells of the same chains
-                told_of = {(row["host"], row["object"]) for row in rows}
+                reported = {(row["host"], row["object"]) for row in rows}
                 damage = report.of_step(host, report.DAMAGE, step["result"], names)
-                rows += [row for row in damage if (row["host"], row["object"]) not in told_of]
+                rows += [row for row in damage if (row["host"], row["object"]) not in reported]
         if of_host.get("failed"):
             failures.append(f"{host}: {of_host['failed']}")
     whole = [host for host, of_host in params["hosts"].items() if not of_host.get("failed")]
@@ -60,9 +60,9 @@ def _names(connection: sa.Connection) -> dict[str, str]:
     """Return instances' names by the names, UUIDs and MACs that hosts know them by."""
     c = instance.c
     rows = connection.execute(sa.select(c.id, c.uuid, c.name, c.adopted).where(c.deleted == 0)).all()
-    found: dict[str, str] = {}
+    name_by_alias: dict[str, str] = {}
     for row in rows:
-        found |= {f"nova-inst-{row.id}": row.name, f"nova-instance-instance-{row.id:08x}": row.name}
-        found |= {domain_name(row.id, row.adopted): row.name, row.uuid: row.name}
+        name_by_alias |= {f"nova-inst-{row.id}": row.name, f"nova-instance-instance-{row.id:08x}": row.name}
+        name_by_alias |= {domain_name(row.id, row.adopted): row.name, row.uuid: row.name}
     macs = connection.execute(sa.select(vif.c.mac, c.name).join(instance, c.uuid == vif.c.instance_uuid))
-    return {**found, **{mac.mac: mac.name for mac in macs}}
+    return {**name_by_alias, **{mac.mac: mac.name for mac in macs}}

@@ -14,12 +14,12 @@ from ..network.addresses import give_addresses
 
 def fixed_ip(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """`params["instances"]` with the addresses of their interfaces: see give_addresses(), and the module's text."""
-    given = give_addresses(connection, params["instances"])
+    addressed = give_addresses(connection, params["instances"])
     result: JsonObject = {
-        "changed": given.taken > 0,
-        "instances": given.instances,
-        "msg": f"{given.taken} addresses taken" if given.taken else "every interface has its address",
+        "changed": addressed.taken > 0,
+        "instances": addressed.instances,
+        "msg": f"{addressed.taken} addresses taken" if addressed.taken else "every interface has its address",
     }
-    if given.warnings:
-        result["warnings"] = given.warnings
-    return with_diff(result, given.changes.before, given.changes.after)
+    if addressed.warnings:
+        result["warnings"] = addressed.warnings
+    return with_diff(result, addressed.changes.before, addressed.changes.after)

@@ -45,7 +45,7 @@ def floating_pool(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         return changes.result("floating_pools", [])
     for item, name in zip(params["floating_pools"], names):
         before = there.get(name)
-        after, addresses = _wanted(item, before, members.get(name, set()))
+        after, addresses = _desired_pool(item, before, members.get(name, set()))
         if not changes.note(name, before, after):
             continue
         values = {"cidr": after["cidr"], "interface": after["interface"]}
@@ -66,25 +66,25 @@ def floating_pool(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 def _pools(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str, Pool], dict[str, set[int]]]:
     """The pools that there are of these names, and their addresses."""
     table, addresses = tables.floating_pool, tables.floating_ip
-    found = connection.execute(sa.select(table).where(table.c.name.in_(names))).all()
-    members: dict[str, set[int]] = {row.name: set() for row in found}
+    pool_rows = connection.execute(sa.select(table).where(table.c.name.in_(names))).all()
+    members: dict[str, set[int]] = {row.name: set() for row in pool_rows}
     query = sa.select(addresses.c.pool, addresses.c.address).where(addresses.c.pool.in_(sorted(members)))
     for name, address in connection.execute(query):
         members[name].add(address)
     return {
         row.name: {"cidr": row.cidr, "interface": row.interface, "addresses": pools.ranges(members[row.name])}
-        for row in found
+        for row in pool_rows
     }, members
 
 
-def _wanted(item: JsonMapping, before: Pool | None, members: set[int]) -> tuple[Pool, set[int]]:
+def _desired_pool(item: JsonMapping, before: Pool | None, members: set[int]) -> tuple[Pool, set[int]]:
     """The pool as it shall be, and its addresses."""
     what = f"floating pool {item['name']!r}"
-    given = {key: item[key] for key in ("cidr", "interface") if item[key] is not None}
+    requested_fields = {key: item[key] for key in ("cidr", "interface") if item[key] is not None}
     for key in ("cidr", "interface"):
-        if before is None and key not in given:
+        if before is None and key not in requested_fields:
             raise NovaliteError(f"{what} does not exist yet: give its {key} to make it")
-    after: Pool = {**(before or {}), **given}
+    after: Pool = {**(before or {}), **requested_fields}
     cidr = pools.parse_floating_cidr(what, after["cidr"])
     after["cidr"] = str(cidr)
     pools.check_bridge(f"{what}: interface", after["interface"])

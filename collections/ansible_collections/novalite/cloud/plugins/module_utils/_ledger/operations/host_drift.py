@@ -44,10 +44,10 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Compare `params["found"]` (see host_scan.scan) on `params["host"]` with the ledger; `params["since"]` is when the
     look began, in seconds since the epoch. Returns what `orphans` does, and what the module's documentation lists
     besides. Writes the states of guests that nobody can bring back, or that went another way by themselves."""
-    found: Look = params["found"]
+    look: Look = params["found"]
     host, since = params["host"], params["since"]
-    result = orphans(connection, {"host": host, "found": found})
-    owners = _Owners(connection, found)
+    result = orphans(connection, {"host": host, "found": look})
+    owners = _Owners(connection, look)
     rows = [*_left(host, result, owners), *_released(host, result)]
     at_rest = [
         server
@@ -60,25 +60,25 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     at_rest = [server for server in at_rest if server["adopted"] is None]
     plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
     keep = plans[host]["keep"] if at_rest else None
-    guests = _Guests(connection, host, found, at_rest, keep or {})
+    guests = _Guests(connection, host, look, at_rest, keep or {})
     guests.judge()
     guests.follow_adopted(theirs)
-    kept = resize_disk_backups(connection, host, found, [server for server in at_rest if server["vm_state"] in STATES])
+    kept = resize_disk_backups(connection, host, look, [server for server in at_rest if server["vm_state"] in STATES])
     rows += kept["rows"]
     stale_devices = [
-        device for device in found["stale_devices"] if owners.is_ours(device["disk"]) or device["what"] == "mount"
+        device for device in look["stale_devices"] if owners.is_ours(device["disk"]) or device["what"] == "mount"
     ]
     rows += guests.rows
-    rows += _brought_here(connection, host, found)
+    rows += _brought_here(connection, host, look)
     rows += [
         row(host, f"{device['what']} {device['name']}", "nobody is at it", f"leads to {device['disk']}", "detached")
         for device in stale_devices
     ]
-    for name, status in volume_heal.fail_lost(connection, host, found["volumes"], since):
+    for name, status in volume_heal.fail_lost(connection, host, look["volumes"], since):
         rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
         guests.changed = True
     if keep is not None:
-        rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
+        rows += [*_plug(host, look, keep), *_guard(host, look, keep)]
     result |= {
         "rows": rows,
         "changed": result["changed"] or guests.changed,
@@ -95,9 +95,9 @@ def host_drift(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     return result
 
 
-def _brought_here(connection: sa.Connection, host: str, found: Look) -> list[Row]:
+def _brought_here(connection: sa.Connection, host: str, look: Look) -> list[Row]:
     """Guests that were adopted on another host, and that somebody moved."""
-    uuids = [domain["uuid"] for domain in found["domains"]]
+    uuids = [domain["uuid"] for domain in look["domains"]]
     how = "none: release it (release.yml), and adopt it here (adopt.yml)"
     return [
         row(host, f"domain {guest['domain_name']} ({guest['name']})", f"adopted on {guest['host']}", "here", how)
@@ -110,11 +110,11 @@ class _Guests:
     """The guests of a host that are compared, and what is to become of them."""
 
     def __init__(
-        self, connection: sa.Connection, host: str, found: Look, at_rest: t.Sequence[Instance], keep: JsonMapping
+        self, connection: sa.Connection, host: str, look: Look, at_rest: t.Sequence[Instance], keep: JsonMapping
     ) -> None:
-        self._connection, self._host, self._found = connection, host, found
+        self._connection, self._host, self._look = connection, host, look
         self._instances = [server for server in at_rest if server["vm_state"] in STATES]
-        self._domains = {domain["uuid"]: domain for domain in found["domains"]}
+        self._domains = {domain["uuid"]: domain for domain in look["domains"]}
         self._specs = {domain["uuid"]: domain for domain in keep.get("domains", ())}
         self._planned = {disk["uuid"]: disk for disk in keep.get("disks", ())}
         self._known_images = {image["checksum"]: image for image in keep.get("images", ())}
@@ -150,111 +150,119 @@ class _Guests:
         """Images that the cache has lost and whose source is known."""
         return [self._known_images[checksum] for checksum in sorted(self._bases) if checksum in self._known_images]
 
-    def _lost(self, one: Instance) -> bool:
+    def _lost(self, server: Instance) -> bool:
         """A disk that is gone does not come back: the instance is an error, and keeps all that it has."""
-        plan = self._planned.get(one["uuid"])
+        plan = self._planned.get(server["uuid"])
         if plan is None:
             return False
-        there = set(self._found["files"].get(one["uuid"], ()))
+        there = set(self._look["files"].get(server["uuid"], ()))
         # one that starts from a volume has no disk of its own
-        wanted = [*([DISK] if plan.get("root", True) else []), *([EPHEMERAL] if plan.get("ephemeral_gb") else [])]
-        wanted = [name for name in wanted if name not in self._not_made_yet(one)]
-        missing = [name for name in wanted if name not in there]
+        planned_disks = [
+            *([DISK] if plan.get("root", True) else []),
+            *([EPHEMERAL] if plan.get("ephemeral_gb") else []),
+        ]
+        planned_disks = [name for name in planned_disks if name not in self._not_made_yet(server)]
+        missing = [name for name in planned_disks if name not in there]
         if not missing:
             return False
         disks = " and ".join(missing)
-        if one["vm_state"] == RESIZED:  # not an error: that could not be reverted, and the disk is whole on its source
-            what = f"{disks} of {one['name']}"
+        if server["vm_state"] == RESIZED:
+            # not an error: that could not be reverted, and the disk is whole on its source
+            what = f"{disks} of {server['name']}"
             self.rows.append(row(self._host, what, RESIZED, "missing", "none: revert the resize"))
             return True
-        state = self._domains[one["uuid"]]["state"] if one["uuid"] in self._domains else "missing"
+        state = self._domains[server["uuid"]]["state"] if server["uuid"] in self._domains else "missing"
         runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
         message = f"its {disks} {'are' if len(missing) > 1 else 'is'} gone from {self._host}"
-        if self._fail(one, message + runs):
-            what = f"disk of {one['name']}"
-            self.rows.append(row(self._host, what, one["vm_state"], "missing", "instance to ERROR, it keeps its claim"))
+        if self._fail(server, message + runs):
+            what = f"disk of {server['name']}"
+            self.rows.append(
+                row(self._host, what, server["vm_state"], "missing", "instance to ERROR, it keeps its claim")
+            )
         return True
 
-    def _fail(self, one: Instance, message: str) -> bool:
+    def _fail(self, server: Instance, message: str) -> bool:
         now = int(time.time())
         fault = {"code": 500, "message": message, "created": now}
         values = {"vm_state": "error", "fault": fault, "updated_at": now}
-        swapped = swap(self._connection, one["uuid"], values, *power_states.at_rest(one))
+        swapped = swap(self._connection, server["uuid"], values, *power_states.at_rest(server))
         if swapped:
-            request, uuid = actions.new_request_id(), one["uuid"]
-            actions.start(self._connection, "reconcile", {uuid: {}}, request, now, project_id=one["project"]["id"])
-            actions.finish(self._connection, "reconcile", [(uuid, one["host"], message)], now=now)
+            request, uuid = actions.new_request_id(), server["uuid"]
+            actions.start(self._connection, "reconcile", {uuid: {}}, request, now, project_id=server["project"]["id"])
+            actions.finish(self._connection, "reconcile", [(uuid, server["host"], message)], now=now)
             self.changed = True
         return swapped
 
-    def _not_made_yet(self, one: Instance) -> set[str]:
+    def _not_made_yet(self, server: Instance) -> set[str]:
         """Return disks that the new size has, the old one had not, and that a cut-off run has perhaps not made."""
-        move = self._moves.get(one["uuid"])
+        move = self._moves.get(server["uuid"])
         return {EPHEMERAL} if move is not None and not move.old_flavor.get("ephemeral_gb") else set()
 
-    def _incomplete(self, one: Instance) -> None:
+    def _incomplete(self, server: Instance) -> None:
         """Files that can be made again: copies of images, and swap."""
-        plan = self._planned.get(one["uuid"])
+        plan = self._planned.get(server["uuid"])
         if plan is None:
             return
-        there = set(self._found["files"].get(one["uuid"], ()))
-        wanted = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan.get("swap_mb")}
-        wanted |= {name: plan.get("ephemeral_gb") for name in self._not_made_yet(one)}
-        missing = sorted(name for name, needed in wanted.items() if needed and name not in there)
-        lost = [checksum for checksum in self._found["missing_bases"].get(one["uuid"], ()) if checksum == plan["base"]]
+        there = set(self._look["files"].get(server["uuid"], ()))
+        planned_files = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan.get("swap_mb")}
+        planned_files |= {name: plan.get("ephemeral_gb") for name in self._not_made_yet(server)}
+        missing = sorted(name for name, needed in planned_files.items() if needed and name not in there)
+        lost = [
+            checksum for checksum in self._look["missing_bases"].get(server["uuid"], ()) if checksum == plan["base"]
+        ]
         new = set(lost) - self._bases
         self._bases |= new
         self._bases |= {plan[name] for name in missing if name not in (SWAP, EPHEMERAL)}
         for checksum in sorted(new):
             known = "fetched again" if checksum in self._known_images else "none: nobody knows where it came from"
             what = f"image {checksum[7:19]}"
-            self.rows.append(row(self._host, what, f"{one['name']} stands on it", "not in the cache", known))
+            self.rows.append(row(self._host, what, f"{server['name']} stands on it", "not in the cache", known))
         if missing:
             self.disks.append(plan)
-            what = f"{', '.join(missing)} of {one['name']}"
+            what = f"{', '.join(missing)} of {server['name']}"
             self.rows.append(row(self._host, what, "there", "missing", "made again"))
 
-    def _domain(self, one: Instance) -> None:
-        there = self._domains.get(one["uuid"])
+    def _domain(self, server: Instance) -> None:
+        there = self._domains.get(server["uuid"])
         state, reason = (there["state"], there["reason"]) if there else ("missing", "")
-        what = f"domain {one['domain_name']} ({one['name']})"
+        what = f"domain {server['domain_name']} ({server['name']})"
         shown = f"{state} ({reason})" if reason else state
         # one that shut itself down, unless an action that was cut off may have told it to
-        by_itself = reason == "shutdown" and one["power_state"] != server_actions.NO_STATE
+        by_itself = reason == "shutdown" and server["power_state"] != server_actions.NO_STATE
         ended = state in ("missing", "crashed") or (state == "shutoff" and not by_itself)
-        if self._should_run(one) and ended:
-            if self._begin(one["uuid"]):
+        if self._should_run(server) and ended:
+            if self._begin(server["uuid"]):
                 how = "defined and started" if state == "missing" else "started"
-                self.rows.append(row(self._host, what, one["vm_state"], shown, how))
-                self.restart.append({**self._specs[one["uuid"]], "hard": True})
-                self._complete_size(one)
+                self.rows.append(row(self._host, what, server["vm_state"], shown, how))
+                self.restart.append({**self._specs[server["uuid"]], "hard": True})
+                self._complete_size(server)
             return
-        unknown = one["vm_state"] == RESIZED and one["power_state"] == server_actions.NO_STATE
+        unknown = server["vm_state"] == RESIZED and server["power_state"] == server_actions.NO_STATE
         if state == "missing" or (unknown and state == "shutoff"):
-            self._complete_size(one)
-            self.changed |= unknown and power_states.remember(self._connection, one, "shutoff")
-            if one["vm_state"] in ("paused", "suspended"):  # what its memory held is lost
-                self._follow(one, "shutoff", "missing", what)
-            self.rows.append(row(self._host, what, one["vm_state"], shown, "defined"))
-            self.define.append(self._specs[one["uuid"]])
+            self._complete_size(server)
+            self.changed |= unknown and power_states.remember(self._connection, server, "shutoff")
+            if server["vm_state"] in ("paused", "suspended"):  # what its memory held is lost
+                self._follow(server, "shutoff", "missing", what)
+            self.rows.append(row(self._host, what, server["vm_state"], shown, "defined"))
+            self.define.append(self._specs[server["uuid"]])
         else:
-            followed = self._follow(one, state, shown, what)
-            self.changed |= power_states.remember(self._connection, one, state)
+            followed = self._follow(server, state, shown, what)
+            self.changed |= power_states.remember(self._connection, server, state)
             # of one that was active and did not shut itself down, the end was above
-            ended_itself = followed and state == "shutoff" and one["vm_state"] == "active"
-            if ended_itself and ec2_shutdowns.terminate(self._connection, one):
+            ended_itself = followed and state == "shutoff" and server["vm_state"] == "active"
+            if ended_itself and ec2_shutdowns.terminate(self._connection, server):
                 self.rows.append(row(self._host, what, "terminated when it shuts itself down", shown, "deletion begun"))
 
-    def _should_run(self, one: Instance) -> bool:
-        move = self._moves.get(one["uuid"])
+    def _should_run(self, server: Instance) -> bool:
+        move = self._moves.get(server["uuid"])
         if move is not None:
-            return power_states.runs_while_waiting(one["power_state"], move.old_vm_state)
-        return bool(one["vm_state"] == "active")
+            return power_states.runs_while_waiting(server["power_state"], move.old_vm_state)
+        return bool(server["vm_state"] == "active")
 
-    def _complete_size(self, one: Instance) -> None:
+    def _complete_size(self, server: Instance) -> None:
         """A guest that was moved gets all that its size has before it starts: the move may have been cut off before."""
-        plan = self._planned.get(one["uuid"])
-        if plan is not None and one["vm_state"] == RESIZED:
+        plan = self._planned.get(server["uuid"])
+        if plan is not None and server["vm_state"] == RESIZED:
             self.grow.append(plan)
             if plan not in self.disks:
                 self.disks.append(plan)
@@ -276,13 +284,16 @@ class _Guests:
         self.changed = True
         return True
 
-    def _follow(self, one: Instance, state: str, shown: str, what: str) -> bool:
+    def _follow(self, server: Instance, state: str, shown: str, what: str) -> bool:
         """Record the state of the guest; returns whether it is another one than before."""
-        observed = {"domains": [{"uuid": one["uuid"], "state": state}], "updated_at": {one["uuid"]: one["updated_at"]}}
+        observed = {
+            "domains": [{"uuid": server["uuid"], "state": state}],
+            "updated_at": {server["uuid"]: server["updated_at"]},
+        }
         changes = power_states.follow(self._connection, [observed])
         for change in changes:
             self.changed = True
-            word = state if one["vm_state"] == RESIZED else change["after"]["vm_state"]
+            word = state if server["vm_state"] == RESIZED else change["after"]["vm_state"]
             self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, f"recorded as {word}"))
         return bool(changes)
 
@@ -290,14 +301,14 @@ class _Guests:
 class _Owners:
     """Owners of things on hosts: UUIDs, numbers and MACs -> a word about whose they are."""
 
-    def __init__(self, connection: sa.Connection, found: Look) -> None:
+    def __init__(self, connection: sa.Connection, look: Look) -> None:
         c = instance.c
-        numbers = {chain["id"] for chain in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
-        macs = {entry["mac"] for network in found["dhcp_networks"] for entry in network["hosts"]}
+        numbers = {chain["id"] for chain in look["chains"]} | {int(name[-8:], 16) for name in look["filters"]}
+        macs = {entry["mac"] for network in look["dhcp_networks"] for entry in network["hosts"]}
         uuids = (
-            {domain["uuid"] for domain in found["domains"]}
-            | set(found["disks"])
-            | {word for device in found["stale_devices"] for word in _UUID.findall(device["disk"])}
+            {domain["uuid"] for domain in look["domains"]}
+            | set(look["disks"])
+            | {word for device in look["stale_devices"] for word in _UUID.findall(device["disk"])}
         )
         rows = connection.execute(
             sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state).where(
@@ -320,7 +331,7 @@ class _Owners:
 def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
     """List what the role `reclaim` is to take away."""
     plan, nobody = result["plan"], "nobody's"
-    found = [
+    leftovers = [
         *((f"domain {domain['name']}", owners.by_uuid[domain["uuid"]]) for domain in plan["domains"]),
         *((f"disks {disk['uuid']}", owners.by_uuid[disk["uuid"]]) for disk in plan["disks"]),
         *(
@@ -338,7 +349,7 @@ def _left(host: str, result: JsonMapping, owners: _Owners) -> list[Row]:
         ),
         *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
     ]
-    return [row(host, what, ledger, "there", "removed") for what, ledger in found]
+    return [row(host, what, ledger, "there", "removed") for what, ledger in leftovers]
 
 
 def _released(host: str, result: JsonMapping) -> list[Row]:
@@ -347,12 +358,12 @@ def _released(host: str, result: JsonMapping) -> list[Row]:
     return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
 
 
-def _guard(host: str, found: Look, keep: JsonObject) -> list[Row]:
+def _guard(host: str, look: Look, keep: JsonObject) -> list[Row]:
     """Name the devices whose rules against spoofing are not in force."""
     mine = {domain["uuid"] for domain in keep["domains"]}
     bare = [
         (domain["name"], tap["device"])
-        for domain in found["domains"]
+        for domain in look["domains"]
         if domain["uuid"] in mine
         for tap in domain["taps"]
         if tap["unfiltered"]
@@ -363,14 +374,14 @@ def _guard(host: str, found: Look, keep: JsonObject) -> list[Row]:
     ]
 
 
-def _plug(host: str, found: Look, keep: JsonMapping) -> list[Row]:
+def _plug(host: str, look: Look, keep: JsonMapping) -> list[Row]:
     """Name for each bridge the guests' devices that belong to it; returns those that are not plugged in."""
     mine = {domain["uuid"]: domain for domain in keep["domains"]}
     rows: list[Row] = []
     for bridge in keep["bridges"]:
         here = [
             (domain["name"], tap)
-            for domain in found["domains"]
+            for domain in look["domains"]
             if domain["uuid"] in mine
             for tap in domain["taps"]
             if tap["bridge"] == bridge["name"]

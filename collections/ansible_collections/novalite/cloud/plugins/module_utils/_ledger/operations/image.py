@@ -62,7 +62,7 @@ def image(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     for item, name in zip(params["images"], names):
         before = there.get(name)
         files = item["files"] if "files" in item else _measured(item, before)
-        after = _wanted(item, before, files)
+        after = _desired_image(item, before, files)
         changes.note(name, _shown(before), _shown(after))
         if before is None:
             new = {
@@ -145,7 +145,7 @@ def _boot_file(what: str, value: Json, known: File | None) -> File | None:
     return measure(what, source, checksum, None, known)
 
 
-def _wanted(item: JsonMapping, before: Image | None, files: Files) -> Image:
+def _desired_image(item: JsonMapping, before: Image | None, files: Files) -> Image:
     what = f"image {item['name']!r}"
     empty: Image = {"kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0, "properties": {}}
     after = {**(before or empty), **given(item, ("disk_format", "cmdline", "min_disk_gb", "min_ram_mb"))}

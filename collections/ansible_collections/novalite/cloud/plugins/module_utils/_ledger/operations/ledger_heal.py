@@ -57,7 +57,7 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
     hosts = sa.select(compute_host.c.id).order_by(compute_host.c.id)
     connection.execute(hosts.with_for_update(key_share=True)).all()
-    found = [
+    corrections = [
         *_abandoned_builds(connection, timeout, now),
         *_abandoned_actions(connection, timeout, now),
         *(Correction(*volume) for volume in volume_heal.end_abandoned(connection, timeout, now)),
@@ -69,14 +69,14 @@ def ledger_heal(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     # only their hosts can end these, so nothing is written here
     deletions = _silent(connection, now - timeout, instance.c.task_state == "deleting")
     result: JsonObject = {
-        "changed": bool(found),
-        "corrections": [dataclasses.asdict(finding) for finding in found],
+        "changed": bool(corrections),
+        "corrections": [dataclasses.asdict(finding) for finding in corrections],
         "deletions": [
             {"uuid": row.uuid, "name": row.name, "host": row.host, "silent": now - row.updated_at} for row in deletions
         ],
-        "msg": _message(found),
+        "msg": _message(corrections),
     }
-    sides = {f"{finding.kind} {finding.name}": (finding.before, finding.after) for finding in found}
+    sides = {f"{finding.kind} {finding.name}": (finding.before, finding.after) for finding in corrections}
     before = {name: dict(side) for name, (side, _after) in sides.items()}
     return with_diff(result, before, {name: dict(side) for name, (_before, side) in sides.items() if side is not None})
 
@@ -121,14 +121,14 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
 def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
     of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
-    found = []
+    corrections = []
     for row in _silent(connection, now - timeout, instance.c.task_state.in_(of_actions)):
         action = server_actions.action_in(row.task_state) or ""
         reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
         server_actions.interrupt(connection, action, [row.uuid], reason)
         before, after = {"task_state": row.task_state}, {"task_state": None}
-        found.append(Correction("instance", f"{row.name} ({row.uuid})", reason, before, after))
-    return found
+        corrections.append(Correction("instance", f"{row.name} ({row.uuid})", reason, before, after))
+    return corrections
 
 
 def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
@@ -273,9 +273,9 @@ def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
     ]
 
 
-def _message(found: t.Sequence[Correction]) -> str:
-    if not found:
+def _message(corrections: t.Sequence[Correction]) -> str:
+    if not corrections:
         return "nothing to repair"
-    named = "; ".join(f"{finding.kind} {finding.name}: {finding.reason}" for finding in found[:IN_LINE])
-    more = f"; and {len(found) - IN_LINE} more" if len(found) > IN_LINE else ""
-    return f"{len(found)} correction{'s' if len(found) > 1 else ''}: {named}{more}"
+    named = "; ".join(f"{finding.kind} {finding.name}: {finding.reason}" for finding in corrections[:IN_LINE])
+    more = f"; and {len(corrections) - IN_LINE} more" if len(corrections) > IN_LINE else ""
+    return f"{len(corrections)} correction{'s' if len(corrections) > 1 else ''}: {named}{more}"

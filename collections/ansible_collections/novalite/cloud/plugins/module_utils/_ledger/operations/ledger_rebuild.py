@@ -47,30 +47,30 @@ LOST = (
 def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """Operation of the module `ledger_rebuild`: see its documentation for `params` and what is returned. Raises
     ConflictError when the ledger here has other things of the same names, or other addresses for them."""
-    found = judge(params["hosts"], params.get("ledger"))
+    findings = judge(params["hosts"], params.get("ledger"))
     writer = _Writer(connection)
-    if found.ledger is not None and found.ledger != ledger_id(connection):
-        set_ledger_id(connection, found.ledger)
+    if findings.ledger is not None and findings.ledger != ledger_id(connection):
+        set_ledger_id(connection, findings.ledger)
         writer.added["ledger_identity"] += 1
     before = _servers(connection)
-    writer.add(_merged(found))
+    writer.add(_merged(findings))
     wrong_sums(connection)
     for table, highest in _highest(params["hosts"]).items():
         raise_number(connection, table, highest)
     servers = [server for server in _servers(connection) if server not in before]
     lost = [
         *LOST,
-        *_withheld(found),
+        *_withheld(findings),
         *_on_the_controller(connection),
-        *(f"what is on hosts of {server}: no record of it" for server in found.unrecorded),
-        *(f"the adopted {server}: its domain is gone, or carries no mark" for server in found.unmarked),
-        *found.unreadable,
+        *(f"what is on hosts of {server}: no record of it" for server in findings.unrecorded),
+        *(f"the adopted {server}: its domain is gone, or carries no mark" for server in findings.unmarked),
+        *findings.unreadable,
         *writer.dropped,
         *_volumes(connection, params["hosts"]),
     ]
     result: JsonObject = {
         "changed": bool(writer.added),
-        "ledger": found.ledger,
+        "ledger": findings.ledger,
         "added": dict(sorted(writer.added.items())),
         "servers": servers,
         "lost": lost,
@@ -78,12 +78,12 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     return with_diff(result, {"servers": before}, {"servers": [*before, *servers]})
 
 
-def _merged(found: Found) -> dict[str, list[Row]]:
+def _merged(findings: Found) -> dict[str, list[Row]]:
     """The rows of all slices by table; of a row that several have, the newest one. An instance's own counts more."""
     rows: dict[str, dict[str, Row]] = collections.defaultdict(dict)
     own = ("volume", "volume_attachment", "vif", "fixed_ip")
     firm: set[tuple[str, str]] = set()
-    for part in found.slices:
+    for part in findings.slices:
         for name, of_table in _with_subnet_ids(part.tables).items():
             for row in of_table:
                 key = _key(name, row)
@@ -264,24 +264,24 @@ def _pool_addresses(rows: t.Mapping[str, list[Row]], key: str, there: set[Json])
 
 def _unique(table: sa.Table) -> list[tuple[str, ...]]:
     """The sets of columns that no two rows have the same values in, without the key."""
-    found = [
+    column_sets = [
         tuple(column.name for column in constraint.columns)
         for constraint in table.constraints
         if isinstance(constraint, sa.UniqueConstraint)
     ]
-    found += [(column.name,) for column in table.columns if column.unique]
-    found += [tuple(column.name for column in index.columns) for index in table.indexes if index.unique]
-    return sorted(set(found))
+    column_sets += [(column.name,) for column in table.columns if column.unique]
+    column_sets += [tuple(column.name for column in index.columns) for index in table.indexes if index.unique]
+    return sorted(set(column_sets))
 
 
 def _highest(hosts: t.Sequence[Kept]) -> dict[str, int]:
     """The highest ids that hosts know, so that none is given to another: also those of what is left over there."""
     numbers = [0]
     for host in hosts:
-        found = host["found"]
-        numbers += [chain["id"] for chain in found["chains"]]
-        numbers += [int(name[-8:], 16) for name in found["filters"]]
-        names = [domain["name"] for domain in found["domains"]]
+        look = host["found"]
+        numbers += [chain["id"] for chain in look["chains"]]
+        numbers += [int(name[-8:], 16) for name in look["filters"]]
+        names = [domain["name"] for domain in look["domains"]]
         # what others call their domains, adopted ones too, is no number of ours
         numbers += [int(name[-8:], 16) for name in names if _OUR_DOMAIN.fullmatch(name)]
     return {"instance": max(numbers), "security_group": 0, "network": 0}
@@ -306,11 +306,11 @@ def _on_the_controller(connection: sa.Connection) -> list[str]:
     ]
 
 
-def _withheld(found: Found) -> list[str]:
+def _withheld(findings: Found) -> list[str]:
     """List the instances' data that no host keeps."""
     words = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
     names = collections.defaultdict(list)
-    for part in found.slices:
+    for part in findings.slices:
         for what in part.withheld:
             names[what].append(_name(part))
     return [
@@ -319,8 +319,8 @@ def _withheld(found: Found) -> list[str]:
     ]
 
 
-def _name(one: Slice) -> str:
-    return str(one.tables["instance"][0]["name"]) if one.uuid else one.host
+def _name(part: Slice) -> str:
+    return str(part.tables["instance"][0]["name"]) if part.uuid else part.host
 
 
 def _volumes(connection: sa.Connection, hosts: t.Sequence[Kept]) -> list[str]:

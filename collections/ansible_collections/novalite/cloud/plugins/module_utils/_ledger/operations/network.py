@@ -72,7 +72,7 @@ def network(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         before = there.get(name)
         if name in ids:
             _check_ranges_of_project(connection, ids[name], item)
-        after = _wanted(connection, item, before)
+        after = _desired_network(connection, item, before)
         if not changes.note(name, before, after):
             continue
         check_others(connection, after, ids.get(name, 0), name)
@@ -119,7 +119,7 @@ def _networks(
     }
 
 
-def _wanted(connection: sa.Connection, item: JsonMapping, before: Record | None) -> Record:
+def _desired_network(connection: sa.Connection, item: JsonMapping, before: Record | None) -> Record:
     what = f"network {item['name']!r}"
     if (before is None or before["cidr"] is None) and item["cidr"] is None:
         raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")

@@ -38,23 +38,23 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
     no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
     """
-    found: Look = params["found"]
+    look: Look = params["found"]
     host = params["host"]
     held = _placed(connection, host)
     moved = _moved_away(connection, host)
     here = {uuid: number for uuid, number in held.items() if uuid not in moved}
     domains: list[FoundDomain] = []
     unknown: list[FoundDomain] = []
-    uuids = {domain["uuid"] for domain in found["domains"]}.union(found["disks"])
+    uuids = {domain["uuid"] for domain in look["domains"]}.union(look["disks"])
     known: set[str] = _all(connection, instance.c.uuid, instance.c.uuid.in_(sorted(uuids)))
     adopted: set[str] = _all(connection, instance.c.uuid, instance.c.adopted.is_not(None))
-    for domain in found["domains"]:
+    for domain in look["domains"]:
         # one that was adopted on another host was brought here by whoever it belongs to
         if domain["uuid"] in here or domain["uuid"] in adopted:
             continue
         (domains if domain["uuid"] in known else unknown).append(domain)
     going = {domain["uuid"] for domain in domains}
-    staying = [domain for domain in found["domains"] if domain["uuid"] not in going]
+    staying = [domain for domain in look["domains"] if domain["uuid"] not in going]
     # what a guest that stays stands on, whoever made that guest
     names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
     macs = {mac for server in staying for mac in server["macs"]}
@@ -63,24 +63,24 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     serving = {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)}
     served: set[int] = _all(connection, vif.c.network_id, vif.c.instance_uuid.in_(sorted(serving)))
     mark = Mark(ledger_id(connection))
-    bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
-    dhcp_owners = found.get("dhcp_owners", {})
+    bridges = _unused_bridges(connection, look, served, mark, bool(unknown))
+    dhcp_owners = look.get("dhcp_owners", {})
     plan = {
         "ledger": mark.ledger,
         "uuids": sorted(going),
         "domains": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in domains],
         "firewall_instances": [
-            chain for chain in found["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
+            chain for chain in look["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
         ],
         "security_groups": [],
         "filters": [
             {"name": name}
-            for name in found["filters"]
+            for name in look["filters"]
             if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
         ],
         "dhcp_networks": [
             {**record, "hosts": gone}
-            for record in found["dhcp_networks"]
+            for record in look["dhcp_networks"]
             if mark.owner(dhcp_owners.get(record["bridge"])) is not Owner.OTHER_LEDGER
             and (gone := [entry for entry in record["hosts"] if entry["mac"] not in macs])
         ],
@@ -90,7 +90,7 @@ def orphans(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         "last_metadata_networks": [
             {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
         ],
-        "disks": [{"uuid": disk} for disk in found["disks"] if disk in known and disk not in held],
+        "disks": [{"uuid": disk} for disk in look["disks"] if disk in known and disk not in held],
         "volumes_gone": [],  # a volume is nobody's rest: it outlives its servers
     }
     released = [] if unknown else _release(connection, host, served)
@@ -136,16 +136,14 @@ def _all(connection: sa.Connection, column: sa.Column[Held], *conditions: sa.Col
     return set(connection.execute(sa.select(column).where(*conditions)).scalars())
 
 
-def _unused_bridges(
-    connection: sa.Connection, found: Look, served: set[int], mark: Mark, others: bool
-) -> list[Network]:
+def _unused_bridges(connection: sa.Connection, look: Look, served: set[int], mark: Mark, others: bool) -> list[Network]:
     """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are. A bridge of
     somebody else's that one of them is to use stays, unless this ledger has added something to it."""
     if others:
         return []
-    names = found["bridges"]
+    names = look["bridges"]
     rows = connection.execute(sa.select(network).where(network.c.bridge.in_(names)).order_by(network.c.bridge))
-    owners = found.get("bridge_owners", {})
+    owners = look.get("bridge_owners", {})
 
     def is_ours(row: sa.RowMapping) -> bool:
         marks = owners.get(row["bridge"], [])

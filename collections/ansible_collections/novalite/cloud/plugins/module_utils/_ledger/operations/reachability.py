@@ -32,17 +32,17 @@ def reachability(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     members = group_members.members_of(connection, named, {})
     remotes = {number: reach.Remote(name, members[number]) for number, name in names}
     talk = reach.Talk(params["protocol"], params["port"], params["icmp_code"])
-    found = reach.answers(ends[0], ends[1], talk, remotes)
-    lines = [answer["line"] for answer in found]
-    if not found:
+    answers = reach.answers(ends[0], ends[1], talk, remotes)
+    lines = [answer["line"] for answer in answers]
+    if not answers:
         lines = [f"{ends[0].name} and {ends[1].name} have no addresses of one family"]
-    hosts = walks.packets(ends[0], ends[1], found, talk) if params["trace"] else {}
+    hosts = walks.packets(ends[0], ends[1], answers, talk) if params["trace"] else {}
     if params["walks"]:
-        lines = walks.lines(found, params["walks"])
-        if problems := walks.disagreements(found, params["walks"], sum(map(len, hosts.values()))):
+        lines = walks.lines(answers, params["walks"])
+        if problems := walks.disagreements(answers, params["walks"], sum(map(len, hosts.values()))):
             raise NovaliteError("; ".join([*problems, *lines]))
-    allowed = any(answer["allowed"] for answer in found)
-    return {"changed": False, "allowed": allowed, "answers": found, "hosts": hosts, "msg": lines}
+    allowed = any(answer["allowed"] for answer in answers)
+    return {"changed": False, "allowed": allowed, "answers": answers, "hosts": hosts, "msg": lines}
 
 
 def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
@@ -50,10 +50,10 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     try:
         address = str(parse_address(name))
     except ValueError:
-        found = instances_by(connection, names=[name], project_id=project_id)
-        if not found:
+        instances = instances_by(connection, names=[name], project_id=project_id)
+        if not instances:
             raise lookups.unknown_server(connection, project_id, name) from None
-        return _instance_end(found[0])
+        return _instance_end(instances[0])
     for instance in instances_by(connection, project_id=project_id):
         end = _instance_end(instance, address)
         if end.addresses:
@@ -61,7 +61,7 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     return reach.End(address, (reach.Address(address),))
 
 
-def _instance_end(one: Instance, only: str | None = None) -> reach.End:
+def _instance_end(instance: Instance, only: str | None = None) -> reach.End:
     addresses = tuple(
         reach.Address(
             address,
@@ -73,9 +73,9 @@ def _instance_end(one: Instance, only: str | None = None) -> reach.End:
             is_secured(nic),
             nic["network"]["allow_project_net_traffic"],
         )
-        for nic in one["nics"]
+        for nic in instance["nics"]
         for address in addresses_of(nic)
         if only in (None, address)
     )
-    runs = one["vm_state"] == "active" and not one["adopted"]
-    return reach.End(one["name"], addresses, one["security_groups"], (one["host"] or "") if runs else "")
+    runs = instance["vm_state"] == "active" and not instance["adopted"]
+    return reach.End(instance["name"], addresses, instance["security_groups"], (instance["host"] or "") if runs else "")

@@ -161,10 +161,12 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
         .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
         .where(allocation.c.instance_uuid.in_([server["uuid"] for server in instances]))
     )
-    found = {row.instance_uuid: row.name for row in connection.execute(query)}
-    stale = [server["uuid"] for server in instances if found.get(server["uuid"]) in (server.get("attempts") or [])]
+    host_by_uuid = {row.instance_uuid: row.name for row in connection.execute(query)}
+    stale = [
+        server["uuid"] for server in instances if host_by_uuid.get(server["uuid"]) in (server.get("attempts") or [])
+    ]
     release_claims(connection, stale)
-    return {uuid: name for uuid, name in found.items() if uuid not in stale}
+    return {uuid: name for uuid, name in host_by_uuid.items() if uuid not in stale}
 
 
 def _not_to_be_built(row: StateRow | None) -> str | None:

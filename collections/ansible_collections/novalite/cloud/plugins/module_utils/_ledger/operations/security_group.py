@@ -88,16 +88,16 @@ def _groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) 
 
 def _replace_rules(connection: sa.Connection, project_id: str, name: str, items: t.Sequence[JsonMapping]) -> None:
     try:
-        wanted: dict[tuple[str, ...], Rule] = {identity(rule): rule for rule in map(normalised, items)}
+        desired_rules: dict[tuple[str, ...], Rule] = {identity(rule): rule for rule in map(normalised, items)}
     except NovaliteError as error:
         raise NovaliteError(f"security group {name!r}: {error}") from error
-    check_quota(connection, project_id, "security_group_rules", len(wanted), f"security group {name!r}")
-    sources = sorted({rule["remote_group"] for rule in wanted.values() if rule["remote_group"] is not None})
+    check_quota(connection, project_id, "security_group_rules", len(desired_rules), f"security group {name!r}")
+    sources = sorted({rule["remote_group"] for rule in desired_rules.values() if rule["remote_group"] is not None})
     ids = {row["name"]: row["id"] for row in security_groups_by_name(connection, [name, *sources], project_id)}
     table = tables.security_group_rule
     rows = connection.execute(rules_query().where(table.c.group_id == ids[name])).mappings()
     there = {identity({**row}): row["id"] for row in rows}
-    gone = [there[key] for key in there if key not in wanted]
+    gone = [there[key] for key in there if key not in desired_rules]
     if gone:
         connection.execute(sa.delete(table).where(table.c.id.in_(gone)))
     new = [
@@ -107,7 +107,7 @@ def _replace_rules(connection: sa.Connection, project_id: str, name: str, items:
             "remote_group_id": None if rule["remote_group"] is None else ids[rule["remote_group"]],
             **{column: value for column, value in rule.items() if column != "remote_group"},
         }
-        for key, rule in wanted.items()
+        for key, rule in desired_rules.items()
         if key not in there
     ]
     if new:

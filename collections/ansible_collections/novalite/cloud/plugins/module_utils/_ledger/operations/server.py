@@ -201,11 +201,11 @@ def _new_instances(
     ]
     keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
     group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
-    found = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
-    groups = {record["name"]: record["id"] for record in found}
+    group_records = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
+    groups = {record["name"]: record["id"] for record in group_records}
     network_names = dict.fromkeys(nic.name for request in requests for nic in request.networks or ())
-    found = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
-    networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in found}
+    network_records = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
+    networks = {record["name"]: NetworkRef(record["id"], record["name"], record["cidr"]) for record in network_records}
     alone: tuple[NetworkRequest, ...] = ()
     if lone := next((request for request in requests if request.networks is None), None):
         only = _only_network(connection, owner, lone.name)

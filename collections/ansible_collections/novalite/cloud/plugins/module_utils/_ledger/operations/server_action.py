@@ -49,16 +49,16 @@ def server_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     if params.get("uuids") is not None and name in server_actions.NAMES:
         going, result["skipped"] = under_way(connection, name, params["uuids"])
         return _planned(connection, params, going, result)
-    found = _asked_for(connection, params)
+    servers = _asked_for(connection, params)
     if name in LOCKS:
-        return {**result, **_lock(connection, params, found)}
+        return {**result, **_lock(connection, params, servers)}
     if name == CONSOLE:
-        if lost := next((server for server in found if server["host"] is None), None):
+        if lost := next((server for server in servers if server["host"] is None), None):
             raise ConflictError(f"Instance {lost['uuid']} ('{lost['name']}') is not ready: it is on no host")
-        hosts = _plans(connection, params, found)
-        return {**result, "instances": found, "hosts": hosts, "targets": targets.of_hosts(hosts)}
-    begun = _begin(connection, params, found)
-    begun["snapshots"] = reimage.snapshots_to_take(connection, params, found)
+        hosts = _plans(connection, params, servers)
+        return {**result, "instances": servers, "hosts": hosts, "targets": targets.of_hosts(hosts)}
+    begun = _begin(connection, params, servers)
+    begun["snapshots"] = reimage.snapshots_to_take(connection, params, servers)
     going = begun.pop("instances")
     return _planned(connection, params, going, {**result, **begun, "looks": power_states.to_look_at(begun["settled"])})
 
@@ -85,16 +85,16 @@ def _asked_for(connection: sa.Connection, params: JsonMapping) -> list[Instance]
     return servers_named(connection, params.get("project"), server_requests.expand_names(entries))
 
 
-def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]) -> JsonObject:
+def _begin(connection: sa.Connection, params: JsonMapping, servers: list[Instance]) -> JsonObject:
     name = params["action"]
     details = {"type": server_actions.HARD if params.get("hard") else server_actions.SOFT} if name == "reboot" else {}
     rules = server_actions.action_of(name, details)
-    take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
+    take_over(connection, servers, params.get("action_timeout"), bool(params.get("takeover")))
     # A reboot is an event and no state: whoever asks for one gets one.
     there = (rules.vm_state, OFFLOADED) if name == server_actions.SHELVE else (rules.vm_state,)
-    settled = [server for server in found if name != "reboot" and server["vm_state"] in there]
-    settled += reimage.settled(connection, params, found)
-    to_begin = [server for server in found if server not in settled]
+    settled = [server for server in servers if name != "reboot" and server["vm_state"] in there]
+    settled += reimage.settled(connection, params, servers)
+    to_begin = [server for server in servers if server not in settled]
     if not to_begin:
         return {"instances": [], "settled": settled}
     request_id = actions.new_request_id()
@@ -118,14 +118,14 @@ def _begin(connection: sa.Connection, params: JsonMapping, found: list[Instance]
     }
 
 
-def _lock(connection: sa.Connection, params: JsonMapping, found: list[Instance]) -> JsonObject:
+def _lock(connection: sa.Connection, params: JsonMapping, servers: list[Instance]) -> JsonObject:
     request_id, locked, reason = actions.new_request_id(), params["action"] == "lock", params.get("reason")
     changed = [
         server
-        for server in found
+        for server in servers
         if server_actions.set_lock(connection, server["uuid"], locked, reason, request_id=request_id)
     ]
-    result: JsonObject = {"changed": bool(changed), "settled": [server for server in found if server not in changed]}
+    result: JsonObject = {"changed": bool(changed), "settled": [server for server in servers if server not in changed]}
     result["instances"] = instances_by(connection, uuids=[row["uuid"] for row in changed])
     if changed:
         result["request_id"] = request_id
@@ -156,9 +156,9 @@ def _plans(connection: sa.Connection, params: JsonMapping, instances: list[Insta
     hard = server_actions.REBOOTS[server_actions.HARD].task_state
     for plan in hosts.values():
         for domain in plan["domains"]:
-            one = by_uuid[domain["uuid"]]
-            domain["hard"] = one["task_state"] == hard
-            domain["shutdown_timeout"] = image_properties.shutdown_timeout(one["image"])
+            server = by_uuid[domain["uuid"]]
+            domain["hard"] = server["task_state"] == hard
+            domain["shutdown_timeout"] = image_properties.shutdown_timeout(server["image"])
     if params["action"] == reimage.SNAPSHOT:
         reimage.add_snapshots(connection, hosts)
     elif params["action"] == server_actions.SHELVE:

@@ -181,58 +181,58 @@ def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
 
 def _release(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     owner = lookups.project_by_name(connection, params["project"])
-    found = instances_by(connection, names=[params["name"]], project_id=owner["id"])
-    if not found:
+    servers = instances_by(connection, names=[params["name"]], project_id=owner["id"])
+    if not servers:
         mine = sa.select(instance.c.name).where(
             instance.c.project_id == owner["id"], instance.c.deleted == 0, instance.c.adopted.is_not(None)
         )
         raise lookups.unknown("adopted server", params["name"], connection.execute(mine).scalars())
-    (one,) = found
-    if one["adopted"] is None:
+    (server,) = servers
+    if server["adopted"] is None:
         raise ConflictError(
-            f"'{one['name']}' was made by novalite: only what was adopted is released; terminate.yml deletes it"
+            f"'{server['name']}' was made by novalite: only what was adopted is released; terminate.yml deletes it"
         )
-    if one["task_state"] is not None:
-        raise ConflictError(f"'{one['name']}' is in task_state {one['task_state']}: wait for that to end")
-    floating = [address["address"] for nic in one["nics"] for address in nic["floating_ips"]]
+    if server["task_state"] is not None:
+        raise ConflictError(f"'{server['name']}' is in task_state {server['task_state']}: wait for that to end")
+    floating = [address["address"] for nic in server["nics"] for address in nic["floating_ips"]]
     if floating:
-        raise ConflictError(f"'{one['name']}' has the floating IP {floating[0]}: take it away first")
+        raise ConflictError(f"'{server['name']}' has the floating IP {floating[0]}: take it away first")
     now, request_id = int(time.time()), actions.new_request_id()
     held = connection.execute(
         sa.select(instance.c.id)
-        .where(instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.deleted == 0)
+        .where(instance.c.id == server["id"], instance.c.task_state.is_(None), instance.c.deleted == 0)
         .with_for_update()
     ).first()
     if held is None:
-        raise ConflictError(f"'{one['name']}' was changed just now: run again")
-    actions.start(connection, "release", {one["uuid"]: {}}, request_id, now, project_id=owner["id"])
-    actions.finish(connection, "release", [(one["uuid"], one["host"], None)], now=now)
-    give_back(connection, one["uuid"], one["adopted"]["reserved"], now)
-    release_claims(connection, [one["uuid"]])
+        raise ConflictError(f"'{server['name']}' was changed just now: run again")
+    actions.start(connection, "release", {server["uuid"]: {}}, request_id, now, project_id=owner["id"])
+    actions.finish(connection, "release", [(server["uuid"], server["host"], None)], now=now)
+    give_back(connection, server["uuid"], server["adopted"]["reserved"], now)
+    release_claims(connection, [server["uuid"]])
     # its interfaces go with it; no row stays by which the domain could be taken for a leftover of ours (orphans.py)
-    connection.execute(sa.delete(instance).where(instance.c.id == one["id"]))
+    connection.execute(sa.delete(instance).where(instance.c.id == server["id"]))
     return {
-        **_result(connection, one, changed=True),
+        **_result(connection, server, changed=True),
         "left_out": [],
         "request_id": request_id,
-        "diff": {"before": {one["name"]: _summary(one)}, "after": {}},
+        "diff": {"before": {server["name"]: _summary(server)}, "after": {}},
     }
 
 
-def _result(connection: sa.Connection, one: Instance, changed: bool) -> JsonObject:
-    mark = _mark(one, ledger_id(connection))
-    return {"changed": changed, "server": one, "host": one["host"], "domain": one["uuid"], "mark": mark}
+def _result(connection: sa.Connection, server: Instance, changed: bool) -> JsonObject:
+    mark = _mark(server, ledger_id(connection))
+    return {"changed": changed, "server": server, "host": server["host"], "domain": server["uuid"], "mark": mark}
 
 
-def _mark(one: Instance, ledger: str) -> str:
+def _mark(server: Instance, ledger: str) -> str:
     """Return the domain's metadata (XML) as other instances have them (domain.xml.j2), marked as adopted."""
     root = ElementTree.Element("instance")
     texts: tuple[tuple[str, str, dict[str, str]], ...] = (
         ("ledger", ledger, {}),
-        ("uuid", one["uuid"], {}),
-        ("name", one["name"], {}),
-        ("project", one["project"]["name"], {"id": one["project"]["id"]}),
-        ("flavor", one["flavor"]["name"], {}),
+        ("uuid", server["uuid"], {}),
+        ("name", server["name"], {}),
+        ("project", server["project"]["name"], {"id": server["project"]["id"]}),
+        ("flavor", server["flavor"]["name"], {}),
         ("adopted", "true", {}),
     )
     for tag, text, attributes in texts:
@@ -240,15 +240,15 @@ def _mark(one: Instance, ledger: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _summary(one: Instance) -> JsonObject:
-    disks = one["adopted"]["disks"] if one["adopted"] else []
+def _summary(server: Instance) -> JsonObject:
+    disks = server["adopted"]["disks"] if server["adopted"] else []
     return {
-        "uuid": one["uuid"],
-        "project": one["project"]["name"],
-        "domain": one["domain_name"],
-        "host": one["host"],
-        "flavor": one["flavor"]["name"],
-        "vm_state": one["vm_state"],
+        "uuid": server["uuid"],
+        "project": server["project"]["name"],
+        "domain": server["domain_name"],
+        "host": server["host"],
+        "flavor": server["flavor"]["name"],
+        "vm_state": server["vm_state"],
         "disks": [f"{disk['dev']}: {disk['source']} ({disk['format']})" for disk in disks],
-        "networks": {nic["network"]["name"]: nic["ip"] for nic in one["nics"]},
+        "networks": {nic["network"]["name"]: nic["ip"] for nic in server["nics"]},
     }

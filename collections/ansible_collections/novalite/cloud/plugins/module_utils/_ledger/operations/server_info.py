@@ -22,7 +22,7 @@ def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     whole_host = params.get("host") is not None and params.get("project") is None
     if not (params.get("all_projects") or whole_host):
         project_id = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
-    found = instances_by(
+    servers = instances_by(
         connection,
         names=names,
         project_id=project_id,
@@ -30,7 +30,7 @@ def server_info(connection: sa.Connection, params: JsonMapping) -> JsonObject:
         deleted=bool(params.get("deleted")),
     )
     if params.get("actions"):
-        history = actions.history(connection, [server["uuid"] for server in found])
-        for server in found:
+        history = actions.history(connection, [server["uuid"] for server in servers])
+        for server in servers:
             server["actions"] = history.get(server["uuid"], [])
-    return {"changed": False, "servers": found}
+    return {"changed": False, "servers": servers}

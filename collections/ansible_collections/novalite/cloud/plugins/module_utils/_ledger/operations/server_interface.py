@@ -36,29 +36,35 @@ def server_interface(connection: sa.Connection, params: JsonMapping) -> JsonObje
         return _record(connection, status, params)
     diff = None
     if params.get("uuids") is not None:
-        wanted = params["uuids"]
+        uuids = params["uuids"]
     else:
         before = _nics_of(connection, params)
-        wanted = _begin(connection, status, params)
-        if wanted:
+        uuids = _begin(connection, status, params)
+        if uuids:
             after = _nics_of(connection, params)
-            diff = {"before": before, "after": after if status == ATTACHING else _without(connection, after, wanted)}
-    changing = interfaces.under_way(connection, status, wanted)
-    found = instances_by(connection, uuids=changing)
+            diff = {"before": before, "after": after if status == ATTACHING else _without(connection, after, uuids)}
+    changing = interfaces.under_way(connection, status, uuids)
+    instances = instances_by(connection, uuids=changing)
     plans = _attach_plans if status == ATTACHING else _detach_plans
-    hosts, peers = plans(connection, found, changing, params["state_dir"])
-    result: JsonObject = {"changed": diff is not None, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
+    hosts, peers = plans(connection, instances, changing, params["state_dir"])
+    result: JsonObject = {
+        "changed": diff is not None,
+        "instances": instances,
+        "hosts": hosts,
+        "peers": peers,
+        "errors": [],
+    }
     result["targets"] = targets.of_hosts(hosts, peers=peers)
     return {**result, "diff": diff} if diff is not None else result
 
 
 def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> list[str]:
     """Those of the named servers that change: what is as it shall be is left alone."""
-    wanted = []
+    uuids = []
     for item in params["interfaces"]:
-        (one,) = servers_named(connection, params.get("project"), [item["server"]])
-        row = interfaces.server_row(connection, one["uuid"])
-        there = _matching(one, item)
+        (server,) = servers_named(connection, params.get("project"), [item["server"]])
+        row = interfaces.server_row(connection, server["uuid"])
+        there = _matching(server, item)
         if bool(there) == (status == ATTACHING):
             continue
         if row.locked:
@@ -76,14 +82,14 @@ def _begin(connection: sa.Connection, status: str, params: JsonMapping) -> list[
                 of_network = interfaces.network_named(connection, row.project_id, name=item["network"])
                 wish = InterfaceRequest(network=of_network, fixed_ip=item.get("fixed_ip"))
             interfaces.begin_attach(connection, row, wish, request_id=request_id)
-        wanted.append(row.uuid)
-    return wanted
+        uuids.append(row.uuid)
+    return uuids
 
 
-def _matching(one: Instance, item: JsonMapping) -> list[Nic]:
+def _matching(server: Instance, item: JsonMapping) -> list[Nic]:
     return [
         nic
-        for nic in one["nics"]
+        for nic in server["nics"]
         if (not item.get("port") or nic["id"] == item["port"])
         and (not item.get("network") or nic["network"]["name"] == item["network"])
         and (not item.get("fixed_ip") or nic["ip"] == item["fixed_ip"])
@@ -101,18 +107,18 @@ def _shown(server: Instance, going: t.Collection[str] = ()) -> list[str]:
     ]
 
 
-def _without(connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]) -> dict[str, list[str]]:
-    going = set(interfaces.under_way(connection, DETACHING, wanted).values())
-    return after | {server["name"]: _shown(server, going) for server in instances_by(connection, uuids=wanted)}
+def _without(connection: sa.Connection, after: dict[str, list[str]], uuids: t.Collection[str]) -> dict[str, list[str]]:
+    going = set(interfaces.under_way(connection, DETACHING, uuids).values())
+    return after | {server["name"]: _shown(server, going) for server in instances_by(connection, uuids=uuids)}
 
 
 def _attach_plans(
-    connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
+    connection: sa.Connection, instances: list[Instance], changing: Changes, state_dir: str
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Return the hosts' plans: what the interface needs first, the guests' definitions with it, and what a failure
     takes back; and the plans of other hosts of its network."""
-    only, rest = _split(found, changing)
-    whole, back = (plan_hosts(connection, state_dir, existing=servers).hosts for servers in (found, rest))
+    only, rest = _split(instances, changing)
+    whole, back = (plan_hosts(connection, state_dir, existing=servers).hosts for servers in (instances, rest))
     new = plan_hosts(connection, state_dir, instances=only).hosts
     undo = plan_hosts(connection, state_dir, leaving=only).hosts
     hosts = {}
@@ -138,10 +144,10 @@ def _attach_plans(
 
 
 def _detach_plans(
-    connection: sa.Connection, found: list[Instance], changing: Changes, state_dir: str
+    connection: sa.Connection, instances: list[Instance], changing: Changes, state_dir: str
 ) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """The guests' definitions without the interface, and what goes after it."""
-    gone, rest = _split(found, changing)
+    gone, rest = _split(instances, changing)
     left = plan_hosts(connection, state_dir, existing=rest).hosts
     leaving = plan_hosts(connection, state_dir, leaving=gone).hosts
     hosts = {
@@ -152,11 +158,11 @@ def _detach_plans(
     return hosts, _peers(leaving)
 
 
-def _split(found: list[Instance], changing: Changes) -> tuple[list[Instance], list[Instance]]:
+def _split(instances: list[Instance], changing: Changes) -> tuple[list[Instance], list[Instance]]:
     """The servers with their changing interfaces alone, and with all the others."""
     only: list[Instance] = []
     rest: list[Instance] = []
-    for server in found:
+    for server in instances:
         for side, changes in ((only, True), (rest, False)):
             nics = [nic for nic in server["nics"] if (nic["id"] == changing[server["uuid"]]) is changes]
             side.append({**server, "nics": nics})
@@ -192,16 +198,16 @@ def _record(connection: sa.Connection, status: str, params: JsonMapping) -> Json
     for host in plans:
         results = {uuid: row.get("error") for uuid, (of_host, row) in results_of_hosts.items() if of_host == host}
         changed += interfaces.finish(connection, status, results, host)
-    found = instances_by(connection, uuids=changed)
-    groups = {group["id"] for server in found for group in server["security_groups"]}
+    instances = instances_by(connection, uuids=changed)
+    groups = {group["id"] for server in instances for group in server["security_groups"]}
     errors = {uuid: row["error"] for uuid, (_host, row) in results_of_hosts.items() if row.get("error") is not None}
     firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),
-        "instances": found,
+        "instances": instances,
         "hosts": {},
         "peers": {},
         "firewall": firewall,
         "targets": {"firewall": list(firewall), "controller": targets.controller(errors)},
-        "errors": [error_of(server, errors[server["uuid"]]) for server in found if server["uuid"] in errors],
+        "errors": [error_of(server, errors[server["uuid"]]) for server in instances if server["uuid"] in errors],
     }

@@ -88,13 +88,13 @@ def _begun_here(connection: sa.Connection, params: JsonMapping, result: JsonObje
     action = params["action"]
     asked = _asked(params)
     if _named(params):
-        found = servers_named(connection, params.get("project"), list(asked))
+        servers = servers_named(connection, params.get("project"), list(asked))
     else:
-        found = _chosen(connection, params)
-    take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
-    found = instances_by(connection, uuids=[server["uuid"] for server in found])
+        servers = _chosen(connection, params)
+    take_over(connection, servers, params.get("action_timeout"), bool(params.get("takeover")))
+    servers = instances_by(connection, uuids=[server["uuid"] for server in servers])
     going = []
-    for server in found:
+    for server in servers:
         wish = asked.get(server["name"], {})
         flavor = wish.get("flavor") or params.get("flavor")
         host = wish.get("host") or params.get("host") or params.get("returning_to")
@@ -128,11 +128,11 @@ def _chosen(connection: sa.Connection, params: JsonMapping) -> list[Instance]:
     if params.get("begin_uuids") is not None:
         return instances_by(connection, uuids=params["begin_uuids"])
     if params.get("from_host") is not None:
-        found = instances_by(connection, hosts=[params["from_host"]])
+        servers = instances_by(connection, hosts=[params["from_host"]])
     else:
-        found = away_from(connection, params["returning_to"])
+        servers = away_from(connection, params["returning_to"])
     allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).allowed
-    return [server for server in found if server["vm_state"] in allowed]
+    return [server for server in servers if server["vm_state"] in allowed]
 
 
 def _asked(params: JsonMapping) -> dict[str, JsonObject]:
@@ -146,14 +146,16 @@ def _states(instances: t.Sequence[Instance]) -> dict[str, JsonObject]:
     return {server["name"]: states[server["name"]] | {"flavor": server["flavor"]["name"]} for server in instances}
 
 
-def _placed(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping, result: JsonObject) -> bool:
+def _placed(
+    connection: sa.Connection, server: Instance, move: MoveRow, params: JsonMapping, result: JsonObject
+) -> bool:
     """Place the instance; returns whether it has a host to go to. If there is none, the move is over."""
     if move.status != migrations.QUEUED:
         return True  # placed before
-    found = place(connection, one, move, params)
-    if found.host is None:
-        server_actions.finish(connection, params["action"], [one["uuid"]], error=found.message)
-        result["errors"].append(error_of(one, found.message))
+    destination = place(connection, server, move, params)
+    if destination.host is None:
+        server_actions.finish(connection, params["action"], [server["uuid"]], error=destination.message)
+        result["errors"].append(error_of(server, destination.message))
         return False
-    result.setdefault("explanations", {})[one["uuid"]] = list(found.lines)
+    result.setdefault("explanations", {})[server["uuid"]] = list(destination.lines)
     return True

@@ -25,22 +25,22 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
     the module `firewall` on every host that has to know, also when nothing changed here (an earlier run may not have
     reached them all). Raises NotFoundError for an unknown server or group."""
     owner = lookups.project_by_name(connection, params["project"], lock=True)["id"]
-    wanted: dict[str, list[str]] = {}
+    groups_by_server: dict[str, list[str]] = {}
     for item in params["servers"]:
-        wanted.setdefault(item["name"], []).extend(item["security_groups"])
-    servers = servers_named(connection, params["project"], list(wanted))
+        groups_by_server.setdefault(item["name"], []).extend(item["security_groups"])
+    servers = servers_named(connection, params["project"], list(groups_by_server))
     ids = {server["name"]: server["id"] for server in servers}
     uuids = [server["uuid"] for server in servers]
-    names = list(dict.fromkeys(name for groups in wanted.values() for name in groups))
+    names = list(dict.fromkeys(name for groups in groups_by_server.values() for name in groups))
     if DEFAULT_GROUP in names:
         ensure_default_group(connection, owner, open_to_members=False)
-    found = lookups.security_groups_by_name(connection, names, owner) if names else []
-    groups = {row["name"]: row["id"] for row in found}
+    group_rows = lookups.security_groups_by_name(connection, names, owner) if names else []
+    groups = {row["name"]: row["id"] for row in group_rows}
     adopted.refuse(connection, uuids, "security groups of")
 
     before = _memberships(servers)
     touched = set(groups.values())
-    for name, mentioned in wanted.items():
+    for name, mentioned in groups_by_server.items():
         now, asked = set(before[name]), set(mentioned)
         joined = asked if params["exclusive"] else now | asked
         shall = now - asked if params["state"] == "absent" else joined
@@ -54,10 +54,12 @@ def server_security_groups(connection: sa.Connection, params: JsonMapping) -> Js
             connection.execute(sa.insert(link), joining)
     after = _memberships(instances_by(connection, uuids=uuids))
     changes = Changes()
-    for name in wanted:
+    for name in groups_by_server:
         changes.note(name, sorted(before[name]), sorted(after[name]))
     return {
-        **changes.result("servers", [{"name": name, "security_groups": sorted(after[name])} for name in wanted]),
+        **changes.result(
+            "servers", [{"name": name, "security_groups": sorted(after[name])} for name in groups_by_server]
+        ),
         "hosts": plan_for_instances(connection, uuids, touched),
     }
 

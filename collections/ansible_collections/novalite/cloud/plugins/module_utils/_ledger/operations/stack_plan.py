@@ -236,10 +236,10 @@ def _measured(
 ) -> list[JsonObject]:
     arguments = {"images": _entries("image", records), "state": "present", "project": None if public else owner}
     try:
-        found = prepare_image(engine, arguments)
+        prepared = prepare_image(engine, arguments)
     except NotFoundError:  # the project is still to be made
-        found = prepare_image(engine, {**arguments, "project": None})
-    return t.cast("list[JsonObject]", found["images"])
+        prepared = prepare_image(engine, {**arguments, "project": None})
+    return t.cast("list[JsonObject]", prepared["images"])
 
 
 def _entries(kind: str, records: list[Record]) -> list[JsonObject]:

@@ -85,22 +85,22 @@ def _new_hash(item: JsonMapping, row: JsonMapping | None) -> str | None:
 
 
 def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[JsonMapping]) -> None:
-    wanted = set()
+    desired_roles = set()
     for role in roles:
-        wanted.add((project_by_name(connection, role["project"])["id"], role["role"]))
+        desired_roles.add((project_by_name(connection, role["project"])["id"], role["role"]))
     there = {(row["project_id"], row["role"]) for row in users.list_roles(connection, user_id)}
-    for project_id, role in sorted(there - wanted):
+    for project_id, role in sorted(there - desired_roles):
         users.revoke_role(connection, user_id, project_id, role)
-    for project_id, role in sorted(wanted - there):
+    for project_id, role in sorted(desired_roles - there):
         users.grant_role(connection, user_id, project_id, role)
 
 
 def _shown(connection: sa.Connection, row: JsonMapping) -> JsonObject:
     """A user as people see one: no id, no hash."""
-    found = users.list_roles(connection, row["id"])
+    assignments = users.list_roles(connection, row["id"])
     default = row["default_project_id"]
     return {
         **{key: row[key] for key in SHOWN},
         "default_project": None if default is None else project_name(connection, default),
-        "roles": [{"project": user["project_name"], "role": user["role"]} for user in found],
+        "roles": [{"project": assignment["project_name"], "role": assignment["role"]} for assignment in assignments],
     }

@@ -55,14 +55,14 @@ def volume(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def _type(connection: sa.Connection, item: JsonMapping) -> bool:
     """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
-    found = volume_types.types_by(connection, names=[item["name"]])
-    if not found:
+    types = volume_types.types_by(connection, names=[item["name"]])
+    if not types:
         volume_types.create_type(connection, item)
         return True
-    there = found[0]
+    there = types[0]
     backend = item.get("backend") or "file"
-    wanted = volume_types.checked_options(item["name"], backend, item.get("options") or {})
-    if (there.backend, there.options) != (backend, wanted):
+    options = volume_types.checked_options(item["name"], backend, item.get("options") or {})
+    if (there.backend, there.options) != (backend, options):
         raise ConflictError(
             f"volume type {item['name']!r} is on {there.backend} with {there.options}: make another type"
         )
@@ -90,8 +90,8 @@ def _changed(connection: sa.Connection, before: Volume, item: JsonMapping) -> Vo
     if size is not None and size < before.size_gb:
         raise NovaliteError(f"volume {name!r} has {before.size_gb} GiB: a volume cannot be made smaller ({size})")
     said = given(item, ("description", "metadata", "bootable", "readonly"))
-    wanted = {key: value for key, value in said.items() if getattr(before, key) != value}
-    after = volumes.update_volume(connection, before.id, wanted) if wanted else before
+    changes = {key: value for key, value in said.items() if getattr(before, key) != value}
+    after = volumes.update_volume(connection, before.id, changes) if changes else before
     if size is not None and size > (before.new_size_gb or before.size_gb):
         after = volumes.begin_extend(connection, before.id, size)
     return after
@@ -105,8 +105,8 @@ def _absent(connection: sa.Connection, before: Volume | None) -> Volume | None:
     return volumes.begin_delete(connection, before.id)
 
 
-def _shown(one: Volume | None) -> JsonObject | None:
-    if one is None:
+def _shown(record: Volume | None) -> JsonObject | None:
+    if record is None:
         return None
-    shown = {key: getattr(one, key) for key in _SHOWN}
-    return {"size": one.new_size_gb or one.size_gb, **shown}
+    shown = {key: getattr(record, key) for key in _SHOWN}
+    return {"size": record.new_size_gb or record.size_gb, **shown}

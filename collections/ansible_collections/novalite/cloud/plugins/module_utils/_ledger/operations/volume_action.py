@@ -36,25 +36,25 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
             attached.append(item)
             continue
         begin = _detach if absent else _attach
-        found = begin(connection, owner, item, bool(params.get("takeover")))
-        changed = changed or found is not None
-        if found is None:
+        attachment_id = begin(connection, owner, item, bool(params.get("takeover")))
+        changed = changed or attachment_id is not None
+        if attachment_id is None:
             skipped.append({"id": str(item.get("volume")), "reason": "it is so already"})
         else:
-            attached.append(found)
+            attached.append(attachment_id)
     copied = []
     for item in params.get("snapshots") or []:
         if isinstance(item, str):
             copied.append(item)
             continue
-        found = _snapshot(connection, owner, item, absent, params.get("limit_to"))
-        changed = changed or found is not None
-        copied += [found] if found is not None else []
+        snapshot_id = _snapshot(connection, owner, item, absent, params.get("limit_to"))
+        changed = changed or snapshot_id is not None
+        copied += [snapshot_id] if snapshot_id is not None else []
     for item in params.get("uploads") or []:
-        found = volume_uploads.upload_named(connection, owner, item)
-        changed = changed or found is not None
-        skipped += [{"id": str(item.get("volume")), "reason": "its image is there"}] if found is None else []
-        ids += [found] if found is not None else []
+        volume_id = volume_uploads.upload_named(connection, owner, item)
+        changed = changed or volume_id is not None
+        skipped += [{"id": str(item.get("volume")), "reason": "its image is there"}] if volume_id is None else []
+        ids += [volume_id] if volume_id is not None else []
     hosts, nowhere = volume_plans.plan(
         connection,
         volumes=volumes_by(connection, ids=ids),
@@ -76,45 +76,45 @@ def volume_action(connection: sa.Connection, params: JsonMapping) -> JsonObject:
 
 def _server(connection: sa.Connection, owner: str, name: str) -> str:
     mine = sa.and_(instance.c.project_id == owner, instance.c.deleted == 0)
-    found = connection.execute(
+    uuid = connection.execute(
         sa.select(instance.c.uuid).where(mine, sa.or_(instance.c.name == name, instance.c.uuid == name))
     ).scalar()
-    if found is None:
+    if uuid is None:
         raise lookups.unknown_server(connection, owner, name)
-    return str(found)
+    return str(uuid)
 
 
 def _attach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
     """The id of the attachment that is under way; None where the server has the volume."""
-    one = volume_sources.volume_named(connection, owner, item["volume"])
+    volume = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item.get("server") or "")
-    for there in one.attachments:
+    for there in volume.attachments:
         if there.instance_uuid != server:
             continue
-        if one.status == "attaching" and takeover:
+        if volume.status == "attaching" and takeover:
             return str(there.id)
-        if one.status in ("in-use", "extending", volume_attachments.RESERVED):
+        if volume.status in ("in-use", "extending", volume_attachments.RESERVED):
             return None
-    found = volume_attachments.begin_attach(
+    attachment = volume_attachments.begin_attach(
         connection,
-        one.id,
+        volume.id,
         server,
         device=item.get("device"),
         readonly=bool(item.get("readonly")),
         delete_on_termination=bool(item.get("delete_on_termination")),
     )
-    return str(found.id)
+    return str(attachment.id)
 
 
 def _detach(connection: sa.Connection, owner: str, item: JsonMapping, takeover: bool) -> str | None:
-    one = volume_sources.volume_named(connection, owner, item["volume"])
+    volume = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item["server"]) if item.get("server") else None
-    theirs = [there for there in one.attachments if server in (None, there.instance_uuid)]
+    theirs = [there for there in volume.attachments if server in (None, there.instance_uuid)]
     if not theirs:
         return None
-    if one.status == "detaching" and takeover:
+    if volume.status == "detaching" and takeover:
         return str(theirs[0].id)
-    return str(volume_attachments.begin_detach(connection, one.id, server).id)
+    return str(volume_attachments.begin_detach(connection, volume.id, server).id)
 
 
 def _snapshot(
