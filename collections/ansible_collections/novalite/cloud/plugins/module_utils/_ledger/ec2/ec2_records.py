@@ -58,7 +58,7 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
     """The records of server_listing, each with the groups' `group_records` (uuid, name), the attachments of `volumes`,
     EC2's own as `ec2`, the `subnet_id` of each of its interfaces, and as `image_id` also the image that named the
     volumes which an instance starts from."""
-    found: list[Record] = []
+    all_records: list[Record] = []
     for start in range(0, len(numbers), _BATCH):
         some = numbers[start : start + _BATCH]
         records = server_listing.load(connection, some)
@@ -75,8 +75,8 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
             record["volumes"] = volumes.get(record["uuid"], [])
             record["ec2"] = own.get(record["uuid"], DEFAULTS)
             record["image_id"] = launched_from.get(record["id"], record["image_id"])
-        found += records
-    return found
+        all_records += records
+    return all_records
 
 
 def attributes(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, Record]:
@@ -108,10 +108,10 @@ def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
 
 
 def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Attachment]]:
-    found: dict[str, list[Attachment]] = {}
+    attachments_by_instance: dict[str, list[Attachment]] = {}
     for attachment in attachments_by(connection, instances=uuids) if uuids else ():
-        found.setdefault(attachment.instance_uuid, []).append(attachment)
-    return found
+        attachments_by_instance.setdefault(attachment.instance_uuid, []).append(attachment)
+    return attachments_by_instance
 
 
 def _launched_from(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, str]:
@@ -128,10 +128,10 @@ def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, li
         .where(link.c.instance_id.in_(list(numbers)))
         .order_by(security_group.c.id)
     )
-    found: dict[int, list[Record]] = {}
+    groups_by_instance: dict[int, list[Record]] = {}
     for row in connection.execute(query):
-        found.setdefault(row.instance_id, []).append({"uuid": row.uuid, "name": row.name})
-    return found
+        groups_by_instance.setdefault(row.instance_id, []).append({"uuid": row.uuid, "name": row.name})
+    return groups_by_instance
 
 
 def repeated(

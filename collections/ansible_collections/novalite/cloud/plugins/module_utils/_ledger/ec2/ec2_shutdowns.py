@@ -25,13 +25,13 @@ _REQUESTS = ("stop", "delete")
 _FOLLOWED = "power_state"  # the action that power_states.follow() records
 
 
-def terminate(connection: sa.Connection, one: Instance) -> bool:
+def terminate(connection: sa.Connection, server: Instance) -> bool:
     """Begin to delete an instance whose guest was found to have shut itself down, if its owner wants that. Returns
     whether that is so. A job carries it out; where the project may have no more jobs, the next reconcile.yml does."""
-    if not _wanted(connection, one["uuid"]) or _asked(connection, one["uuid"]):
+    if not _is_terminated_at_shutdown(connection, server["uuid"]) or _asked(connection, server["uuid"]):
         return False
-    project_id = one["project"]["id"]
-    request_id = api_created.mark(connection, [{"uuid": one["uuid"], "task_state": None}], project_id=project_id)
+    project_id = server["project"]["id"]
+    request_id = api_created.mark(connection, [{"uuid": server["uuid"], "task_state": None}], project_id=project_id)
     row: job_rows.Job = {
         "id": str(uuids.uuid4()),
         "kind": "terminate",
@@ -48,11 +48,11 @@ def terminate(connection: sa.Connection, one: Instance) -> bool:
         "created_at": time.time(),
     }
     with contextlib.suppress(QuotaError):
-        job_rows.add(connection, row, [one["uuid"]])
+        job_rows.add(connection, row, [server["uuid"]])
     return True
 
 
-def _wanted(connection: sa.Connection, uuid: str) -> bool:
+def _is_terminated_at_shutdown(connection: sa.Connection, uuid: str) -> bool:
     own = sa.select(ec2_instance.c.shutdown_behavior).join(instance, instance.c.uuid == ec2_instance.c.instance_uuid)
     return connection.execute(own.where(instance.c.uuid == uuid, ~instance.c.locked)).scalar() == TERMINATE
 

@@ -19,11 +19,11 @@ Tags = dict[str, str]
 
 def tags_of(connection: sa.Connection, project_id: str) -> dict[str, Tags]:
     """{resource: its tags} of all that the project has tagged."""
-    found: dict[str, Tags] = {}
+    tags_by_resource: dict[str, Tags] = {}
     query = sa.select(table).where(table.c.project_id == project_id).order_by(table.c.resource, table.c.key)
     for row in connection.execute(query):
-        found.setdefault(row.resource, {})[row.key] = row.value
-    return found
+        tags_by_resource.setdefault(row.resource, {})[row.key] = row.value
+    return tags_by_resource
 
 
 def write_tags(connection: sa.Connection, project_id: str, resource: str, tags: t.Mapping[str, str]) -> None:

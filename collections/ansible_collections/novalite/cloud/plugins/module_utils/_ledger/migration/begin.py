@@ -45,30 +45,30 @@ def begin_move(
     `flavor` is the new size of a resize (as views.flavor_of makes it), `host` the destination that was asked for.
     Raises NovaliteError for what can never be, QuotaError, and ConflictError as server_actions.begin() does.
     """
-    wanted = sorted(set(uuids))
+    sorted_uuids = sorted(set(uuids))
     if host is not None:
         lookups.check_compute_hosts(connection, [host])
-    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(wanted))}
+    rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(sorted_uuids))}
     details = {"flavor": flavor["name"]} if flavor else {}
     begun = server_actions.begin(
         connection,
         action,
-        wanted,
+        sorted_uuids,
         request_id=request_id,
         user_id=user_id,
         details={**details, **({"host": host} if host else {})},
         ignore_lock=ignore_lock,
     )
-    found = migrations.open_moves(connection, wanted)
+    open_moves = migrations.open_moves(connection, sorted_uuids)
     for server in begun:
         row = rows[server["uuid"]]
         if action in migrations.ENDS:
-            _begin_end(connection, action, row, found.get(row.uuid))
+            _begin_end(connection, action, row, open_moves.get(row.uuid))
             continue
-        if row.uuid in found:
+        if row.uuid in open_moves:
             # the hosts know how it ended, and nobody has asked them yet
             raise ConflictError(
-                f"Instance {row.uuid} has a {found[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
+                f"Instance {row.uuid} has a {open_moves[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
             _check_flavor(row, flavor, own_root=not volume_attachments.from_volumes(connection, [row.uuid]))

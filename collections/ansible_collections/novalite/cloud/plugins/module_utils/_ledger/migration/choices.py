@@ -36,38 +36,38 @@ def away_from(connection: sa.Connection, host: str) -> list[Instance]:
     return [server for server in instances_by(connection, uuids=gone) if server["host"] == gone[server["uuid"]]]
 
 
-def is_settled(connection: sa.Connection, action: str, one: Instance, flavor: str | None, host: str | None) -> bool:
+def is_settled(connection: sa.Connection, action: str, server: Instance, flavor: str | None, host: str | None) -> bool:
     """Tell whether the instance is already what `action` would make it."""
-    if one["task_state"] is not None:
+    if server["task_state"] is not None:
         return False
-    move = migrations.open_moves(connection, [one["uuid"]]).get(one["uuid"])
-    waits = one["vm_state"] == "resized" and move is not None
+    move = migrations.open_moves(connection, [server["uuid"]]).get(server["uuid"])
+    waits = server["vm_state"] == "resized" and move is not None
     if action == "resize":
-        return one["flavor"]["name"] == flavor and (waits or one["vm_state"] in ("active", "stopped"))
+        return server["flavor"]["name"] == flavor and (waits or server["vm_state"] in ("active", "stopped"))
     if action == "migrate":
-        return bool(waits and host in (None, one["host"])) or (host is not None and one["host"] == host)
+        return bool(waits and host in (None, server["host"])) or (host is not None and server["host"] == host)
     if action in ("live-migration", "evacuate"):
-        return host is not None and one["host"] == host
+        return host is not None and server["host"] == host
     last = connection.execute(
         sa.select(migration.c.status)
-        .where(migration.c.instance_uuid == one["uuid"], migration.c.type.in_(["resize", "migration"]))
+        .where(migration.c.instance_uuid == server["uuid"], migration.c.type.in_(["resize", "migration"]))
         .order_by(migration.c.id.desc())
     ).scalar()
     return not waits and last == (migrations.CONFIRMED if action == "confirmResize" else migrations.REVERTED)
 
 
-def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonMapping) -> migration_claims.Place:
+def place(connection: sa.Connection, server: Instance, move: MoveRow, params: JsonMapping) -> migration_claims.Place:
     """Find a host for it and claim it there; its reasons where there is none."""
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
-    if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
+    if move.type == "resize" and local_volume(connection, server["uuid"]) is not None:
         same_host = "only"
     limit_to = params.get("limit_to")
     try:
         if move.type == "live-migration":
-            limit_to = _live_destinations(connection, one["host"] or "", move.dest_host, limit_to)
-        found = migration_claims.place(
+            limit_to = _live_destinations(connection, server["host"] or "", move.dest_host, limit_to)
+        destination = migration_claims.place(
             connection,
-            one,
+            server,
             move.new_flavor,
             host=move.dest_host,
             same_host=same_host,
@@ -76,15 +76,15 @@ def place(connection: sa.Connection, one: Instance, move: MoveRow, params: JsonM
             limit_to=limit_to,
         )
     except NovaliteError as error:
-        found = migration_claims.Place(None, str(error), ())
-    if found.host is not None:
+        destination = migration_claims.Place(None, str(error), ())
+    if destination.host is not None:
         status = migrations.RUNNING if move.type == "live-migration" else migrations.MIGRATING
         connection.execute(
             sa.update(migration)
             .where(migration.c.id == move.id)
-            .values(status=status, dest_host=found.host, updated_at=migrations.now_())
+            .values(status=status, dest_host=destination.host, updated_at=migrations.now_())
         )
-    return found
+    return destination
 
 
 def _live_destinations(
@@ -111,16 +111,16 @@ def _live_destinations(
     return sorted(alike if limit_to is None else alike & set(limit_to))
 
 
-def move_of(action: str, one: Instance, move: MoveRow, why: list[str]) -> Move:
+def move_of(action: str, server: Instance, move: MoveRow, why: list[str]) -> Move:
     """One move as the playbook passes it on: from where the guest is now to where it is to be afterwards."""
     back = action == "revertResize"
     ends = [(move.source_host, move.old_flavor), (move.dest_host or "", move.new_flavor)]
     (from_host, from_flavor), (to_host, to_flavor) = reversed(ends) if back else ends
     state = move.old_vm_state
     return {
-        "uuid": one["uuid"],
-        "name": one["name"],
-        "domain_name": one["domain_name"],
+        "uuid": server["uuid"],
+        "name": server["name"],
+        "domain_name": server["domain_name"],
         "id": move.uuid,
         "action": action,
         "from_host": from_host,

@@ -35,12 +35,12 @@ def plans(
     to: list[Instance] = []
     gone: list[Instance] = []
     for move in moves:
-        one = instances[move["uuid"]]
-        to.append({**one, "host": move["to_host"], "flavor": move["to_flavor"]})
+        server = instances[move["uuid"]]
+        to.append({**server, "host": move["to_host"], "flavor": move["to_flavor"]})
         if not move["same_host"]:
-            gone.append({**one, "host": move["from_host"], "flavor": move["from_flavor"]})
+            gone.append({**server, "host": move["from_host"], "flavor": move["from_flavor"]})
     confirming = params["action"] == "confirmResize"
-    found = plan_hosts(
+    plans_by_host = plan_hosts(
         connection,
         params["state_dir"],
         instances=() if confirming else _addressed(connection, to),
@@ -54,7 +54,7 @@ def plans(
     endpoints = {name: row.facts.get("address") or row.facts.get("tunnel_address") for name, row in rows.items()}
     directories = {name: row.state_dir for name, row in rows.items()}
     hosts: dict[str, Plan] = {}
-    for host, of_host in found.items():
+    for host, of_host in plans_by_host.items():
         plan = hosts.setdefault(host, {})
         for kind, name in (("build", "build"), ("remove", "leave"), ("peers", "peers"), ("groups", "groups")):
             if kind in of_host:

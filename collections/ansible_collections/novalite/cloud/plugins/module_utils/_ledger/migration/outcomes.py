@@ -36,13 +36,13 @@ def _commit(connection: sa.Connection, params: JsonMapping, going: list[Move]) -
     """Those whose disks have arrived belong to their new hosts; for the others it is over."""
     action = params["action"]
     said = _said(params, going)
-    found = migrations.open_moves(connection, [move["uuid"] for move in going])
+    open_moves = migrations.open_moves(connection, [move["uuid"] for move in going])
     (task_state,) = server_actions.task_states(action)
     done: list[str] = []
     errors: list[Error] = []
     for move in going:
         error = said[move["uuid"]]
-        opened = found.get(move["uuid"])
+        opened = open_moves.get(move["uuid"])
         if opened is None:
             errors.append(error_of(move, "its move was ended by another run"))
         elif error is not None:
@@ -68,13 +68,13 @@ def _end(connection: sa.Connection, params: JsonMapping, going: list[Move]) -> J
         for outcome in params.get("outcomes") or []
         for row in outcome.get("domains") or []
     }
-    found = migrations.open_moves(connection, said)
+    open_moves = migrations.open_moves(connection, said)
     rows = {row.uuid: row for row in instance_rows(connection, instance.c.uuid.in_(list(said)))}
     done: list[str] = []
     errors: list[Error] = []
     for move in going:
         uuid, error = move["uuid"], said[move["uuid"]]
-        opened, row = found.get(uuid), rows.get(uuid)
+        opened, row = open_moves.get(uuid), rows.get(uuid)
         if opened is None or row is None or row.deleted or row.task_state not in server_actions.task_states(action):
             errors.append(error_of(move, "it is being deleted, or its move was ended by another run"))
             continue
@@ -114,8 +114,8 @@ def _failed(connection: sa.Connection, action: str, move: MoveRow, row: Instance
     server_actions.finish(connection, action, [row.uuid], error=error)
 
 
-def _power(one: Move) -> int:
-    return server_actions.RUNNING if one["starts"] else server_actions.SHUTDOWN
+def _power(move: Move) -> int:
+    return server_actions.RUNNING if move["starts"] else server_actions.SHUTDOWN
 
 
 def _said(params: JsonMapping, going: list[Move]) -> dict[str, str | None]:
@@ -177,23 +177,23 @@ def _so_far(before: JsonMapping, result: JsonObject) -> JsonObject:
     }
 
 
-def error_of(one: Instance | Move, message: str) -> Error:
+def error_of(server_or_move: Instance | Move, message: str) -> Error:
     """The error of an instance, or of its move, with its name in the message."""
-    named = message if f"'{one['name']}'" in message else f"'{one['name']}': {message}"
-    return {"uuid": one["uuid"], "name": one["name"], "message": named}
+    named = message if f"'{server_or_move['name']}'" in message else f"'{server_or_move['name']}': {message}"
+    return {"uuid": server_or_move["uuid"], "name": server_or_move["name"], "message": named}
 
 
 def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
     said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
-    found = {
+    running_moves = {
         uuid: move for uuid, move in migrations.open_moves(connection).items() if move.status == migrations.RUNNING
     }
-    instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
+    instances = [server for server in instances_by(connection, uuids=running_moves) if server["task_state"] is None]
     result: JsonObject = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":
         for server in instances:
-            for host in (found[server["uuid"]].source_host, found[server["uuid"]].dest_host):
+            for host in (running_moves[server["uuid"]].source_host, running_moves[server["uuid"]].dest_host):
                 domain = {"uuid": server["uuid"], "name": server["domain_name"]}
                 result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
         return {**result, "targets": targets.of_hosts(result["hosts"])}
@@ -204,7 +204,7 @@ def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonO
     }
     before, after = {}, {}
     for server in instances:
-        move = found[server["uuid"]]
+        move = running_moves[server["uuid"]]
         source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
         if source is None or dest is None:
             host = move.source_host if source is None else move.dest_host
@@ -222,10 +222,10 @@ def resolve_interrupted(connection: sa.Connection, params: JsonMapping) -> JsonO
     return with_diff({**result, "changed": bool(result["done"])}, before, after)
 
 
-def _settle_interrupted(connection: sa.Connection, one: Instance, move: MoveRow, arrived: bool) -> None:
-    row = instance_row(connection, one["uuid"])
+def _settle_interrupted(connection: sa.Connection, server: Instance, move: MoveRow, arrived: bool) -> None:
+    row = instance_row(connection, server["uuid"])
     if not arrived:
         migrations.undo(connection, move, row, "it was cut off, and the guest stayed where it was")
         return
-    swap(connection, one["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
+    swap(connection, server["uuid"], {"host": move.dest_host, "updated_at": migrations.now_()})
     migrations.finish(connection, move, row)
