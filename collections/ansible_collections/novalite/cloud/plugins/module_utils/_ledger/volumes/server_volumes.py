@@ -49,14 +49,14 @@ def resolved(
     """The same with ids in place of names. Raises NotFoundError, also for a volume type that the project may not use
     (`private_types`: any may be named)."""
     named = {VOLUME: volume_sources.volume_named, SNAPSHOT: volume_sources.snapshot_named}
-    found = []
+    resolved_requests = []
     for request in requests:
         if request.type is not None:
             type_usable(connection, request.type, project_id, private_types)
         if request.source in named:
             request = replace(request, of=named[request.source](connection, project_id, request.of or "").id)
-        found.append(request)
-    return tuple(found)
+        resolved_requests.append(request)
+    return tuple(resolved_requests)
 
 
 def image_for(connection: sa.Connection, project_id: str, root: VolumeRequest) -> Image:

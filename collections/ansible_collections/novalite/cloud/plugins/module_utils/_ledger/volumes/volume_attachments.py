@@ -80,20 +80,20 @@ def begin_attach(
 
 def finish_attach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
     """Record how it ended; without `error` the guest has it. A volume that nothing was made of has no host again."""
-    found = attachments_by(connection, ids=[attachment_id])
-    if not found or found[0].attached_at is not None:
+    attachments = attachments_by(connection, ids=[attachment_id])
+    if not attachments or attachments[0].attached_at is not None:
         return False
-    one = found[0]
+    attachment = attachments[0]
     now = int(time.time())
     mine = volume_attachment.c.id == attachment_id
     if error is None:
-        swap(connection, one.volume_id, ("attaching", "error_attaching", "creating"), "in-use", made=True)
+        swap(connection, attachment.volume_id, ("attaching", "error_attaching", "creating"), "in-use", made=True)
         connection.execute(sa.update(volume_attachment).where(mine).values(attached_at=now))
     else:
         connection.execute(sa.delete(volume_attachment).where(mine))
-        swap(connection, one.volume_id, ("attaching",), "available", error)
-        unbind(connection, [one.volume_id])
-    actions.finish(connection, ATTACH, [(one.instance_uuid, one.host, error)], now=now)
+        swap(connection, attachment.volume_id, ("attaching",), "available", error)
+        unbind(connection, [attachment.volume_id])
+    actions.finish(connection, ATTACH, [(attachment.instance_uuid, attachment.host, error)], now=now)
     return True
 
 
@@ -117,34 +117,34 @@ def begin_detach(
     theirs = [attachment for attachment in row.attachments if instance_uuid in (None, attachment.instance_uuid)]
     if not theirs:
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
-    one = theirs[0]
-    server = _instance(connection, one.instance_uuid, None)
+    attachment = theirs[0]
+    server = _instance(connection, attachment.instance_uuid, None)
     _refuse_wrong_state(server, DETACH, ignore_lock)
-    if one.boot_index == 0:
+    if attachment.boot_index == 0:
         raise ConflictError("Cannot detach a root device volume")
     allowed = {"in-use", "error_attaching", "error_detaching", *((RESERVED,) if server.host is None else ())}
     if force:
         allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
     begin(connection, row, "detach", allowed, "detaching")
-    details = {server.uuid: {"volume_id": volume_id, "device": one.device}}
+    details = {server.uuid: {"volume_id": volume_id, "device": attachment.device}}
     actions.start(connection, DETACH, details, request_id, user_id=user_id, project_id=server.project_id)
     if server.host is None:
-        finish_detach(connection, one.id)
-    return one
+        finish_detach(connection, attachment.id)
+    return attachment
 
 
 def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str | None = None) -> bool:
     """Record how it ended; after an `error` the guest still has it, as in Nova."""
-    found = attachments_by(connection, ids=[attachment_id])
-    if not found:
+    attachments = attachments_by(connection, ids=[attachment_id])
+    if not attachments:
         return False
-    one = found[0]
+    attachment = attachments[0]
     if error is None:
         connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.id == attachment_id))
-        swap(connection, one.volume_id, ("detaching",), "available")
+        swap(connection, attachment.volume_id, ("detaching",), "available")
     else:
-        swap(connection, one.volume_id, ("detaching",), "in-use", error)
-    actions.finish(connection, DETACH, [(one.instance_uuid, one.host, error)])
+        swap(connection, attachment.volume_id, ("detaching",), "in-use", error)
+    actions.finish(connection, DETACH, [(attachment.instance_uuid, attachment.host, error)])
     return True
 
 
@@ -183,8 +183,12 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
     gone = attachments_by(connection, instances=uuids)
     to_delete = {attachment.volume_id: attachment.host for attachment in gone if attachment.delete_on_termination}
     kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(to_delete)))
-    found = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
-    return [attachment for attachment in found if attachment.made_at is None or to_delete[attachment.id] is not None]
+    volumes = volumes_by(connection, ids=set(to_delete) - set(connection.execute(kept).scalars()))
+    return [
+        leaving_volume
+        for leaving_volume in volumes
+        if leaving_volume.made_at is None or to_delete[leaving_volume.id] is not None
+    ]
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -192,12 +196,12 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 
     The hosts removed the data of those that went when they removed the instance.
     """
-    wanted = sorted(set(uuids))
-    gone = attachments_by(connection, instances=wanted)
+    sorted_uuids = sorted(set(uuids))
+    gone = attachments_by(connection, instances=sorted_uuids)
     if not gone:
         return
-    to_delete = {attachment.id for attachment in leaving_with(connection, wanted)}
-    connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(wanted)))
+    to_delete = {leaving_volume.id for leaving_volume in leaving_with(connection, sorted_uuids)}
+    connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(sorted_uuids)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(to_delete))))
     for volume_id in sorted({attachment.volume_id for attachment in gone} - to_delete):
         made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()

@@ -30,7 +30,7 @@ def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Cha
         for row in connection.execute(_silent(table, now - timeout))
         if row.id not in waited_for
     ]
-    found: list[Change] = []
+    changes: list[Change] = []
     for table, row in silent:
         reason = f"it is {row.status}, and nobody goes on: no sign of life for {now - row.updated_at} s"
         if table is not volume:
@@ -46,8 +46,8 @@ def end_abandoned(connection: sa.Connection, timeout: int, now: int) -> list[Cha
             changed = []
         if changed:
             after = connection.execute(sa.select(table.c.status).where(table.c.id == row.id)).scalar_one()
-            found.append((table.name, f"{row.name} ({row.id})", reason, {"status": row.status}, {"status": after}))
-    return found
+            changes.append((table.name, f"{row.name} ({row.id})", reason, {"status": row.status}, {"status": after}))
+    return changes
 
 
 def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], since: int) -> list[tuple[str, str]]:
@@ -77,13 +77,13 @@ def _silent(table: sa.Table, then: int) -> sa.Select[tuple[str, str, str, int]]:
 
 def _in_jobs(connection: sa.Connection) -> set[str]:
     """Volumes and snapshots that a job of the API waits for, or works at."""
-    found: set[str] = set()
+    ids: set[str] = set()
     rows = connection.execute(
         sa.select(job.c.variables).where(job.c.kind.like("volume_%"), job.c.state.in_(["queued", "running"]))
     )
     for variables in rows.scalars():
         for name in ("volumes", "snapshots"):
-            found.update(variables.get(name) or ())
+            ids.update(variables.get(name) or ())
         attached = attachments_by(connection, ids=variables.get("attachments") or ())
-        found.update(attachment.volume_id for attachment in attached)
-    return found
+        ids.update(attachment.volume_id for attachment in attached)
+    return ids

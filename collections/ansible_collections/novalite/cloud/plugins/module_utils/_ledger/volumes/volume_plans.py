@@ -49,11 +49,11 @@ def plan(
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
 
-    def at(host: str | None, does: str, one_id: str) -> Plan:
+    def at(host: str | None, does: str, record_id: str) -> Plan:
         """The plan of the host; for no host one that nobody carries out."""
         plan: Plan = {key: [] for key in (*LISTS, "work")}
         plan = plan if host is None else hosts.setdefault(host, plan)
-        (nowhere if host is None else plan["work"]).append({"id": one_id, "does": does})
+        (nowhere if host is None else plan["work"]).append({"id": record_id, "does": does})
         return plan
 
     for volume in volumes:
@@ -89,12 +89,12 @@ def plan(
         if of.made_at is None:
             mine["volumes"].append(to_be_made(connection, of))
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
-    wanted = sorted(set(attachments))
-    attached = [attachment.volume_id for attachment in attachments_by(connection, ids=wanted)]
+    attachment_ids = sorted(set(attachments))
+    attached = [attachment.volume_id for attachment in attachments_by(connection, ids=attachment_ids)]
     for volume in volumes_by(connection, ids=attached):
         for attachment in volume.attachments:
             does = ATTACHMENT_WORK.get(volume.status)
-            if attachment.id not in wanted or does is None:
+            if attachment.id not in attachment_ids or does is None:
                 continue
             mine = at(attachment.host, does, attachment.id)
             mine[does].append(plug(connection, volume, attachment, state_dir))
@@ -111,46 +111,51 @@ def data_of(stored: Stored) -> Plan:
     }
 
 
-def to_be_made(connection: sa.Connection, one: Volume) -> Plan:
+def to_be_made(connection: sa.Connection, volume: Volume) -> Plan:
     """The volume with its size; made, of what it is to be made of, if it was not before."""
-    found = {**data_of(one), "instance_uuid": holder_of(one), "create": one.made_at is None, "source": None}
-    found["size_gb"] = one.new_size_gb or one.size_gb
-    if one.made_at is not None or one.status != "creating":  # one that waited for its instance is blank
-        return found
-    if one.snapshot_id is not None:
-        snapshots = snapshots_by(connection, ids=[one.snapshot_id])
-        return {**found, "source": data_of(snapshots[0]) if snapshots else None}
-    if one.source_volume_id is not None:
-        of = [each for each in volumes_by(connection, ids=[one.source_volume_id]) if each.made_at is not None]
-        return {**found, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
-    if one.image is not None and one.image["id"]:
-        return {**found, "source": {"checksum": one.image["checksum"]}}
-    return found
+    volume_plan = {
+        **data_of(volume),
+        "instance_uuid": holder_of(volume),
+        "create": volume.made_at is None,
+        "source": None,
+    }
+    volume_plan["size_gb"] = volume.new_size_gb or volume.size_gb
+    if volume.made_at is not None or volume.status != "creating":  # one that waited for its instance is blank
+        return volume_plan
+    if volume.snapshot_id is not None:
+        snapshots = snapshots_by(connection, ids=[volume.snapshot_id])
+        return {**volume_plan, "source": data_of(snapshots[0]) if snapshots else None}
+    if volume.source_volume_id is not None:
+        of = [each for each in volumes_by(connection, ids=[volume.source_volume_id]) if each.made_at is not None]
+        return {**volume_plan, "source": {**data_of(of[0]), "instance_uuid": holder_of(of[0])} if of else None}
+    if volume.image is not None and volume.image["id"]:
+        return {**volume_plan, "source": {"checksum": volume.image["checksum"]}}
+    return volume_plan
 
 
-def images_for(one: Volume) -> list[Plan]:
+def images_for(volume: Volume) -> list[Plan]:
     """Return images that have to be in the host's cache before the volume can be made."""
-    image = one.image
-    copied = one.snapshot_id is not None or one.source_volume_id is not None
-    if image is None or not image["id"] or copied or one.made_at is not None or one.status != "creating":
+    image = volume.image
+    copied = volume.snapshot_id is not None or volume.source_volume_id is not None
+    if image is None or not image["id"] or copied or volume.made_at is not None or volume.status != "creating":
         return []
-    return image_files(one)
+    return image_files(volume)
 
 
-def image_files(one: Volume) -> list[Plan]:
+def image_files(volume: Volume) -> list[Plan]:
     """The image of the volume, as image_cache takes it."""
-    if one.image is None:
+    if volume.image is None:
         return []
-    file = {key: one.image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
-    return [{**file, "kind": "disk", "max_virtual_size": one.size_gb << 30}]
+    file = {key: volume.image[key] for key in ("checksum", "source", "size", "disk_format", "virtual_size")}
+    return [{**file, "kind": "disk", "max_virtual_size": volume.size_gb << 30}]
 
 
-def holder_of(one: Volume) -> str | None:
+def holder_of(volume: Volume) -> str | None:
     """The instance whose guest may have the volume open."""
-    return next((each.instance_uuid for each in one.attachments if each.attached_at is not None), None)
+    return next((each.instance_uuid for each in volume.attachments if each.attached_at is not None), None)
 
 
-def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_dir: str) -> Plan:
+def plug(connection: sa.Connection, volume: Volume, attachment: Attachment, state_dir: str) -> Plan:
     """Return the arguments for volume_attach."""
     row = connection.execute(
         sa.select(instance.c.id, instance.c.adopted, compute_host.c.state_dir, compute_host.c.facts)
@@ -158,9 +163,9 @@ def plug(connection: sa.Connection, one: Volume, attachment: Attachment, state_d
         .where(instance.c.uuid == attachment.instance_uuid)
     ).one()
     facts = {"disk_cache": "none", **(row.facts or {})}
-    disk = {**data_of(one), "volume_id": one.id, "device": attachment.device, "readonly": attachment.readonly}
+    disk = {**data_of(volume), "volume_id": volume.id, "device": attachment.device, "readonly": attachment.readonly}
     return {
-        **{"id": attachment.id, "volume_id": one.id, "instance_uuid": attachment.instance_uuid},
+        **{"id": attachment.id, "volume_id": volume.id, "instance_uuid": attachment.instance_uuid},
         "name": domain_name(row.id, row.adopted),
         "device": attachment.device.rpartition("/")[2],
         "xml": render_volume(volume_of(disk, row.state_dir or state_dir), facts),

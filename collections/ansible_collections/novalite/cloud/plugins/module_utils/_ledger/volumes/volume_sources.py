@@ -181,18 +181,18 @@ def worker(connection: sa.Connection, of: Volume, limit_to: t.Collection[str] | 
 
 def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None = None) -> Volume:
     """The volume of this id, if the project (None: anybody) has it. Raises NotFoundError."""
-    found = volumes_by(connection, ids=[volume_id], project_id=project_id)
-    if not found:
+    volumes = volumes_by(connection, ids=[volume_id], project_id=project_id)
+    if not volumes:
         raise NotFoundError(f"Volume {volume_types.check_shown(volume_id)} could not be found.")
-    return found[0]
+    return volumes[0]
 
 
 def snapshot_of(connection: sa.Connection, snapshot_id: str, project_id: str | None = None) -> Snapshot:
     """The snapshot of this id, likewise."""
-    found = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
-    if not found:
+    snapshots = snapshots_by(connection, ids=[snapshot_id], project_id=project_id)
+    if not snapshots:
         raise NotFoundError(f"Snapshot {volume_types.check_shown(snapshot_id)} could not be found.")
-    return found[0]
+    return snapshots[0]
 
 
 def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
@@ -206,9 +206,9 @@ def snapshot_named(connection: sa.Connection, owner: str, name: str) -> Snapshot
 
 
 def _named(connection: sa.Connection, kind: str, by: t.Callable[..., list[Record]], owner: str, name: str) -> Record:
-    found = by(connection, names=[name], project_id=owner) or by(connection, ids=[name], project_id=owner)
-    if not found:
+    records = by(connection, names=[name], project_id=owner) or by(connection, ids=[name], project_id=owner)
+    if not records:
         columns = TABLES[kind].c
         mine = sa.select(columns.name).where(columns.project_id == owner).order_by(columns.name)
         raise lookups.unknown(kind, name, connection.execute(mine).scalars())
-    return found[0]
+    return records[0]

@@ -62,13 +62,13 @@ def begin_upload(
         volumes.write(connection, "volume", row.id, {"host": host})
     of: JsonObject = dict(row.image or {})
     properties = image_properties.without_host_mount(of.get("properties") or {})
-    wanted = {
+    image_record = {
         **{"id": str(uuid.uuid4()), "owner": row.project_id, "name": name, "tags": []},
         **{"visibility": visibility, "protected": protected, "os_hidden": False},
         **{"disk_format": disk_format, "container_format": CONTAINER, "cmdline": of.get("cmdline", "")},
         **{"min_disk_gb": row.size_gb, "min_ram_mb": of.get("min_ram_mb", 0), "properties": properties},
     }
-    image_id = insert_image(connection, wanted, inherited=properties)
+    image_id = insert_image(connection, image_record, inherited=properties)
     ready = {"status": "saving", "kernel": of.get("kernel"), "ramdisk": of.get("ramdisk")}
     # not to be seen: who made it is of no use to anybody
     marked = {"properties": {**properties, _OF: row.id}}
@@ -106,10 +106,10 @@ def image_of_upload(volume_id: str) -> sa.ColumnElement[bool]:
 def work_of(connection: sa.Connection, row: Volume) -> JsonObject | None:
     """What module disk_snapshot is given, beside the volume's data; None where the image was deleted meanwhile."""
     query = sa.select(image.c.id, image.c.disk_format).where(image_of_upload(row.id))
-    found = connection.execute(query).first()
-    if found is None:
+    image_row = connection.execute(query).first()
+    if image_row is None:
         return None
-    return {"uuid": row.id, "image_id": found.id, "disk_format": found.disk_format}
+    return {"uuid": row.id, "image_id": image_row.id, "disk_format": image_row.disk_format}
 
 
 def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:

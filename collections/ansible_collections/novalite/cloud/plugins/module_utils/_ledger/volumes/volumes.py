@@ -159,10 +159,10 @@ def begin_extend(
 
 def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
     """Record how it ended: in-use again where an instance has it."""
-    found = volumes_by(connection, ids=[volume_id])
-    if not found or found[0].status != "extending":
+    volumes = volumes_by(connection, ids=[volume_id])
+    if not volumes or volumes[0].status != "extending":
         return False
-    row = found[0]
+    row = volumes[0]
     rest = "in-use" if row.attachments else "available"
     if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
         return False
@@ -362,8 +362,8 @@ def checked_metadata(metadata: JsonMapping) -> dict[str, str]:
     """Keys and values as texts. Raises NovaliteError for what cannot be stored."""
     if len(metadata) > MAX_METADATA:
         raise NovaliteError(f"{len(metadata)} metadata items, and {MAX_METADATA} is the limit")
-    found = {check_text("metadata key", str(key)): str(value) for key, value in metadata.items()}
-    for key, value in found.items():
+    text_by_key = {check_text("metadata key", str(key)): str(value) for key, value in metadata.items()}
+    for key, value in text_by_key.items():
         if not key or len(value) > 255:
             raise NovaliteError(f"metadata {key!r}: give a key and a value of at most 255 characters")
-    return found
+    return text_by_key
