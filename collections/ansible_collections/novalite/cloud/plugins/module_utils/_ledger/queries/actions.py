@@ -193,9 +193,9 @@ def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list
         .order_by(instance_action_event.c.id)
     ):
         events[row.action_id].append({field: getattr(row, field) for field in _EVENT_FIELDS})
-    found: collections.defaultdict[str, list[JsonObject]] = collections.defaultdict(list)
+    actions_by_instance: collections.defaultdict[str, list[JsonObject]] = collections.defaultdict(list)
     for row in connection.execute(sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())):
-        found[row.instance_uuid].append(
+        actions_by_instance[row.instance_uuid].append(
             {**{field: getattr(row, field) for field in _ACTION_FIELDS}, "events": events[row.id]}
         )
-    return dict(found)
+    return dict(actions_by_instance)

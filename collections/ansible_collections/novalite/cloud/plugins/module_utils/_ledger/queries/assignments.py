@@ -83,14 +83,14 @@ def ancestry(connection: sa.Connection) -> dict[str, list[str]]:
     """Return for each project's id those of the projects above it, the nearest first, and of its domain."""
     rows = connection.execute(sa.select(project.c.id, project.c.parent_id, project.c.domain_id)).all()
     parents = {row.id: row.parent_id for row in rows}
-    found = {}
+    ancestors_by_project = {}
     for row in rows:
         over, parent = [], row.parent_id
         while parent is not None:
             over.append(parent)
             parent = parents.get(parent)
-        found[row.id] = [*over, row.domain_id]
-    return found
+        ancestors_by_project[row.id] = [*over, row.domain_id]
+    return ancestors_by_project
 
 
 def domains_with_roles(connection: sa.Connection, user_id: str) -> list[str]:

@@ -20,9 +20,9 @@ def known_uuids(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
     What was deleted just now may still be in a host's list from before, and what a crash left of it is going to be
     removed (orphans.py): neither is somebody else's.
     """
-    wanted = sorted(set(uuids))
+    sorted_uuids = sorted(set(uuids))
     known: set[str] = set()
-    for begin in range(0, len(wanted), _BATCH):
-        batch = wanted[begin : begin + _BATCH]
+    for begin in range(0, len(sorted_uuids), _BATCH):
+        batch = sorted_uuids[begin : begin + _BATCH]
         known.update(connection.execute(sa.select(instance.c.uuid).where(instance.c.uuid.in_(batch))).scalars())
     return known

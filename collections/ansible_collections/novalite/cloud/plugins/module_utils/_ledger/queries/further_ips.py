@@ -37,7 +37,7 @@ def further_ips_where(connection: sa.Connection, *conditions: sa.ColumnElement[b
 
 
 def _by_interface(connection: sa.Connection, query: sa.Select[t.Any], ids: t.Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    addresses_by_interface: dict[str, list[str]] = {}
     for number, address in connection.execute(query, {"ids": sorted(ids)}):
-        found.setdefault(number, []).append(to_text(address))
-    return found
+        addresses_by_interface.setdefault(number, []).append(to_text(address))
+    return addresses_by_interface

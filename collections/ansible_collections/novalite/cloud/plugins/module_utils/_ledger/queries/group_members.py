@@ -32,18 +32,21 @@ EVERYWHERE = ""
 
 
 def complete(
-    connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given: t.Mapping[str, t.Sequence[Instance]]
+    connection: sa.Connection,
+    hosts: dict[str, dict[str, Plan]],
+    instances_by_kind: t.Mapping[str, t.Sequence[Instance]],
 ) -> None:
     """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
     where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there,
     without those whose members its build brings.
 
-    `given`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from them.
+    `instances_by_kind`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from
+    them.
     """
     changing = {
         group["id"]
         for kind in ("build", "remove")
-        for server in given.get(kind, ())
+        for server in instances_by_kind.get(kind, ())
         for group in server["security_groups"]
     }
     elsewhere = hosts_naming(connection, changing)
@@ -56,7 +59,7 @@ def complete(
     } - {None}
     if not named and not elsewhere:
         return
-    members = members_of(connection, named | set().union(*elsewhere.values()), given)
+    members = members_of(connection, named | set().union(*elsewhere.values()), instances_by_kind)
     for plans in hosts.values():
         for kind in ("build", "keep", "remove"):
             if kind in plans:
@@ -70,13 +73,13 @@ def complete(
 
 
 def members_of(
-    connection: sa.Connection, groups: t.Collection[int], given: t.Mapping[str, t.Sequence[Instance]]
+    connection: sa.Connection, groups: t.Collection[int], instances_by_kind: t.Mapping[str, t.Sequence[Instance]]
 ) -> dict[int, Members]:
     """Group -> the addresses of its instances, also those that several instances may use; of an interface whose port
     security is off, none."""
     link = instance_security_group
-    leaving = {server["uuid"] for server in given.get("remove", ())}
-    found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
+    leaving = {server["uuid"] for server in instances_by_kind.get("remove", ())}
+    scopes_by_group: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
     rows = connection.execute(
         sa.select(
             link.c.group_id,
@@ -111,23 +114,23 @@ def members_of(
         if row.uuid not in leaving:
             own = [*([] if row.ip is None else [to_text(row.ip)]), *further.get(row.vif_id, ())]
             scope = row.bridge if row.isolated else EVERYWHERE
-            found[row.group_id].setdefault(scope, set()).update(
+            scopes_by_group[row.group_id].setdefault(scope, set()).update(
                 _addresses(
                     row.mac,
                     [*own, *([row.ipv6] if row.ipv6 else [])],
                     without_others(connection, row.project_id, row.network_id, row.allowed_address_pairs),
                 )
             )
-    for server in given.get("build", ()):
+    for server in instances_by_kind.get("build", ()):
         for group in server["security_groups"]:
-            for nic in filter(is_secured, server["nics"]) if group["id"] in found else ():
+            for nic in filter(is_secured, server["nics"]) if group["id"] in scopes_by_group else ():
                 scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
-                found[group["id"]].setdefault(scope, set()).update(
+                scopes_by_group[group["id"]].setdefault(scope, set()).update(
                     _addresses(nic["mac"], addresses_of(nic), nic.get("allowed_address_pairs"))
                 )
     return {
         group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
-        for group, scopes in found.items()
+        for group, scopes in scopes_by_group.items()
     }
 
 
@@ -141,20 +144,20 @@ def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
 
 
 def _addresses(mac: str, own: t.Iterable[str], pairs: t.Iterable[t.Mapping[str, t.Any]] | None) -> set[str]:
-    found = {*own, eui64(LINK_LOCAL, mac)}
+    addresses = {*own, eui64(LINK_LOCAL, mac)}
     for pair in pairs or ():
         # A range may be all there is: whoever may send from it must not become everybody.
         with contextlib.suppress(NovaliteError):
-            found.update(expanded(pair["ip_address"]))
-    return found
+            addresses.update(expanded(pair["ip_address"]))
+    return addresses
 
 
 def hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, set[int]]:
     """Host -> those of `groups` that rules of groups of its instances name."""
     rules, link = security_group_rule, instance_security_group
-    found: dict[str, set[int]] = {}
+    groups_by_host: dict[str, set[int]] = {}
     if not groups:
-        return found
+        return groups_by_host
     rows = connection.execute(
         sa.select(instance.c.host, rules.c.remote_group_id)
         .join(link, link.c.instance_id == instance.c.id)
@@ -163,8 +166,8 @@ def hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[s
         .distinct()
     )
     for host, group in rows:
-        found.setdefault(host, set()).add(group)
-    return found
+        groups_by_host.setdefault(host, set()).add(group)
+    return groups_by_host
 
 
 def add_members(groups: t.Sequence[Plan], members: t.Mapping[int, Members]) -> list[Plan]:

@@ -39,10 +39,10 @@ def members(
         coming = sa.select(vif.c.network_id, end, instance.c.uuid).select_from(moving)
         under_way = sa.and_(migration.c.status.in_(UNDER_WAY), end.is_not(None))
         both.append(_of(coming.where(condition, under_way), end, hosts))
-    found: Members = {}
+    members_by_network: Members = {}
     for network_id, host, uuid in connection.execute(sa.union_all(*both)):
-        found.setdefault(network_id, {}).setdefault(host, set()).add(uuid)
-    return found
+        members_by_network.setdefault(network_id, {}).setdefault(host, set()).add(uuid)
+    return members_by_network
 
 
 def _vifs() -> sa.Join:
@@ -82,13 +82,13 @@ def further_ranges(connection: sa.Connection, ids: t.Iterable[int]) -> Further:
         .where(subnet.c.network_id.in_(sorted(ids)), subnet.c.position > 0)
         .order_by(subnet.c.network_id, subnet.c.position)
     )
-    found: dict[int, list[Ipv4Range]] = {}
+    ranges_by_network: dict[int, list[Ipv4Range]] = {}
     for row in connection.execute(query):
         servers = [*row.dns, *texts.of_version(row.of_network, 6)]
-        found.setdefault(row.network_id, []).append(
+        ranges_by_network.setdefault(row.network_id, []).append(
             Ipv4Range(row.position, row.cidr, bool(row.enable_dhcp), servers, row.routes)
         )
-    return found
+    return ranges_by_network
 
 
 def addresses(
@@ -104,23 +104,25 @@ def addresses(
             fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
         )
     )
-    found: OwnAddresses = {}
+    own_addresses: OwnAddresses = {}
     for row in rows:
         host, position = owners[row.owner]
-        found.setdefault((row.network_id, host), {})[position] = to_text(row.ip)
-    return found
+        own_addresses.setdefault((row.network_id, host), {})[position] = to_text(row.ip)
+    return own_addresses
 
 
-def networks_on(connection: sa.Connection, wanted: t.Collection[tuple[int, str]]) -> dict[tuple[int, str], OnHost]:
+def networks_on(
+    connection: sa.Connection, networks_of_hosts: t.Collection[tuple[int, str]]
+) -> dict[tuple[int, str], OnHost]:
     """These (network, host), each with the host's own address there."""
-    ids = {key for key, _host in wanted}
+    ids = {key for key, _host in networks_of_hosts}
     query = sa.select(network).where(network.c.id.in_(sorted(ids)))
     rows = {row["id"]: t.cast(Network, dict(row)) for row in connection.execute(query).mappings()}
     further = further_ranges(connection, ids)
-    own = addresses(connection, ids, {host for _key, host in wanted}, further)
+    own = addresses(connection, ids, {host for _key, host in networks_of_hosts}, further)
     return {
         (key, host): on_host(rows[key], further.get(key, ()), own.get((key, host), {}), None)
-        for key, host in wanted
+        for key, host in networks_of_hosts
         if key in rows
     }
 
@@ -175,11 +177,11 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
         .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
         .order_by(floating_ip.c.address)
     )
-    found: Floating = {}
+    floating_ips: Floating = {}
     for row in rows:
         entry = {"fixed": to_text(row.ip), "floating": to_text(row.address), "interface": row.interface}
-        found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
-    return found
+        floating_ips.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
+    return floating_ips
 
 
 def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
@@ -191,11 +193,11 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
         .where(instance.c.deleted == 0, instance.c.host.is_not(None), vif.c.network_id.in_(sorted(ids)))
         .order_by(fixed_ip.c.ip)
     )
-    found: Guests = {}
+    guests_by_network: Guests = {}
     for row in rows:
         name = named(row.hostname, to_text(row.ip), row.ipv6)
-        found.setdefault(row.network_id, {}).setdefault(row.host, []).append((row.uuid, name))
-    return found
+        guests_by_network.setdefault(row.network_id, {}).setdefault(row.host, []).append((row.uuid, name))
+    return guests_by_network
 
 
 def named(hostname: str, ip: str | None, ipv6: str | None) -> JsonObject:

@@ -47,10 +47,10 @@ def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None 
 
     With `project_id` only one that is public or that the project was given: an operator may name any.
     """
-    table, given = tables.flavor, tables.tables_networking.flavor_access
+    table, access = tables.flavor, tables.tables_networking.flavor_access
     seen: sa.ColumnElement[bool] = sa.true()
     if project_id is not None:
-        mine = sa.select(given.c.flavor_id).where(given.c.project_id == project_id)
+        mine = sa.select(access.c.flavor_id).where(access.c.project_id == project_id)
         seen = sa.or_(table.c.is_public, table.c.id.in_(mine))
     row = connection.execute(sa.select(table).where(table.c.name == name, seen)).mappings().first()
     if row is None:
@@ -75,8 +75,8 @@ def flavor_by_id(
     """
     row = connection.execute(_FLAVOR, {"flavorid": flavorid}).mappings().first()
     if row is not None and not (row["is_public"] or private):
-        given = tables.tables_networking.flavor_access
-        mine = sa.select(given.c.flavor_id).where(given.c.flavor_id == row["id"], given.c.project_id == project_id)
+        access = tables.tables_networking.flavor_access
+        mine = sa.select(access.c.flavor_id).where(access.c.flavor_id == row["id"], access.c.project_id == project_id)
         row = row if connection.execute(mine).first() is not None else None
     if row is None:
         raise NotFoundError(f"Flavor {flavorid} could not be found.")
@@ -246,9 +246,9 @@ def _named(
 ) -> list[Record]:
     """The records of these names among those `seen`, in the order of the names. Raises NotFoundError."""
     rows = connection.execute(seen.where(table.c.name.in_(names))).mappings()
-    found = {row["name"]: dict(row) for row in rows}
+    record_by_name = {row["name"]: dict(row) for row in rows}
     for name in names:
-        if name not in found:
+        if name not in record_by_name:
             there = seen.with_only_columns(table.c.name).order_by(None).order_by(table.c.name)
             raise unknown(kind, name, connection.execute(there).scalars())
-    return [found[name] for name in names]
+    return [record_by_name[name] for name in names]

@@ -24,10 +24,10 @@ _EQUALS = {
 _LONGEST = 255
 
 
-def find(connection: sa.Connection, wanted: t.Mapping[str, str]) -> list[dict[str, t.Any]]:
-    """The moves that meet all of `wanted` (the query parameters' names; times in seconds), newest first."""
+def find(connection: sa.Connection, conditions: t.Mapping[str, str]) -> list[dict[str, t.Any]]:
+    """The moves that meet all of `conditions` (the query parameters' names; times in seconds), newest first."""
     query = sa.select(migration).order_by(migration.c.id.desc())
-    for name, value in wanted.items():
+    for name, value in conditions.items():
         if name == "host":
             query = query.where(sa.or_(migration.c.source_host == value, migration.c.dest_host == value))
         elif name == "changes-since":

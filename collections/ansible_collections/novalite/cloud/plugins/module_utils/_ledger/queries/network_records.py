@@ -250,7 +250,7 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
     alone = [record["id"] for record in records if record["instance_id"] is None]
     groups_of_ports = _groups_by(connection, port_security_group.c.vif_id, alone)
     ids = subnet_ids(connection, {record["network_uuid"] for record in records})
-    found = []
+    ports = []
     for record in records:
         version, address = record.pop("router_version"), record.pop("router_address")
         if record["router_id"] is not None:  # at the gateway's address, unless it has one of its own
@@ -261,13 +261,13 @@ def _ports(connection: sa.Connection, project_id: str | None, condition: sa.Colu
         further = more.get(record["id"], [])
         own = [each for each in (record["ip"], *further, record["ipv6"]) if each]
         of = {each: ids.of(record["network_uuid"], each) for each in own}
-        found.append(Port(**record, more_ips=further, security_groups=groups, subnet_ids=of))
-    return found
+        ports.append(Port(**record, more_ips=further, security_groups=groups, subnet_ids=of))
+    return ports
 
 
 def _groups_by(connection: sa.Connection, column: sa.Column[Key], keys: t.Collection[Key]) -> dict[Key, list[str]]:
     """Instance or port -> the UUIDs of its groups."""
-    found: dict[Key, list[str]] = {}
+    groups_by_owner: dict[Key, list[str]] = {}
     link = column.table
     query = (
         sa.select(column, security_group.c.uuid)
@@ -276,8 +276,8 @@ def _groups_by(connection: sa.Connection, column: sa.Column[Key], keys: t.Collec
         .order_by(column, link.c.group_id)
     )
     for key, group in connection.execute(query):
-        found.setdefault(key, []).append(group)
-    return found
+        groups_by_owner.setdefault(key, []).append(group)
+    return groups_by_owner
 
 
 def floating_ips_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[FloatingIp]:
@@ -330,10 +330,10 @@ def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
     """Return the ranges of `cidr` that are not `kept`, as (first, last). A large pool is not walked through."""
     whole = netaddr.IPNetwork(cidr)
     first, last = whole.first, whole.last
-    found = []
+    gaps = []
     within = [address for address in kept if first <= address <= last]
     for low, high in [*pools.bounds(within), (last + 1, last + 1)]:
         if first < low:
-            found.append((to_text(first), to_text(low - 1)))
+            gaps.append((to_text(first), to_text(low - 1)))
         first = max(first, high + 1)
-    return found
+    return gaps

@@ -210,7 +210,7 @@ _LOAD_FLOATING = (
 
 
 def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+    nics_by_server: dict[str, list[Record]] = {}
     floating: dict[str, list[str]] = {}
     for vif_id, address in connection.execute(_LOAD_FLOATING, {"uuids": list(uuids)}):
         floating.setdefault(vif_id, []).append(dotted(address))
@@ -218,8 +218,8 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
     for row in connection.execute(_LOAD_NICS, {"uuids": list(uuids)}).mappings():
         ips = [] if row["ip"] is None else [dotted(row["ip"]), *more.get(row["id"], [])]
         nic = {**row, "ip": ips[0] if ips else None, "ips": ips, "floating_ips": floating.get(row["id"], [])}
-        found.setdefault(nic.pop("instance_uuid"), []).append(nic)
-    return found
+        nics_by_server.setdefault(nic.pop("instance_uuid"), []).append(nic)
+    return nics_by_server
 
 
 def dotted(number: int) -> str:
@@ -238,40 +238,40 @@ def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Any]) -> dict[str, 
     if not names:
         return {}
     query = sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(flavor.c.name.in_(sorted(names)))
-    found = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
-    return {name: found.get(name, name) for name in names}
+    flavorid_by_name = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
+    return {name: flavorid_by_name.get(name, name) for name in names}
 
 
 def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElement[bool]]:
     c = instance.c
-    found: list[sa.ColumnElement[bool]] = [
+    conditions: list[sa.ColumnElement[bool]] = [
         c[name].is_(None) if value is None else c[name] == value for name, value in query.equals.items()
     ]
     if query.project_id is not None:
-        found.append(c.project_id == query.project_id)
+        conditions.append(c.project_id == query.project_id)
     if query.deleted is not None:
-        found.append(c.deleted != 0 if query.deleted else c.deleted == 0)
+        conditions.append(c.deleted != 0 if query.deleted else c.deleted == 0)
     if query.states is not None:
-        found.append(sa.or_(sa.false(), *(_in_state(query, *state) for state in query.states)))
+        conditions.append(sa.or_(sa.false(), *(_in_state(query, *state) for state in query.states)))
     if query.flavor is not None:
         named = sa.select(flavor.c.name).where(
             sa.func.coalesce(flavor.c.flavorid, sa.cast(flavor.c.id, sa.String)) == query.flavor
         )
-        found.append(c.flavor["name"].as_string().in_(named))
+        conditions.append(c.flavor["name"].as_string().in_(named))
     if query.image is not None:
-        found.append(c.image["id"].as_string() == query.image)
+        conditions.append(c.image["id"].as_string() == query.image)
     if query.availability_zone is not None:
         there = sa.select(compute_host.c.name).where(compute_host.c.zone == query.availability_zone)
         asked = sa.and_(c.host.is_(None), c.availability_zone == query.availability_zone)
-        found.append(sa.or_(c.host.in_(there), asked))
+        conditions.append(sa.or_(c.host.in_(there), asked))
     if query.since is not None:
-        found.append(c.updated_at >= query.since)
+        conditions.append(c.updated_at >= query.since)
     if query.before is not None:
-        found.append(c.updated_at <= query.before)
+        conditions.append(c.updated_at <= query.before)
     if query.name is not None:
         position = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
-        found.append(position(SHOWN_NAME, query.name) > 0)
-    return found
+        conditions.append(position(SHOWN_NAME, query.name) > 0)
+    return conditions
 
 
 def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] | None) -> sa.ColumnElement[bool]:

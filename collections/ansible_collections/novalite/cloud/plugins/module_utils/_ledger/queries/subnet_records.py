@@ -67,18 +67,18 @@ def subnets_of(connection: sa.Connection, rows: t.Iterable[Network]) -> dict[int
         .where(subnet.c.network_id.in_(sorted(networks)))
         .order_by(subnet.c.network_id, subnet.c.version, subnet.c.position)
     )
-    found: dict[int, list[Subnet]] = {number: [] for number in networks}
+    subnets_by_network: dict[int, list[Subnet]] = {number: [] for number in networks}
     for record in connection.execute(query).mappings():
         row = networks[record["network_id"]]
         kept = {key: record[key] for key in record if key not in ("created_at", "updated_at")}
         if record["position"] == 0:
             of_network = {"cidr": row.range_of(record["version"]), "dns": texts.of_version(row.dns, record["version"])}
             kept |= {**of_network, "routes": row.routes if record["version"] == 4 else []}
-        found[row.id].append(Subnet(network_uuid=row.uuid, **kept))
+        subnets_by_network[row.id].append(Subnet(network_uuid=row.uuid, **kept))
     for row in networks.values():
-        if not found[row.id]:
-            found[row.id] = list(_of_operator(row))
-    return found
+        if not subnets_by_network[row.id]:
+            subnets_by_network[row.id] = list(_of_operator(row))
+    return subnets_by_network
 
 
 def subnets_of_network(connection: sa.Connection, row: Network) -> list[Subnet]:

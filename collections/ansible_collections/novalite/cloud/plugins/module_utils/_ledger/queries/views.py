@@ -74,10 +74,10 @@ def instances_by(
     conditions: list[sa.ColumnElement[bool]] = []
     for column, values in ((instance.c.uuid, uuids), (instance.c.name, names), (instance.c.host, hosts)):
         if values is not None:
-            wanted = sorted(set(values))
-            if not wanted:
+            column_values = sorted(set(values))
+            if not column_values:
                 return []
-            conditions.append(column.in_(wanted))
+            conditions.append(column.in_(column_values))
     if project_id is not None:
         conditions.append(instance.c.project_id == project_id)
     if not deleted:
