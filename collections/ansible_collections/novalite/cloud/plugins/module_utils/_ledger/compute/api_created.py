@@ -28,14 +28,14 @@ class Task(t.TypedDict):
     task_state: str | None
 
 
-def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
+def to_build_and_existing(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
     """`to_build`, those of these servers that are BUILD or being unshelved, and `existing`, those that run, whatever
     their projects; not what is being deleted or is ERROR. A build that a dead run had begun goes on where it was: on
     its host, if it has one."""
-    found = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
+    servers = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
     pending: list[str] = []
     for build in BUILDS:
-        theirs = [server["uuid"] for server in found if build_of(server["vm_state"], server["task_state"]) is build]
+        theirs = [server["uuid"] for server in servers if build_of(server["vm_state"], server["task_state"]) is build]
         if theirs:
             connection.execute(
                 sa.update(instance)
@@ -48,7 +48,7 @@ def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> JsonObject:
     return {
         "changed": bool(to_build),
         "to_build": to_build,
-        "existing": [server for server in found if server["uuid"] not in pending and server["vm_state"] != "error"],
+        "existing": [server for server in servers if server["uuid"] not in pending and server["vm_state"] != "error"],
     }
 
 

@@ -258,23 +258,23 @@ def begin_again(
             raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
     uuids = [row.uuid for row in rows]
     actions.abandon(connection, uuids, "ended without a result; begun again", now)
-    wanted = _wanted_addresses(connection, failed)
+    requested_addresses = _requested_addresses(connection, failed)
     actions.start(connection, "create", {uuid: {} for uuid in uuids}, request_id, now)
-    for vif_id, where, address in wanted:
+    for vif_id, where, address in requested_addresses:
         claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
 
 
-def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
+def _requested_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
     """(interface, network, address) for each address that these servers were asked for with."""
     asked = connection.execute(
         sa.select(instance_action.c.details["fixed_ips"]).where(
             instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
         )
     ).scalars()
-    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    address_by_vif = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
     rows = connection.execute(
         sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
         .join(network, network.c.id == vif.c.network_id)
-        .where(vif.c.id.in_(sorted(wanted)))
+        .where(vif.c.id.in_(sorted(address_by_vif)))
     )
-    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
+    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), address_by_vif[row.vif_id]) for row in rows]

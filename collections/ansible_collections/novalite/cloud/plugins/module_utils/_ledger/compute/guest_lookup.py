@@ -22,12 +22,12 @@ def instance_at(connection: sa.Connection, network_uuid: str, address: str, host
     """The instance on compute host `host` whose interface on the network has `address` (IPv4 or IPv6), or None. Its
     availability zone is that of its host, when it was asked for in none."""
     uuid = uuid_at(connection, network_uuid, address, host)
-    found = instances_by(connection, uuids=[uuid]) if uuid else []
-    if not found:
+    servers = instances_by(connection, uuids=[uuid]) if uuid else []
+    if not servers:
         return None
-    one = found[0]
-    one["availability_zone"] = one["availability_zone"] or _zone(connection, host)
-    return one
+    server = servers[0]
+    server["availability_zone"] = server["availability_zone"] or _zone(connection, host)
+    return server
 
 
 def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> str | None:

@@ -57,7 +57,7 @@ def server_row(connection: sa.Connection, uuid: str) -> InstanceRow:
 def begin_attach(
     connection: sa.Connection,
     row: InstanceRow,
-    wanted: InterfaceRequest,
+    request: InterfaceRequest,
     *,
     request_id: str,
     user_id: str | None = None,
@@ -73,13 +73,13 @@ def begin_attach(
     if count >= MAX_INTERFACES:
         raise NovaliteError(f"server {row.uuid} has {count} interfaces: that is the limit")
     position = 0 if last is None else last + 1
-    if wanted.port is not None:
-        ports.attachable(connection, row.project_id, wanted.port)
-        give(connection, wanted.port, row.uuid, position)
-        number = wanted.port
+    if request.port is not None:
+        ports.attachable(connection, row.project_id, request.port)
+        give(connection, request.port, row.uuid, position)
+        number = request.port
         _bring_groups(connection, row, number)
     else:
-        of_network = wanted.network
+        of_network = request.network
         if of_network is None or of_network.cidr is None:
             raise NovaliteError("Network requires a subnet in order to boot instances on.")
         number = str(uuids.uuid4())
@@ -90,7 +90,7 @@ def begin_attach(
     (whole,) = instances_by(connection, uuids=[row.uuid])
     for nic in whole["nics"]:
         if nic["id"] == number:
-            nic["requested_ip"] = wanted.fixed_ip
+            nic["requested_ip"] = request.fixed_ip
     give_addresses(connection, [whole])
     used = usage(connection, row.project_id, ["fixed_ips"])
     quotas.check_quota(connection, row.project_id, "fixed_ips", used["fixed_ips"])
@@ -137,12 +137,12 @@ def finish(
     """Record how the change that is `status` ended on each instance (UUID -> error, or None), as seen by `host`;
     returns those that this changed: what was said before, or is being deleted, is left alone. What could not be plugged
     in, and what was pulled out, gives back its address; a port that was made by itself is free again."""
-    found = under_way(connection, status, results)
-    rows = {server["uuid"]: server for server in instances_by(connection, uuids=found)}
+    vif_by_server = under_way(connection, status, results)
+    rows = {server["uuid"]: server for server in instances_by(connection, uuids=vif_by_server)}
     changed, now = [], int(time.time())
-    for uuid, number in found.items():
-        one = rows.get(uuid)
-        if one is None or (host is not None and one["host"] != host):
+    for uuid, number in vif_by_server.items():
+        server = rows.get(uuid)
+        if server is None or (host is not None and server["host"] != host):
             continue
         error = results[uuid]
         stays = (error is None) == (status == ATTACHING)
@@ -150,24 +150,24 @@ def finish(
         if connection.execute(sa.update(vif).where(mine).values(status=None)).rowcount != 1:
             continue
         if not stays:
-            _take_away(connection, one, number, now)
+            _take_away(connection, server, number, now)
         changed.append(uuid)
         message = None if error is None else actions.one_line(error) or "no reason was given"
-        actions.finish(connection, ACTIONS[status], [(uuid, one["host"], message)], now=now)
+        actions.finish(connection, ACTIONS[status], [(uuid, server["host"], message)], now=now)
     return changed
 
 
-def _take_away(connection: sa.Connection, one: Instance, number: str, now: int) -> None:
-    network_id = next(nic["network"]["id"] for nic in one["nics"] if nic["id"] == number)
+def _take_away(connection: sa.Connection, server: Instance, number: str, now: int) -> None:
+    network_id = next(nic["network"]["id"] for nic in server["nics"] if nic["id"] == number)
     kept = connection.execute(sa.select(port.c.kept).where(port.c.vif_id == number)).scalar()
     if kept:
         connection.execute(sa.update(vif).where(vif.c.id == number).values(instance_uuid=None, position=None))
     else:
         ports.drop(connection, [number])
     left = sa.select(vif.c.id).join(instance, instance.c.uuid == vif.c.instance_uuid)
-    here = left.where(vif.c.network_id == network_id, instance.c.host == one["host"], instance.c.deleted == 0)
-    if one["host"] and connection.execute(here.limit(1)).first() is None:
-        release_host_address(connection, network_id, one["host"], now)
+    here = left.where(vif.c.network_id == network_id, instance.c.host == server["host"], instance.c.deleted == 0)
+    if server["host"] and connection.execute(here.limit(1)).first() is None:
+        release_host_address(connection, network_id, server["host"], now)
 
 
 def _bring_groups(connection: sa.Connection, row: InstanceRow, number: str) -> None:
@@ -193,7 +193,7 @@ def network_named(
     """The network of this UUID or name that the project sees, its own before a public one. Raises NotFoundError."""
     query = sa.select(network).where(network.c.owner.in_(["", project_id]))
     query = query.where(network.c.uuid == uuid if uuid is not None else network.c.name == name)
-    found = connection.execute(query.order_by(network.c.owner.desc())).first()
-    if found is None:
+    row = connection.execute(query.order_by(network.c.owner.desc())).first()
+    if row is None:
         raise NotFoundError(f"Network {uuid or name} could not be found.")
-    return t.cast(NetworkRow, found)
+    return t.cast(NetworkRow, row)

@@ -36,17 +36,17 @@ def under_way(
 ) -> tuple[list[Instance], list[dict[str, str]]]:
     """Those of these instances on which the API began `action`; `uuid` and `reason` of each of the others."""
     going, skipped = [], []
-    found = {server["uuid"]: server for server in instances_by(connection, uuids=uuids)}
+    server_by_uuid = {server["uuid"]: server for server in instances_by(connection, uuids=uuids)}
     states = server_actions.task_states(action)
     for uuid in dict.fromkeys(uuids):
-        one = found.get(uuid)
-        if one is None:
+        server = server_by_uuid.get(uuid)
+        if server is None:
             skipped.append({"uuid": uuid, "reason": "there is no such instance any more"})
-        elif one["task_state"] in states:
-            going.append(one)
+        elif server["task_state"] in states:
+            going.append(server)
         else:
-            task = f" and task_state {one['task_state']}" if one["task_state"] else ""
-            reason = f"'{action}' is not under way: it is in vm_state {one['vm_state']}{task}"
+            task = f" and task_state {server['task_state']}" if server["task_state"] else ""
+            reason = f"'{action}' is not under way: it is in vm_state {server['vm_state']}{task}"
             skipped.append({"uuid": uuid, "reason": reason})
     return going, skipped
 

@@ -84,13 +84,13 @@ class Created(t.NamedTuple):
 def create(
     connection: sa.Connection,
     project_id: str,
-    wanted: CreateRequest,
+    request: CreateRequest,
     *,
     request_id: str,
     user_id: str | None = None,
     private: bool = False,
 ) -> Created:
-    """Record the servers that `wanted` asks for, all of them BUILD, in a handful of statements. With `private` flavors
+    """Record the servers that `request` asks for, all of them BUILD, in a handful of statements. With `private` flavors
     and volume types that the project may not use can be named, too.
 
     Raises NotFoundError for something that it names and the project does not see, ConflictError for an address in use
@@ -100,66 +100,66 @@ def create(
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
-    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor or "", private, project_id))
-    wanted = _with_volumes(connection, project_id, wanted)
-    volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
-    image = _image(connection, project_id, wanted, root_of(volumes))
-    check_image(wanted.name, flavor, image, volumes)
-    _check_zone(connection, wanted.availability_zone)
-    public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
-    nics = _networks(connection, project_id, wanted.networks, private)
-    given = tuple(record.port for record in wanted.networks or ())
-    group_ids = _groups_with_ports(connection, project_id, wanted, [port for port in given if port is not None])
-    count = _count(connection, project_id, wanted, flavor, len(nics), limits)
-    if wanted.max_count > 1 and any(address for _network, address in nics):
+    flavor = flavor_of(lookups.flavor_by_id(connection, request.flavor or "", private, project_id))
+    request = _with_volumes(connection, project_id, request)
+    volumes = server_volumes.resolved(connection, project_id, request.volumes, private)
+    image = _image(connection, project_id, request, root_of(volumes))
+    check_image(request.name, flavor, image, volumes)
+    _check_zone(connection, request.availability_zone)
+    public_key = None if request.key is None else _public_key(connection, project_id, request.key)
+    nics = _networks(connection, project_id, request.networks, private)
+    port_ids = tuple(record.port for record in request.networks or ())
+    group_ids = _groups_with_ports(connection, project_id, request, [port for port in port_ids if port is not None])
+    count = _count(connection, project_id, request, flavor, len(nics), limits)
+    if request.max_count > 1 and any(address for _network, address in nics):
         raise NovaliteError(
             "Failed to launch instances: max_count cannot be greater than 1 if an fixed_ip is specified."
         )
-    if wanted.max_count > 1 and any(given):
+    if request.max_count > 1 and any(port_ids):
         raise NovaliteError("Unable to launch multiple instances with a single configured port ID.")
     made = [str(uuids.uuid4()) for _server in range(count)]
-    names = [wanted.name] if wanted.max_count == 1 else [f"{wanted.name}-{number}" for number in range(1, count + 1)]
-    hinted = _resolved(connection, project_id, wanted)
+    names = [request.name] if request.max_count == 1 else [f"{request.name}-{number}" for number in range(1, count + 1)]
+    hinted = _resolved(connection, project_id, request)
     reservation_id = f"r-{uuids.uuid4().hex[:8]}"
     plans = [
         NewInstance(
             uuid=uuid,
             request=replace(
-                wanted, name=handle, hostname=hostname, flavor=flavor["name"], image=image["id"], hints=hinted
+                request, name=handle, hostname=hostname, flavor=flavor["name"], image=image["id"], hints=hinted
             ),
             flavor=flavor,
             image=image,
             public_key=public_key,
             nics=nics,
             group_ids=group_ids,
-            ports=given if nics else (),
-            labels=wanted.labels._replace(display_name=name, user_id=user_id, reservation_id=reservation_id),
+            ports=port_ids if nics else (),
+            labels=request.labels._replace(display_name=name, user_id=user_id, reservation_id=reservation_id),
             volumes=volumes,
         )
         for uuid, name, (handle, hostname) in zip(
-            made, names, handles(connection, project_id, names, made, wanted.hostname)
+            made, names, handles(connection, project_id, names, made, request.hostname)
         )
     ]
     record_servers(connection, project_id, plans, limits, request_id, now, user_id=user_id, open_default_group=True)
     return Created(made, reservation_id)
 
 
-def _with_volumes(connection: sa.Connection, project_id: str, wanted: CreateRequest) -> CreateRequest:
+def _with_volumes(connection: sa.Connection, project_id: str, request: CreateRequest) -> CreateRequest:
     """The request with the volumes that its image names."""
-    if not wanted.image or root_of(wanted.volumes) is not None:
-        return wanted
-    record = lookups.image_by_id(connection, wanted.image, project_id)
-    return replace(wanted, volumes=volume_mappings.merged(record, wanted.volumes))
+    if not request.image or root_of(request.volumes) is not None:
+        return request
+    record = lookups.image_by_id(connection, request.image, project_id)
+    return replace(request, volumes=volume_mappings.merged(record, request.volumes))
 
 
-def _image(connection: sa.Connection, project_id: str, wanted: CreateRequest, root: VolumeRequest | None) -> Image:
+def _image(connection: sa.Connection, project_id: str, request: CreateRequest, root: VolumeRequest | None) -> Image:
     if root is None or root.source == IMAGE:
-        of = wanted.image if root is None else root.of
+        of = request.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))
     image = server_volumes.image_for(connection, project_id, root)
-    if not wanted.image:
+    if not request.image:
         return image
-    return {**image, "properties": {**image["properties"], server_volumes.LAUNCHED_FROM: wanted.image}}
+    return {**image, "properties": {**image["properties"], server_volumes.LAUNCHED_FROM: request.image}}
 
 
 def label(name: str) -> str:
@@ -174,48 +174,48 @@ def handles(
     """(handle, host name) for each new server of a shown name and a UUID; no other server of the project has either,
     and both are in lower case: DHCP and DNS know one owner of a name. `hostname` is what the user wants it to be
     instead; with several servers it is numbered."""
-    wanted = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
-    taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(wanted))}).scalars())
-    found = []
-    for number, (handle, uuid) in enumerate(zip(wanted, made), 1):
+    labels = [label(name) or f"server-{uuid[:8]}" for name, uuid in zip(names, made)]
+    taken = set(connection.execute(_TAKEN, {"project_id": project_id, "names": sorted(set(labels))}).scalars())
+    handle_pairs = []
+    for number, (handle, uuid) in enumerate(zip(labels, made), 1):
         if handle in taken:
             handle = f"{handle[: MAX_LABEL - 9].rstrip('-')}-{uuid[:8]}"
         taken.add(handle)
         own = handle
         if hostname:
             own = hostname.lower() if len(names) == 1 else f"{hostname.lower()[: MAX_LABEL - 5]}-{number}"
-        found.append((handle, own))
-    return found
+        handle_pairs.append((handle, own))
+    return handle_pairs
 
 
 def _networks(
-    connection: sa.Connection, project_id: str, wanted: tuple[NetworkRequest, ...] | None, by_admin: bool
+    connection: sa.Connection, project_id: str, requests: tuple[NetworkRequest, ...] | None, by_admin: bool
 ) -> tuple[tuple[NetworkRef, str | None], ...]:
-    if wanted is None:
+    if requests is None:
         rows = connection.execute(_TWO_NETWORKS, {"project_id": project_id}).all()
         if not rows:
             raise NotFoundError("Unable to automatically allocate a network: the project sees none")
         if len(rows) > 1:
             raise ConflictError("Multiple possible networks found, use a Network ID to be more specific.")
         return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
-    if not wanted:
+    if not requests:
         return ()
-    uuids_ = [wish.name for wish in wanted if wish.port is None]
+    uuids_ = [wish.name for wish in requests if wish.port is None]
     rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
-    found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
+    network_by_uuid = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
     owners = {row.uuid: row.owner for row in rows}
     nics: list[tuple[NetworkRef, str | None]] = []
-    for wish in wanted:
+    for wish in requests:
         if wish.port is not None:
             held = ports.attachable(connection, project_id, wish.port)
             nics.append((NetworkRef(held.network_id, held.name, held.cidr), None))
-        elif wish.name not in found:
+        elif wish.name not in network_by_uuid:
             raise NotFoundError(f"Network {wish.name} could not be found.")
         else:
             choice = {"fixed_ips:ip_address": wish.fixed_ip}
             network_choices.check(wish.name, owners[wish.name], project_id, choice, by_admin)
             within = None if wish.subnet is None else range_of(connection, wish.subnet)
-            nics.append((found[wish.name]._replace(within=within), wish.fixed_ip))
+            nics.append((network_by_uuid[wish.name]._replace(within=within), wish.fixed_ip))
     for number, _address in nics:
         if number.cidr is None:
             raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")
@@ -223,15 +223,15 @@ def _networks(
 
 
 def _groups_with_ports(
-    connection: sa.Connection, project_id: str, wanted: CreateRequest, given: t.Sequence[str]
+    connection: sa.Connection, project_id: str, request: CreateRequest, port_ids: t.Sequence[str]
 ) -> tuple[int | None, ...]:
     """Groups are a server's: those that were asked for, and those of the ports that it is given. With ports alone and
     no group named, the default group is not added, as in Nova."""
-    if not given:
-        return _groups(connection, project_id, wanted.security_groups)
-    of_ports: list[int | None] = list(ports.group_ids_of(connection, given))
-    alone = len(given) == len(wanted.networks or ()) and not wanted.security_groups
-    asked = () if alone else _groups(connection, project_id, wanted.security_groups)
+    if not port_ids:
+        return _groups(connection, project_id, request.security_groups)
+    of_ports: list[int | None] = list(ports.group_ids_of(connection, port_ids))
+    alone = len(port_ids) == len(request.networks or ()) and not request.security_groups
+    asked = () if alone else _groups(connection, project_id, request.security_groups)
     return tuple(dict.fromkeys([*of_ports, *asked]))
 
 
@@ -240,20 +240,20 @@ def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) 
     if not names or set(names) == {"default"}:
         return (None,)
     rows = connection.execute(_GROUPS, {"project_id": project_id, "names": sorted(set(names))}).all()
-    found: dict[str, int | None] = {"default": None}
-    found.update({row.name: row.id for row in rows})
-    found.update({row.uuid: row.id for row in rows})
+    id_by_name: dict[str, int | None] = {"default": None}
+    id_by_name.update({row.name: row.id for row in rows})
+    id_by_name.update({row.uuid: row.id for row in rows})
     for name in names:
-        if name not in found:
+        if name not in id_by_name:
             raise NotFoundError(f"Security group {name} not found for project {project_id}.")
-    return tuple(dict.fromkeys(found[name] for name in names))
+    return tuple(dict.fromkeys(id_by_name[name] for name in names))
 
 
 def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
-    found = connection.execute(_KEY, {"project_id": project_id, "name": name}).scalar()
-    if found is None:
+    public_key = connection.execute(_KEY, {"project_id": project_id, "name": name}).scalar()
+    if public_key is None:
         raise NotFoundError("Invalid key_name provided.")
-    return str(found)
+    return str(public_key)
 
 
 def _check_zone(connection: sa.Connection, zone: str | None) -> None:
@@ -264,11 +264,11 @@ def _check_zone(connection: sa.Connection, zone: str | None) -> None:
         raise NotFoundError("The requested availability zone is not available")
 
 
-def _resolved(connection: sa.Connection, project_id: str, wanted: CreateRequest) -> JsonObject:
+def _resolved(connection: sa.Connection, project_id: str, request: CreateRequest) -> JsonObject:
     """The hints with ids in them. A server that is not the project's is nothing to stay away from, as in Nova."""
-    if not wanted.hints:
+    if not request.hints:
         return {}
-    asked = dict(wanted.hints)
+    asked = dict(request.hints)
     if "different_host" in asked:
         mine = sa.select(instance.c.uuid).where(
             instance.c.project_id == project_id, instance.c.deleted == 0, instance.c.uuid.in_(asked["different_host"])
@@ -276,26 +276,26 @@ def _resolved(connection: sa.Connection, project_id: str, wanted: CreateRequest)
         asked["different_host"] = sorted(connection.execute(mine).scalars())
     if "host" in asked:
         lookups.check_compute_hosts(connection, [asked["host"]])
-    return hints.resolve(connection, project_id, {wanted.name: asked}, {})[wanted.name]
+    return hints.resolve(connection, project_id, {request.name: asked}, {})[request.name]
 
 
 def _count(
     connection: sa.Connection,
     project_id: str,
-    wanted: CreateRequest,
+    request: CreateRequest,
     flavor: Flavor,
     nics: int,
     limits: t.Mapping[str, int],
 ) -> int:
     """Return the number of servers to make: as many as the quotas allow, if that is enough."""
-    if wanted.min_count == wanted.max_count <= FEW:
-        return wanted.max_count
+    if request.min_count == request.max_count <= FEW:
+        return request.max_count
     used, each = usage(connection, project_id), amounts([flavor], nics)
     room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
-    count = min([wanted.max_count, *room])
-    if count < wanted.min_count:
+    count = min([request.max_count, *room])
+    if count < request.min_count:
         # multiplied, for min_count may be 10^9: a list of so many flavors takes all memory
-        asked = {what: wanted.min_count * amount for what, amount in each.items()}
+        asked = {what: request.min_count * amount for what, amount in each.items()}
         server_requests.check_quota(asked, used, limits)
     if count > MAX_SERVERS:
         raise NovaliteError(f"{count} servers in one request: ask for at most {MAX_SERVERS}")

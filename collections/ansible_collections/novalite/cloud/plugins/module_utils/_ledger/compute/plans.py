@@ -65,18 +65,20 @@ def plan_hosts(
     ledger = ledger_id(connection)
     for looked_at in compute_hosts:  # one that does not answer just now says little
         facts[looked_at["name"]] = {**facts.get(looked_at["name"], {}), **looked_at}
-    given = {
+    servers_by_kind = {
         kind: [server for server in not_adopted(of_kind) if server["host"]]
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
-    given["build"] = [{**server, "guest": guest_records.get(server["uuid"], {})} for server in given["build"]]
+    servers_by_kind["build"] = [
+        {**server, "guest": guest_records.get(server["uuid"], {})} for server in servers_by_kind["build"]
+    ]
     endpoints = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
-    before, after = _spans(connection, given)
+    before, after = _spans(connection, servers_by_kind)
     tunnels = {key: {host: endpoints.get(host) for host in hosts} for key, hosts in after.items()}
-    if given["build"]:
+    if servers_by_kind["build"]:
         _check_endpoints(connection, tunnels)
     hosts: dict[str, dict[str, Plan]] = {}
-    for kind, placed in given.items():
+    for kind, placed in servers_by_kind.items():
         for host, plan in plan_by_host(
             placed,
             facts,
@@ -89,18 +91,18 @@ def plan_hosts(
     floating = host_networks.floating(connection, hosts) if hosts else {}
     for host, plans in hosts.items():
         for kind, plan in plans.items():
-            _complete(connection, host, plan, given[kind], floating)
+            _complete(connection, host, plan, servers_by_kind[kind], floating)
             server_volumes.complete(connection, plan, kind, moving=moving)
     for host, plan in _other_ends(connection, () if moving else leaving, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
-    peers = _peers(connection, given, before, after, tunnels)
-    for host, servers in _name_guests(connection, given, hosts).items():
+    peers = _peers(connection, servers_by_kind, before, after, tunnels)
+    for host, servers in _name_guests(connection, servers_by_kind, hosts).items():
         peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
     for host, plan in peers.items():
         hosts.setdefault(host, {})["peers"] = plan
     for host, plan in _networks(connection, network_hosts, endpoints).items():
         hosts.setdefault(host, {})["network"] = plan
-    group_members.complete(connection, hosts, given)
+    group_members.complete(connection, hosts, servers_by_kind)
     _keep_records(connection, hosts)
     for host, of_host in hosts.items():
         for plan in of_host.values():
@@ -131,7 +133,7 @@ def _other_ends(connection: sa.Connection, leaving: Instances, facts: t.Mapping[
             others.append({**placed[uuid], "host": host, "nics": []})
     return {
         host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
-        for host, plan in plan_by_host(others, facts, lambda _one, _of_host: "").items()
+        for host, plan in plan_by_host(others, facts, lambda _server, _of_host: "").items()
     }
 
 
@@ -150,12 +152,12 @@ def _is_secret(record: GuestRecord) -> bool:
 
 
 def _spans(
-    connection: sa.Connection, given: t.Mapping[str, Instances]
+    connection: sa.Connection, servers_by_kind: t.Mapping[str, Instances]
 ) -> tuple[dict[int, set[str]], dict[int, set[str]]]:
-    """Id of each VXLAN network of the `given` instances -> its hosts, before and after what is planned."""
+    """Id of each VXLAN network of these instances -> its hosts, before and after what is planned."""
     touched = {
         nic["network"]["id"]
-        for instances in given.values()
+        for instances in servers_by_kind.values()
         for server in instances
         for nic in server["nics"]
         if nic["network"]["vni"] is not None
@@ -164,13 +166,13 @@ def _spans(
     after: dict[int, set[str]] = {key: set() for key in touched}
     if not touched:
         return before, after
-    building = {server["uuid"] for server in given["build"]}
-    leaving = {server["uuid"] for server in given["remove"]}
+    building = {server["uuid"] for server in servers_by_kind["build"]}
+    leaving = {server["uuid"] for server in servers_by_kind["remove"]}
     for key, hosts in host_networks.members(connection, network.c.id.in_(sorted(touched))).items():
         before[key] = {host for host, uuids in hosts.items() if uuids - building}
         after[key] = {host for host, uuids in hosts.items() if uuids - building - leaving}
     # not from the ledger: in check mode it does not know yet where they go
-    for server in given["build"]:
+    for server in servers_by_kind["build"]:
         for nic in server["nics"]:
             if nic["network"]["id"] in touched:
                 after[nic["network"]["id"]].add(server["host"] or "")
@@ -223,22 +225,24 @@ def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection
     deleted keeps nothing: of two deletions at once, each would leave the bridge to the other one. A bridge that a guest
     is still on stays until that guest's own deletion."""
     gone = set(leaving)
-    found = host_networks.members(connection, _STAYING, [host])
-    return {key for key, hosts in found.items() if hosts[host] - gone}
+    hosts_by_network = host_networks.members(connection, _STAYING, [host])
+    return {key for key, hosts in hosts_by_network.items() if hosts[host] - gone}
 
 
 def _peers(
     connection: sa.Connection,
-    given: t.Mapping[str, Instances],
+    servers_by_kind: t.Mapping[str, Instances],
     before: t.Mapping[int, set[str]],
     after: t.Mapping[int, set[str]],
     tunnels: TunnelMap,
 ) -> dict[str, Plan]:
     """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
-    building = {(nic["network"]["id"], server["host"]) for server in given["build"] for nic in server["nics"]}
+    building = {(nic["network"]["id"], server["host"]) for server in servers_by_kind["build"] for nic in server["nics"]}
     # an attempt that failed may have left its host in the others' lists
-    again = {nic["network"]["id"] for server in given["build"] if server.get("attempts") for nic in server["nics"]}
-    wanted = {
+    again = {
+        nic["network"]["id"] for server in servers_by_kind["build"] if server.get("attempts") for nic in server["nics"]
+    }
+    network_host_pairs = {
         (key, host)
         for key in before
         if before[key] != after[key] or key in again
@@ -247,12 +251,12 @@ def _peers(
     }
     return {
         host: {"bridges": bridges, "dhcp_networks": []}
-        for host, bridges in _bridges(connection, wanted, tunnels).items()
+        for host, bridges in _bridges(connection, network_host_pairs, tunnels).items()
     }
 
 
 def _name_guests(
-    connection: sa.Connection, given: t.Mapping[str, Instances], hosts: t.Mapping[str, t.Mapping[str, Plan]]
+    connection: sa.Connection, servers_by_kind: t.Mapping[str, Instances], hosts: t.Mapping[str, t.Mapping[str, Plan]]
 ) -> dict[str, list[Plan]]:
     """Put the names of guests on other hosts into the plans, since guests ask the server of their own host; and
     return for each host that has nothing to build there, but guests of such a network, the servers that are to know.
@@ -262,13 +266,13 @@ def _name_guests(
     changing = {
         nic["network"]["id"]: nic["network"]
         for kind in ("build", "remove")
-        for record in given[kind]
+        for record in servers_by_kind[kind]
         for nic in record["nics"]
         if serves_dhcp(nic["network"])
     }
     if not changing:
         return {}
-    gone = {record["uuid"] for kind in ("build", "remove") for record in given[kind]}
+    gone = {record["uuid"] for kind in ("build", "remove") for record in servers_by_kind[kind]}
     known = host_networks.guests(connection, changing)
     now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
     for key, of_hosts in known.items():
@@ -278,7 +282,7 @@ def _name_guests(
                 now[key][host] = names
     # not from the ledger: in check mode it does not know yet where they go
     building: set[tuple[int, str]] = set()
-    for record in given["build"]:
+    for record in servers_by_kind["build"]:
         host = record["host"] or ""
         for nic in record["nics"]:
             key = nic["network"]["id"]
@@ -293,13 +297,13 @@ def _name_guests(
                 server["names"] = _elsewhere(named[key], host)
     waiting = [(key, host) for key, of_hosts in named.items() for host in of_hosts if (key, host) not in building]
     networks = host_networks.networks_on(connection, waiting)
-    found: dict[str, list[Plan]] = {}
+    dhcp_servers: dict[str, list[Plan]] = {}
     for key, host in waiting:
         if not serves_dhcp(networks[key, host].network):
             continue
         server = {**dhcp(*networks[key, host]), "names": _elsewhere(named[key], host)}
-        found.setdefault(host, []).append(server)
-    return found
+        dhcp_servers.setdefault(host, []).append(server)
+    return dhcp_servers
 
 
 def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
@@ -307,15 +311,15 @@ def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
 
 
 def _bridges(
-    connection: sa.Connection, wanted: t.Collection[tuple[int, str]], tunnels: TunnelMap
+    connection: sa.Connection, network_host_pairs: t.Collection[tuple[int, str]], tunnels: TunnelMap
 ) -> dict[str, list[Plan]]:
     """The bridge of each (network, host)."""
-    networks = host_networks.networks_on(connection, wanted)
-    found: dict[str, list[Plan]] = {}
-    for key, host in sorted(wanted):
+    networks = host_networks.networks_on(connection, network_host_pairs)
+    bridges: dict[str, list[Plan]] = {}
+    for key, host in sorted(network_host_pairs):
         on_host = networks[key, host]
-        found.setdefault(host, []).append(bridge(on_host.network, host, on_host.address, tunnels))
-    return found
+        bridges.setdefault(host, []).append(bridge(on_host.network, host, on_host.address, tunnels))
+    return bridges
 
 
 def _networks(

@@ -34,19 +34,19 @@ class PortChange(t.NamedTuple):
     floating: bool  # and of networks on the host
 
 
-def update_port(connection: sa.Connection, row: Network, seen: Port, given: JsonMapping) -> PortChange:
-    """Change what is `given` of the port `seen` on the network `row`, as ports.update_port() does.
+def update_port(connection: sa.Connection, row: Network, seen: Port, changes: JsonMapping) -> PortChange:
+    """Make the `changes` of the port `seen` on the network `row`, as ports.update_port() does.
 
     Raises ConflictError for addresses of a server that is not at rest, QuotaError for too many of them.
     """
-    return _update(connection, row, _locked(connection, seen) if "fixed_ips" in given else seen, given)
+    return _update(connection, row, _locked(connection, seen) if "fixed_ips" in changes else seen, changes)
 
 
-def _update(connection: sa.Connection, row: Network, seen: Port, given: JsonMapping) -> PortChange:
-    """What update_port() does, for a port that is locked where `given` has addresses."""
-    attached = seen.instance_uuid if "fixed_ips" in given else None
+def _update(connection: sa.Connection, row: Network, seen: Port, changes: JsonMapping) -> PortChange:
+    """What update_port() does, for a port that is locked where `changes` have addresses."""
+    attached = seen.instance_uuid if "fixed_ips" in changes else None
     floating = attached is not None and _is_led_to(connection, seen)
-    for_host = ports.update_port(connection, seen.project_id, row, seen, given)
+    for_host = ports.update_port(connection, seen.project_id, row, seen, changes)
     if attached is not None:
         used = usage(connection, seen.project_id, ["fixed_ips"])
         quotas.check_quota(connection, seen.project_id, "fixed_ips", used["fixed_ips"])
@@ -96,9 +96,9 @@ def change_fixed_ips(
         if address not in (port.ip, *port.more_ips):
             raise NovaliteError(f"Port {port.id} does not have fixed IP '{address}'.")
     own = [address for address in (port.ip, *port.more_ips, port.ipv6) if address is not None]
-    wanted: list[JsonObject] = [{"ip_address": address} for address in own if address not in going]
-    wanted += [entry for entry in new if entry.get("ip_address") not in own]
-    return _update(connection, network_records.network_of(connection, port), port, {"fixed_ips": wanted})
+    fixed_ips: list[JsonObject] = [{"ip_address": address} for address in own if address not in going]
+    fixed_ips += [entry for entry in new if entry.get("ip_address") not in own]
+    return _update(connection, network_records.network_of(connection, port), port, {"fixed_ips": fixed_ips})
 
 
 def _locked(connection: sa.Connection, port: Port) -> Port:

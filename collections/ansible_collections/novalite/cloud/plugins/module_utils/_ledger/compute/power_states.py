@@ -57,7 +57,7 @@ def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list
         for domain in look["domains"]
         if domain["state"] in POWER_STATES
     }
-    now, found = int(time.time()), []
+    now, changed = int(time.time()), []
     for server in instances_by(connection, uuids=seen):
         state, updated_at = seen[server["uuid"]]
         vm_state, number = GUEST_STATES[state]
@@ -73,27 +73,27 @@ def follow(connection: sa.Connection, observed: t.Iterable[JsonMapping]) -> list
             continue
         before = {"vm_state": server["vm_state"], "power_state": server["power_state"]}
         sides = {"before": before, "after": after}
-        found.append({"uuid": server["uuid"], "name": server["name"], **sides})
+        changed.append({"uuid": server["uuid"], "name": server["name"], **sides})
         request = actions.new_request_id()
         actions.start(
             connection, "power_state", {server["uuid"]: sides}, request, now, project_id=server["project"]["id"]
         )
         actions.finish(connection, "power_state", [(server["uuid"], server["host"], None)], now=now)
-    return found
+    return changed
 
 
-def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
+def remember(connection: sa.Connection, server: Instance, state: str) -> bool:
     """Record that the guest is in `state` if nobody knew what it does, and that is what it should do."""
     vm_state, number = GUEST_STATES.get(state, ("", server_actions.NO_STATE))
-    as_it_should = vm_state == one["vm_state"] or (one["vm_state"] == _WAITING and vm_state)
-    if one["power_state"] != server_actions.NO_STATE or not as_it_should:
+    as_it_should = vm_state == server["vm_state"] or (server["vm_state"] == _WAITING and vm_state)
+    if server["power_state"] != server_actions.NO_STATE or not as_it_should:
         return False
-    return swap(connection, one["uuid"], {"power_state": number}, *at_rest(one))
+    return swap(connection, server["uuid"], {"power_state": number}, *at_rest(server))
 
 
-def at_rest(one: Instance) -> tuple[sa.ColumnElement[bool], ...]:
+def at_rest(server: Instance) -> tuple[sa.ColumnElement[bool], ...]:
     """Return conditions that a row meets while its instance is as it was read, with no task under way."""
-    return instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
+    return instance.c.task_state.is_(None), instance.c.vm_state == server["vm_state"]
 
 
 def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:

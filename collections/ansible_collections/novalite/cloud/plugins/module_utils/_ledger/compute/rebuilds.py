@@ -74,8 +74,8 @@ def ask_rebuild(connection: sa.Connection, uuid: str, request: JsonMapping) -> J
 
 def root_volume(connection: sa.Connection, uuid: str) -> Volume | None:
     """The volume that the instance starts from, instead of a disk of its own."""
-    found = volumes_by(connection, instances=[uuid])
-    return next((row for row in found for holder in row.attachments if holder.boot_index == 0), None)
+    attached_volumes = volumes_by(connection, instances=[uuid])
+    return next((row for row in attached_volumes for holder in row.attachments if holder.boot_index == 0), None)
 
 
 def _check_reimage(row: InstanceRow, root: Volume, image: Image) -> None:
@@ -92,13 +92,13 @@ def _check_reimage(row: InstanceRow, root: Volume, image: Image) -> None:
 
 def volumes_anew(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, Volume]:
     """UUID -> the root volume that its rebuild makes anew, with the image of which."""
-    wanted = actions.open_details(connection, "rebuild", uuids)
-    found: dict[str, Volume] = {}
-    for uuid, details in wanted.items():
+    details_by_uuid = actions.open_details(connection, "rebuild", uuids)
+    volume_by_uuid: dict[str, Volume] = {}
+    for uuid, details in details_by_uuid.items():
         root = root_volume(connection, uuid) if details.get("reimage") else None
         if root is not None:
-            found[uuid] = dataclasses.replace(root, image=instance_row(connection, uuid).image)
-    return found
+            volume_by_uuid[uuid] = dataclasses.replace(root, image=instance_row(connection, uuid).image)
+    return volume_by_uuid
 
 
 def begun_rebuild(connection: sa.Connection, row: InstanceRow, details: JsonObject) -> JsonObject:

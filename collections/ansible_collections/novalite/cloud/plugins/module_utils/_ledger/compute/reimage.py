@@ -37,26 +37,26 @@ def with_hash(request: JsonMapping) -> JsonObject:
     return asked
 
 
-def settled(connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance]) -> list[Instance]:
+def settled(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance]) -> list[Instance]:
     """Those of the servers of which the image was made before."""
     if params["action"] != SNAPSHOT:
         return []
-    names = _image_names(params, found)
+    names = _image_names(params, servers)
     return [
         server
-        for server in found
+        for server in servers
         if image_snapshots.made_of(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
     ]
 
 
-def snapshots_to_take(connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance]) -> list[str]:
+def snapshots_to_take(connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance]) -> list[str]:
     """Return the ids of the snapshots that the images of these servers name, and that are to be taken yet."""
     if params["action"] != SNAPSHOT:
         return []
-    names = _image_names(params, found)
+    names = _image_names(params, servers)
     made = [
         image
-        for server in found
+        for server in servers
         for image in image_snapshots.made_of(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
     ]
     ids = [volume.of or "" for image in made for volume in volume_mappings.volumes_of(image)]
@@ -64,14 +64,14 @@ def snapshots_to_take(connection: sa.Connection, params: JsonMapping, found: t.S
 
 
 def begin(
-    connection: sa.Connection, params: JsonMapping, found: t.Sequence[Instance], request_id: str, **who: t.Any
+    connection: sa.Connection, params: JsonMapping, servers: t.Sequence[Instance], request_id: str, **who: t.Any
 ) -> list[Instance]:
     """Begin the action on each of these as `params["request"]` says, and return those that their hosts act on; `who`
     are further arguments of begin(). Of one that starts from a volume there are snapshots_to_take()."""
     name, request = params["action"], params.get("request") or {}
-    names = _image_names(params, found) if name == SNAPSHOT else {}
+    names = _image_names(params, servers) if name == SNAPSHOT else {}
     begun: list[Instance] = []
-    for server in found:
+    for server in servers:
         row = instance_row(connection, server["uuid"])
         if name == SNAPSHOT:
             details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
@@ -145,12 +145,12 @@ def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> Non
         plan["snapshots"] = [{"uuid": uuid, "image_id": details[uuid]["image_id"]} for uuid in plan["uuids"]]
 
 
-def _image_names(params: JsonMapping, found: t.Sequence[Instance]) -> dict[str, str]:
+def _image_names(params: JsonMapping, servers: t.Sequence[Instance]) -> dict[str, str]:
     """UUID -> the name of its image: the one that was asked for, with the server's own where there are several."""
     name = (params.get("request") or {}).get("image_name")
     if not name:
         raise NovaliteError("an image needs a name: give image_name")
-    return {server["uuid"]: name if len(found) == 1 else f"{name}-{server['name']}" for server in found}
+    return {server["uuid"]: name if len(servers) == 1 else f"{name}-{server['name']}" for server in servers}
 
 
 def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping) -> JsonObject:
@@ -163,11 +163,11 @@ def _looked_up(connection: sa.Connection, project_id: str, request: JsonMapping)
     return asked
 
 
-def _rescued(one: Instance, chosen: rebuilds.Rescue) -> Instance:
+def _rescued(server: Instance, chosen: rebuilds.Rescue) -> Instance:
     """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
     into that."""
-    drive = one["config_drive"] or not image_properties.host_mount(chosen.image)
+    drive = server["config_drive"] or not image_properties.host_mount(chosen.image)
     guest: GuestRecord = {}
     if chosen.password_hash:
         guest = {"password_hash": chosen.password_hash, "password_optional": True}
-    return {**one, "image": chosen.image, "rescue": True, "config_drive": drive, "guest": guest}
+    return {**server, "image": chosen.image, "rescue": True, "config_drive": drive, "guest": guest}

@@ -231,8 +231,8 @@ def finish(
         if error is None:
             seen = rules.power_state if power_state is None else power_state
             # what is done to a guest whose move waits for its owner's word does not end the waiting
-            found = {"vm_state": None if row.vm_state == "resized" else rules.vm_state, "power_state": seen}
-            values |= {"fault": None, **{name: value for name, value in found.items() if value is not None}}
+            states = {"vm_state": None if row.vm_state == "resized" else rules.vm_state, "power_state": seen}
+            values |= {"fault": None, **{name: value for name, value in states.items() if value is not None}}
         elif power_state is not None:
             values["power_state"] = power_state
             from_states, to_state = _LEFT_IN.get(power_state, ((), ""))
@@ -288,11 +288,13 @@ def set_lock(
 
 def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[InstanceRow]:
     """The rows, locked. Raises NotFoundError for one that is not there, unless it may be missing."""
-    wanted = sorted(set(uuids))
-    rows = instance_rows(connection, instance.c.uuid.in_(wanted), instance.c.deleted == 0, lock=True)
-    if len(rows) != len(wanted) and not missing_ok:
-        found = {row.uuid for row in rows}
-        raise NotFoundError(f"Instance {next(uuid for uuid in wanted if uuid not in found)} could not be found.")
+    distinct_uuids = sorted(set(uuids))
+    rows = instance_rows(connection, instance.c.uuid.in_(distinct_uuids), instance.c.deleted == 0, lock=True)
+    if len(rows) != len(distinct_uuids) and not missing_ok:
+        row_uuids = {row.uuid for row in rows}
+        raise NotFoundError(
+            f"Instance {next(uuid for uuid in distinct_uuids if uuid not in row_uuids)} could not be found."
+        )
     return rows
 
 
@@ -309,6 +311,6 @@ def refuse_wrong_state(action: str, allowed: t.Collection[str], row: InstanceRow
 
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[InstanceRow]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
-    found = next(iter(volume_attachments.from_volumes(connection, [row.uuid for row in rows])), None)
-    if found is not None:
-        raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
+    uuid = next(iter(volume_attachments.from_volumes(connection, [row.uuid for row in rows])), None)
+    if uuid is not None:
+        raise ConflictError(f"Cannot '{action}' instance {uuid}: it starts from a volume, not from a disk of its own")

@@ -72,12 +72,12 @@ def change_tags(
 
 def _held(connection: sa.Connection, row: InstanceRow, column: sa.Column[Held]) -> Held:
     """The column's value, which no other transaction changes before this one ends."""
-    found = connection.execute(
+    locked_row = connection.execute(
         sa.select(column).where(instance.c.id == row.id, instance.c.deleted == 0).with_for_update(key_share=True)
     ).first()
-    if found is None:
+    if locked_row is None:
         raise NotFoundError(f"Instance {row.uuid} could not be found.")
-    return found[0]
+    return locked_row[0]
 
 
 def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
@@ -95,13 +95,13 @@ def security_group_of(connection: sa.Connection, project_id: str, name: str) -> 
         # a name may look like another group's UUID, which counts then
         .order_by(sa.case((security_group.c.uuid == name, 0), else_=1))
     )
-    found = connection.execute(query).first()
-    if found is None and name == DEFAULT_GROUP:
+    row = connection.execute(query).first()
+    if row is None and name == DEFAULT_GROUP:
         ensure_default_group(connection, project_id, open_to_members=True)
-        found = connection.execute(query).first()
-    if found is None:
+        row = connection.execute(query).first()
+    if row is None:
         raise NotFoundError(f"Security group {name} not found for project {project_id}.")
-    return found
+    return row
 
 
 def join_group(connection: sa.Connection, row: InstanceRow, group_id: int) -> bool:

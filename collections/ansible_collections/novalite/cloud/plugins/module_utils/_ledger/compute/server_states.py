@@ -325,8 +325,8 @@ def _leave_hosts(
     networks: list[tuple[str, int]] | None = None,
 ) -> None:
     """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
-    found = _networks_of(connection, hosts) if networks is None else networks
-    for network_id, host in sorted({(network_id, hosts[uuid] or "") for uuid, network_id in found}):
+    server_networks = _networks_of(connection, hosts) if networks is None else networks
+    for network_id, host in sorted({(network_id, hosts[uuid] or "") for uuid, network_id in server_networks}):
         if host:
             release_host_address(connection, network_id, host, now)
 
@@ -341,8 +341,10 @@ def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> Non
     """Take the rows of these hosts in the order of their ids, as every writer does, and at once: two calls that each
     wrote some and waited for others would stop each other (PostgreSQL; SQLite's transactions exclude each other)."""
     c = compute_host.c
-    wanted = sorted({name for name in names if name})
-    connection.execute(sa.select(c.id).where(c.name.in_(wanted)).order_by(c.id).with_for_update(key_share=True)).all()
+    host_names = sorted({name for name in names if name})
+    connection.execute(
+        sa.select(c.id).where(c.name.in_(host_names)).order_by(c.id).with_for_update(key_share=True)
+    ).all()
 
 
 def _count_builds(connection: sa.Connection, failed: t.Mapping[str, int]) -> None:
@@ -367,7 +369,7 @@ def _fault_of(row: InstanceRow) -> str:
     return row.fault["message"] if row.fault else ""
 
 
-def _too_late(row: InstanceRow, wanted: str, host: str | None) -> str:
+def _too_late(row: InstanceRow, new_state: str, host: str | None) -> str:
     if row.deleted:
         state = "is deleted"
     elif row.task_state == "deleting":
@@ -376,11 +378,11 @@ def _too_late(row: InstanceRow, wanted: str, host: str | None) -> str:
         state = f"is {row.vm_state} on host {row.host}, not on {host}"
     else:
         state = f"is {row.vm_state}"
-    return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
+    return f"'{row.name}' cannot be recorded as {new_state}: it {state}"
 
 
-def _summary(one: Instance) -> JsonObject:
+def _summary(server: Instance) -> JsonObject:
     return {
-        **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
-        "fault": None if one["fault"] is None else one["fault"]["message"],
+        **{name: server[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
+        "fault": None if server["fault"] is None else server["fault"]["message"],
     }

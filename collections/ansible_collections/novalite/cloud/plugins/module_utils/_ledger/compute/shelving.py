@@ -118,12 +118,12 @@ def keepers(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> 
     if uuids is not None:
         query = query.where(i.uuid.in_(sorted(set(uuids))))
     names = list(connection.execute(sa.select(compute_host.c.name)).scalars())
-    found: dict[str, list[str]] = {}
+    uuids_by_host: dict[str, list[str]] = {}
     for uuid in connection.execute(query).scalars():
         by_turn = sorted(names, key=lambda name: hashlib.sha256(f"{uuid} {name}".encode()).digest())
         for name in by_turn[:KEEPERS]:
-            found.setdefault(name, []).append(uuid)
-    return found
+            uuids_by_host.setdefault(name, []).append(uuid)
+    return uuids_by_host
 
 
 # --- what hosts are given, and the scheduler ------------------------------------------------------------------------
@@ -132,7 +132,9 @@ def keepers(connection: sa.Connection, uuids: t.Iterable[str] | None = None) -> 
 def add_snapshots(connection: sa.Connection, hosts: t.Mapping[str, Plan]) -> None:
     """Give each host's plan the images to make of its instances, and what is to be recorded of a success."""
     details = actions.open_details(connection, SHELVE, [uuid for plan in hosts.values() for uuid in plan["uuids"]])
-    images = {uuid: of_one["image_id"] for uuid, of_one in details.items() if "image_id" in of_one}
+    images = {
+        uuid: shelve_details["image_id"] for uuid, shelve_details in details.items() if "image_id" in shelve_details
+    }
     for plan in hosts.values():
         plan["results"] = [{"uuid": uuid} for uuid in plan["uuids"]]
         plan["snapshots"] = [{"uuid": uuid, "image_id": images[uuid]} for uuid in plan["uuids"] if uuid in images]

@@ -54,8 +54,10 @@ class Slicer:
 
     def of_instances(self, uuids: t.Collection[str], host: str | None = None) -> dict[str, str]:
         """UUID -> the text of its slice. `host`: where they are going, if the ledger does not say so yet."""
-        found = self._own(sorted(set(uuids)))
-        return {uuid: self._text(host or rows["instance"][0]["host"], uuid, rows) for uuid, rows in found.items()}
+        rows_by_uuid = self._own(sorted(set(uuids)))
+        return {
+            uuid: self._text(host or rows["instance"][0]["host"], uuid, rows) for uuid, rows in rows_by_uuid.items()
+        }
 
     def of_host(self, host: str) -> str:
         """The text of the slice of the compute host `host`."""
@@ -81,19 +83,19 @@ class Slicer:
         i, links, action = tables.instance, tables.instance_security_group, tables.instance_action
         mine = {row["uuid"]: row for row in self._rows(i, sa.and_(i.c.uuid.in_(uuids), i.c.deleted == 0))}
         by_id = {row["id"]: uuid for uuid, row in mine.items()}
-        found: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
+        rows_by_uuid: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
         only = {migration: migration.c.status.in_(OPEN), action: action.c.action == "create"}
         for table in (tables.vif, tables.allocation, server_group_member, ec2_instance, volume_attachment, *only):
             of_these = table.c.instance_uuid.in_(sorted(mine))
             for row in self._rows(table, sa.and_(of_these, only.get(table, sa.true()))):
-                self._add(found[row["instance_uuid"]], table.name, [row])
+                self._add(rows_by_uuid[row["instance_uuid"]], table.name, [row])
         for row in self._rows(links, links.c.instance_id.in_(sorted(by_id))):
-            self._add(found[by_id[row["instance_id"]]], links.name, [row])
-        vifs = {row["id"]: uuid for uuid, rows in found.items() for row in rows.get("vif", ())}
-        self._addressed(found, vifs)
-        attached = [row["volume_id"] for rows in found.values() for row in rows.get("volume_attachment", ())]
+            self._add(rows_by_uuid[by_id[row["instance_id"]]], links.name, [row])
+        vifs = {row["id"]: uuid for uuid, rows in rows_by_uuid.items() for row in rows.get("vif", ())}
+        self._addressed(rows_by_uuid, vifs)
+        attached = [row["volume_id"] for rows in rows_by_uuid.values() for row in rows.get("volume_attachment", ())]
         volumes = {row["id"]: row for row in self._rows(volume, volume.c.id.in_(sorted(set(attached))))}
-        for rows in found.values():
+        for rows in rows_by_uuid.values():
             own = rows["instance"][0]
             mounted = [volumes[row["volume_id"]] for row in rows.get("volume_attachment", ())]
             self._add(rows, "volume", mounted)
@@ -111,19 +113,19 @@ class Slicer:
             self._add(rows, "keypair", self._keys(own))
             members = [row["group_id"] for row in rows.get(server_group_member.name, ())]
             self._add(rows, server_group.name, self._of(server_group, server_group.c.id, members))
-        return found
+        return rows_by_uuid
 
-    def _addressed(self, found: dict[str, Rows], vifs: t.Mapping[str, str]) -> None:
+    def _addressed(self, rows_by_uuid: dict[str, Rows], vifs: t.Mapping[str, str]) -> None:
         """Add the fixed and floating IPs, and the ports, of these interfaces (id -> instance)."""
         fixed, floating = tables.fixed_ip, tables.floating_ip
         owners = {f"vif:{vif}": uuid for vif, uuid in vifs.items()}
         for row in self._rows(fixed, fixed.c.owner.in_(sorted(owners))):
-            self._add(found[owners[row["owner"]]], fixed.name, [row])
+            self._add(rows_by_uuid[owners[row["owner"]]], fixed.name, [row])
         for row in self._rows(fixed, fixed.c.further_of.in_(sorted(vifs))):
-            self._add(found[vifs[row["further_of"]]], fixed.name, [row])
+            self._add(rows_by_uuid[vifs[row["further_of"]]], fixed.name, [row])
         for table, column in ((floating, floating.c.vif_id), (port, port.c.vif_id)):
             for row in self._rows(table, column.in_(sorted(vifs))):
-                self._add(found[vifs[row["vif_id"]]], table.name, [row])
+                self._add(rows_by_uuid[vifs[row["vif_id"]]], table.name, [row])
 
     def _shared(
         self,
@@ -146,8 +148,8 @@ class Slicer:
             for name in ("security_group", "volume", "router", "port", "floating_ip")
             for row in rows.get(name, ())
         }
-        wanted = projects | {owner for owner in owners if owner}
-        self._add(rows, "project", self._of(tables.project, tables.project.c.id, wanted))
+        project_ids = projects | {owner for owner in owners if owner}
+        self._add(rows, "project", self._of(tables.project, tables.project.c.id, project_ids))
         self._add(rows, "flavor", self._of(tables.flavor, tables.flavor.c.name, flavors))
         self._add(rows, "image", self._of(tables.image, tables.image.c.id, images - {None, ""}))
         types = {row["type_id"] for row in volumes}
@@ -223,11 +225,11 @@ class Slicer:
 
     def _of(self, table: sa.Table, column: sa.ColumnElement[Json], values: t.Iterable[Json]) -> list[Row]:
         """The rows whose `column` has one of `values`, each read once."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for value in sorted(set(values)):
             read = functools.partial(self._rows, table, column == value)
-            found += self._once((f"{table.name}.{column.key}", value), read)
-        return found
+            rows += self._once((f"{table.name}.{column.key}", value), read)
+        return rows
 
     def _once(self, key: tuple[str, Json], read: t.Callable[[], list[Row]]) -> list[Row]:
         if key not in self._read:
@@ -246,7 +248,7 @@ class Slicer:
     def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
         public_rows = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
         withheld = [field for field in WITHHELD for row in rows.get("instance", ()) if row[field]]
-        told_of = {
+        document = {
             "version": VERSION,
             "revision": HEAD,
             "ledger": self._ledger,
@@ -256,7 +258,7 @@ class Slicer:
             "withheld": withheld,
             "tables": public_rows,
         }
-        return json.dumps(told_of, sort_keys=True) + "\n"
+        return json.dumps(document, sort_keys=True) + "\n"
 
 
 def _public(name: str, row: Row) -> Row:

@@ -113,7 +113,7 @@ def _record(
     connection: sa.Connection, project_id: str, image_id: str, name: str, base: Image, properties: JsonMapping
 ) -> None:
     """Record the image, which has the properties of the image `base` of its root volume, too."""
-    wanted = {
+    attributes = {
         **{"id": image_id, "owner": project_id, "name": name},
         **{"visibility": "private", "protected": False, "os_hidden": False, "tags": []},
         **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"], "min_disk_gb": 0},
@@ -124,7 +124,7 @@ def _record(
             **properties,
         },
     }
-    insert_image(connection, wanted, inherited=base["properties"])
+    insert_image(connection, attributes, inherited=base["properties"])
     # there is nothing to upload
     ready = {"status": "active", "size": 0, "kernel": base["kernel"], "ramdisk": base["ramdisk"]}
     connection.execute(sa.update(image).where(image.c.id == image_id).values(**ready))

@@ -49,7 +49,7 @@ def server(connection: sa.Connection, params: JsonMapping) -> JsonObject:
     the first thing that is wrong with any server; nothing was written then."""
     absent = (params.get("state") or "present") == "absent"
     if params.get("uuids") is not None:
-        carry_on = api_created.leaving if absent else api_created.wanted
+        carry_on = api_created.leaving if absent else api_created.to_build_and_existing
         result = carry_on(connection, params["uuids"])
     else:
         # One writer for each project at a time: else two runs could both count before either commits (PostgreSQL).
