@@ -104,7 +104,7 @@ def test_subnets_made_at_the_same_time_do_not_overlap(ledger: sa.Engine, ledger_
     with transaction(ledger) as connection:
         row = make_network(connection)
     wanted = [{"version": 4, "cidr": cidr} for cidr in ("10.60.0.0/24", "10.60.0.0/25", "10.70.0.0/24")]
-    done = at_once(ledger_url, [functools.partial(subnets.create_subnet, row=row, given=each) for each in wanted])
+    done = at_once(ledger_url, [functools.partial(subnets.create_subnet, row=row, attributes=each) for each in wanted])
     assert done[2] is None and done[:2].count(None) == 1
     with transaction(ledger) as connection:
         there = subnet_records.subnets_of_network(connection, row)

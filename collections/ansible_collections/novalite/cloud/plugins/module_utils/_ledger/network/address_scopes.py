@@ -39,23 +39,23 @@ def scopes_seen(connection: sa.Connection, project_id: str | None) -> list[Addre
     return [AddressScope(**row) for row in connection.execute(query).mappings()]
 
 
-def create_scope(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
+def create_scope(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
     """Make an address scope of the project: "name", "ip_version", "shared". Returns its UUID."""
     lock_project(connection, project_id)
     number = str(uuid.uuid4())
-    connection.execute(sa.insert(address_scope).values(id=number, project_id=project_id, **given))
+    connection.execute(sa.insert(address_scope).values(id=number, project_id=project_id, **attributes))
     count = sa.select(sa.func.count()).select_from(address_scope).where(address_scope.c.project_id == project_id)
     if connection.execute(count).scalar_one() > MAX_SCOPES:
         raise QuotaError(f"address scopes: {MAX_SCOPES} is the limit of a project: delete some")
     return number
 
 
-def update_scope(connection: sa.Connection, before: AddressScope, given: JsonMapping) -> None:
+def update_scope(connection: sa.Connection, before: AddressScope, changes: JsonMapping) -> None:
     """Change "name" or "shared" of an address scope. One that is shared stays so: others' pools may be in it."""
-    if before.shared and not given.get("shared", True):
+    if before.shared and not changes.get("shared", True):
         raise NovaliteError(f"Unable to update address scope {before.id}: Shared address scope can't be unshared.")
-    if given:
-        connection.execute(sa.update(address_scope).where(address_scope.c.id == before.id).values(**given))
+    if changes:
+        connection.execute(sa.update(address_scope).where(address_scope.c.id == before.id).values(**changes))
 
 
 def delete_scope(connection: sa.Connection, number: str) -> None:

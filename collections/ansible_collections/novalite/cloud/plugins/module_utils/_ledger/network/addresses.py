@@ -59,14 +59,14 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
     asked for: outside of the network, reserved, in use.
     """
     now = int(time.time())
-    wanted = _wanted(instances)
-    networks = _networks(connection, wanted)
-    further = host_networks.further_ranges(connection, wanted)
+    interfaces_and_hosts = _interfaces_and_hosts(instances)
+    networks = _networks(connection, interfaces_and_hosts)
+    further = host_networks.further_ranges(connection, interfaces_and_hosts)
     warnings: list[str] = []
     texts: dict[int, dict[str, str]] = {}  # network -> owner -> address
     taken: dict[int, set[str]] = {}
-    for network_id in sorted(wanted):
-        row, (interfaces, hosts) = networks[network_id], wanted[network_id]
+    for network_id in sorted(interfaces_and_hosts):
+        row, (interfaces, hosts) = networks[network_id], interfaces_and_hosts[network_id]
         if network_id in further:
             with connection.begin_nested():  # for all of them, or for none
                 owned, new = _claim_in_ranges(connection, row, further[network_id], interfaces, hosts, now, warnings)
@@ -77,7 +77,7 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
         taken[network_id] = set(new)
     ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
-    serving = {host for number in further for host in wanted[number][1] if host}
+    serving = {host for number in further for host in interfaces_and_hosts[number][1] if host}
     host_ranges = _HostRanges(networks, further, host_networks.addresses(connection, list(further), serving, further))
     filled = [_filled(server, texts, ipv6, taken, changes, host_ranges) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
@@ -132,27 +132,29 @@ def _claim_in_ranges(
     return owned, new
 
 
-def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], Hosts]]:
+def _interfaces_and_hosts(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], Hosts]]:
     """Per network: the interfaces as owners with the address that each names; the hosts, each with those there."""
-    wanted: dict[int, tuple[dict[str, str | None], Hosts]] = {}
+    interfaces_and_hosts: dict[int, tuple[dict[str, str | None], Hosts]] = {}
     for server in instances:
         for nic in server["nics"]:
-            owners, hosts = wanted.setdefault(nic["network"]["id"], ({}, {}))
+            owners, hosts = interfaces_and_hosts.setdefault(nic["network"]["id"], ({}, {}))
             owner = OF_VIF + nic["id"]
             owners[owner] = nic.get("ip") or nic.get("requested_ip")
             if not server.get("host"):
                 hosts[None] = {server["name"]}
             else:
                 hosts.setdefault(server["host"], set()).add(owner)
-    return wanted
+    return interfaces_and_hosts
 
 
-def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, Network]:
-    found = {row["id"]: Network(**row) for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)}).mappings()}
-    for network_id in wanted:
-        if network_id not in found:
+def _networks(connection: sa.Connection, network_ids: t.Collection[int]) -> dict[int, Network]:
+    network_by_id = {
+        row["id"]: Network(**row) for row in connection.execute(_NETWORKS, {"ids": sorted(network_ids)}).mappings()
+    }
+    for network_id in network_ids:
+        if network_id not in network_by_id:
             raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
-    return found
+    return network_by_id
 
 
 def _host_serves(row: Network, dhcp: bool) -> bool:

@@ -171,8 +171,8 @@ def _some(work: _Work, pool: str | None, nics: t.Sequence[t.Any]) -> int:
         .order_by(table.c.vif_id.is_(None), table.c.address)
         .limit(1)
     )
-    found = work.connection.execute(query).scalar()
-    return _new(work, _pool(work, None) if pool is None else pool) if found is None else int(found)
+    address = work.connection.execute(query).scalar()
+    return _new(work, _pool(work, None) if pool is None else pool) if address is None else int(address)
 
 
 def _new(work: _Work, pool: str) -> int:
@@ -243,8 +243,8 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     adopted.refuse(work.connection, [rows[0].uuid], "give a floating IP to")
     nics = [row for row in rows if row.vif_id is not None]
     if item["fixed_ip"] is not None:
-        wanted = to_int(item["fixed_ip"])
-        nics = [row for row in nics if row.ip == wanted]
+        fixed_address = to_int(item["fixed_ip"])
+        nics = [row for row in nics if row.ip == fixed_address]
         if not nics:
             raise NotFoundError(
                 f"server {name!r} has no fixed IP {item['fixed_ip']}: it has "

@@ -29,9 +29,9 @@ def take_ipv6(
     of their id and the ledger's secret (RFC 7217). It is recorded with the interface where that has a row: in check
     mode, new ones have none. `networks` are rows by id. Raises ConflictError when an address is taken.
     """
-    wanted = [nic for nic in nics if networks[nic["network"]["id"]].cidr_v6 is not None]
-    made = {nic["id"]: nic["ipv6"] for nic in wanted if nic.get("ipv6")}
-    missing = [nic for nic in wanted if nic["id"] not in made]
+    ipv6_nics = [nic for nic in nics if networks[nic["network"]["id"]].cidr_v6 is not None]
+    made = {nic["id"]: nic["ipv6"] for nic in ipv6_nics if nic.get("ipv6")}
+    missing = [nic for nic in ipv6_nics if nic["id"] not in made]
     stable = any(networks[nic["network"]["id"]].ipv6_mode != "eui64" for nic in missing)
     key = derived_key(connection, "ipv6") if stable else b""
     for attempt in range(RETRIES + 1):

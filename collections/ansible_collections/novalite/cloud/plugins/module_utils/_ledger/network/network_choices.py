@@ -31,12 +31,12 @@ def check(network_uuid: str, owner: str, project_id: str, choices: JsonMapping, 
             )
 
 
-def check_port(row: Network, project_id: str, wanted: JsonMapping, by_admin: bool) -> None:
+def check_port(row: Network, project_id: str, attributes: JsonMapping, by_admin: bool) -> None:
     """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
-    fixed = [fixed_ip["ip_address"] for fixed_ip in wanted.get("fixed_ips") or () if fixed_ip.get("ip_address")]
-    pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
+    fixed = [fixed_ip["ip_address"] for fixed_ip in attributes.get("fixed_ips") or () if fixed_ip.get("ip_address")]
+    pairs, mac = attributes.get("allowed_address_pairs"), attributes.get("mac_address")
     choices: JsonObject = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
-    choices["port_security_enabled"] = "port_security_enabled" in wanted
+    choices["port_security_enabled"] = "port_security_enabled" in attributes
     check(row.uuid, row.owner, project_id, choices, by_admin)
 
 

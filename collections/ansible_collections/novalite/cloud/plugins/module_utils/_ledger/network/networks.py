@@ -42,25 +42,25 @@ DEFAULTS: JsonMapping = {  # others follow from the manager
 Record = JsonObject  # a network's columns, and "reserved": the user's reserved addresses, as ranges
 
 
-def numbered(connection: sa.Connection, what: str, wanted: Record) -> None:
-    """Give `wanted` the VLAN, VNI and bridge that it lacks: the first ones that no network has."""
+def numbered(connection: sa.Connection, what: str, record: Record) -> None:
+    """Give `record` the VLAN, VNI and bridge that it lacks: the first ones that no network has."""
     columns = (tables.network.c.bridge, tables.network.c.vlan, tables.network.c.vni)
     rows = connection.execute(sa.select(*columns)).all()
     # a number keeps its bridge for itself, whatever its own is called
     bridges = {row.bridge for row in rows} | {f"br{number}" for row in rows for number in row[1:] if number is not None}
-    manager = wanted["manager"]
+    manager = record["manager"]
     kind = pools.NUMBERED[manager][0] if manager in pools.NUMBERED else None
-    if kind is not None and wanted[kind] is None:
+    if kind is not None and record[kind] is None:
         taken = {getattr(row, kind) for row in rows}
-        if "bridge" not in wanted:
+        if "bridge" not in record:
             taken.update(int(name[2:]) for name in bridges if re.fullmatch(r"br[1-9][0-9]{0,8}", name))
-        wanted[kind] = pools.free_number(what, manager, taken)
-    if "bridge" not in wanted:
+        record[kind] = pools.free_number(what, manager, taken)
+    if "bridge" not in record:
         free = (name for number in itertools.count(FIRST_BRIDGE) if (name := f"br{number}") not in bridges)
-        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else next(free)
+        record["bridge"] = f"br{record[kind]}" if kind is not None else next(free)
 
 
-def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: str) -> None:
+def check_others(connection: sa.Connection, record: Record, own_id: int, name: str) -> None:
     """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
@@ -71,10 +71,10 @@ def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: s
     further = _further_ranges(connection)
     for other in connection.execute(sa.select(*columns).where(table.c.id != own_id).order_by(table.c.id)):
         for key, more in (("cidr", further), ("cidr_v6", {})):
-            if wanted["isolated"] or other.isolated:
+            if record["isolated"] or other.isolated:
                 continue
             for ours, theirs in itertools.product(
-                [wanted[key], *more.get(own_id, ())], [getattr(other, key), *more.get(other.id, ())]
+                [record[key], *more.get(own_id, ())], [getattr(other, key), *more.get(other.id, ())]
             ):
                 if ours is not None and theirs is not None and pools.overlap(ours, theirs):
                     raise ConflictError(
@@ -82,16 +82,16 @@ def check_others(connection: sa.Connection, wanted: Record, own_id: int, name: s
                         "take another range, or make one of the two isolated"
                     )
         for key in keys:
-            if wanted[key] is not None and wanted[key] == getattr(other, key):
-                raise ConflictError(f"network {name!r}: {key} {wanted[key]} belongs to the network {other.name!r}")
+            if record[key] is not None and record[key] == getattr(other, key):
+                raise ConflictError(f"network {name!r}: {key} {record[key]} belongs to the network {other.name!r}")
 
 
 def _further_ranges(connection: sa.Connection) -> dict[int, list[str]]:
     """Network -> the ranges of its further subnets."""
-    found: dict[int, list[str]] = {}
+    ranges_by_network: dict[int, list[str]] = {}
     for number, cidr in connection.execute(sa.select(subnet.c.network_id, subnet.c.cidr).where(subnet.c.position > 0)):
-        found.setdefault(number, []).append(cidr)
-    return found
+        ranges_by_network.setdefault(number, []).append(cidr)
+    return ranges_by_network
 
 
 def locked(connection: sa.Connection, row: Network) -> Network:

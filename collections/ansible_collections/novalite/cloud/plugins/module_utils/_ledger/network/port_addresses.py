@@ -43,23 +43,23 @@ class Wish:
 
 
 def take_addresses(
-    connection: sa.Connection, row: Network, number: str, wanted: t.Sequence[JsonMapping] | None
+    connection: sa.Connection, row: Network, number: str, fixed_ips: t.Sequence[JsonMapping] | None
 ) -> None:
-    """Give the port `number` on the network `row`, which has none, the addresses `wanted`; None: one of each family."""
-    asked = _asked(connection, row, wanted)
+    """Give the port `number` on the network `row`, which has none, these addresses; None: one of each family."""
+    asked = _asked(connection, row, fixed_ips)
     _take_ipv4(connection, row, number, [wish for wish in asked if wish.version == 4])
     for wish in asked:
         if wish.version == 6:
             _take_ipv6(connection, row, number, wish)
 
 
-def change_addresses(connection: sa.Connection, row: Network, seen: Port, wanted: t.Sequence[JsonMapping]) -> bool:
-    """Let the port `seen` have the addresses `wanted`, and no others. Of those that it has, it keeps what it may.
+def change_addresses(connection: sa.Connection, row: Network, seen: Port, fixed_ips: t.Sequence[JsonMapping]) -> bool:
+    """Let the port `seen` have the addresses `fixed_ips`, and no others. Of those that it has, it keeps what it may.
     Returns whether any come or go.
 
     Raises TenantError for a router's port, and for IPv6 of a server's; NovaliteError for a server's port without IPv4.
     """
-    asked = _asked(connection, row, wanted)
+    asked = _asked(connection, row, fixed_ips)
     before = [address for address in (seen.ip, *seen.more_ips) if address is not None]
     four, six = ([wish for wish in asked if wish.version == version] for version in (4, 6))
     named = [wish.address for wish in four]
@@ -157,15 +157,15 @@ def _owners(number: str) -> list[str]:
     return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MOST_ADDRESSES))]
 
 
-def _asked(connection: sa.Connection, row: Network, wanted: t.Sequence[JsonMapping] | None) -> list[Wish]:
+def _asked(connection: sa.Connection, row: Network, fixed_ips: t.Sequence[JsonMapping] | None) -> list[Wish]:
     subnets = subnets_of_network(connection, row)
-    if wanted is None:
+    if fixed_ips is None:
         return [Wish(None, of) for version in (4, 6) if (of := _of_version(subnets, version))]
-    wishes = [_wish(row, subnets, wish) for wish in wanted]
+    wishes = [_wish(row, subnets, wish) for wish in fixed_ips]
     named = [wish.address for wish in wishes if wish.address is not None]
     if len(set(named)) != len(named):
         raise NovaliteError("Invalid input for fixed_ips. Reason: Duplicate IP address: name each once.")
-    if len(wanted) > MOST_ADDRESSES:
+    if len(fixed_ips) > MOST_ADDRESSES:
         raise NovaliteError(
             "Invalid input for operation: Exceeded maximum amount of fixed ips per port: "
             f"{MOST_ADDRESSES} is the limit."

@@ -18,11 +18,13 @@ BINDING = ("profile", "host_id", "vnic_type")
 MAX_PROFILE = 4095  # characters, as in Neutron
 
 
-def merged_options(there: t.Sequence[DhcpOption] | None, given: t.Sequence[JsonMapping] | None) -> list[DhcpOption]:
-    """The options that are `there`, changed as in Neutron: one that is `given` with a value is set, one without a value
-    goes, the others stay. Raises NovaliteError."""
+def merged_options(
+    there: t.Sequence[DhcpOption] | None, requested_options: t.Sequence[JsonMapping] | None
+) -> list[DhcpOption]:
+    """The options that are `there`, changed as in Neutron: of the requested options, one with a value is set, one
+    without a value goes; the others stay. Raises NovaliteError."""
     options = {(option["opt_name"], option["ip_version"]): option for option in there or ()}
-    for wish in given or ():
+    for wish in requested_options or ():
         key = str(wish["opt_name"]), int(wish.get("ip_version") or 4)
         if wish.get("opt_value") is None:
             options.pop(key, None)
@@ -34,16 +36,16 @@ def merged_options(there: t.Sequence[DhcpOption] | None, given: t.Sequence[JsonM
     return list(options.values())
 
 
-def merged_binding(there: JsonMapping | None, given: JsonMapping, by_admin: bool) -> JsonObject | None:
-    """What was said of a port's binding, with what is `given` of it ("binding:profile", ...).
+def merged_binding(there: JsonMapping | None, attributes: JsonMapping, by_admin: bool) -> JsonObject | None:
+    """What was said of a port's binding, with what the `attributes` have of it ("binding:profile", ...).
 
     Raises ForbiddenError where somebody else than an administrator changes the profile or the host, NovaliteError for a
     profile that is too long.
     """
     binding: JsonObject = dict(there or {})
     for key in BINDING:
-        value, before = given.get(f"binding:{key}") or None, binding.get(key)
-        if f"binding:{key}" not in given or value == before:
+        value, before = attributes.get(f"binding:{key}") or None, binding.get(key)
+        if f"binding:{key}" not in attributes or value == before:
             continue
         if key != "vnic_type" and not by_admin:
             raise ForbiddenError(

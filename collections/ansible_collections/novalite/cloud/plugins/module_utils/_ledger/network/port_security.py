@@ -15,22 +15,22 @@ from .tenant_networks import TenantError
 
 
 def check(
-    given: JsonMapping, secured: bool, groups: t.Sequence[str] = (), pairs: t.Sequence[AddressPair] | None = None
+    attributes: JsonMapping, secured: bool, groups: t.Sequence[str] = (), pairs: t.Sequence[AddressPair] | None = None
 ) -> None:
-    """Raise TenantError or NovaliteError for what a port cannot have that is `secured` or not: of what is `given`, or
-    what it has already, its security `groups` in force and its allowed address `pairs`."""
+    """Raise TenantError or NovaliteError for what a port cannot have that is `secured` or not: of the `attributes` it
+    is to get, or of what it has already, its security `groups` in force and its allowed address `pairs`."""
     if secured:
         return
-    if given.get("allowed_address_pairs", pairs):
+    if attributes.get("allowed_address_pairs", pairs):
         raise TenantError(
             "AddressPairAndPortSecurityRequired",
             "Port Security must be enabled in order to have allowed address pairs on a port.",
         )
-    if given.get("security_groups"):
+    if attributes.get("security_groups"):
         raise NovaliteError(
             "Port security must be enabled and port must have an IP address in order to use security groups."
         )
-    if "security_groups" not in given and groups:
+    if "security_groups" not in attributes and groups:
         raise TenantError(
             "PortSecurityPortHasSecurityGroup",
             "Port has security group associated. Cannot disable port security or IP address until security group is "

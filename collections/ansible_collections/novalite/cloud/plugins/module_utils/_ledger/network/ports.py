@@ -50,10 +50,10 @@ _SAID = ("name", "description", "admin_state_up", "device_id", "device_owner")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
-def create_port(connection: sa.Connection, project_id: str, row: Network, given: JsonMapping) -> str:
+def create_port(connection: sa.Connection, project_id: str, row: Network, attributes: JsonMapping) -> str:
     """Make a port of the project on the network `row`; returns its UUID.
 
-    `given`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else up to five {"subnet_id",
+    `attributes`: "mac" (None: a new one), "fixed_ips" (None: one address of each family; else up to five {"subnet_id",
     "ip_address"}), "security_groups" (UUIDs; None: the default group), "allowed_address_pairs", "name", "description",
     "admin_state_up", "device_id", "device_owner", "port_security_enabled" (None: as the network's), "extra_dhcp_opts",
     "binding" (see port_details.py). Raises NotFoundError, QuotaError, ConflictError for an address or a MAC that is
@@ -61,24 +61,24 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, given:
     """
     lock_project(connection, project_id)
     number = str(uuid.uuid4())
-    secured = given["port_security_enabled"]
+    secured = attributes["port_security_enabled"]
     if secured is None:
         secured = row.port_security_enabled
-    port_security.check({**given, "security_groups": given["security_groups"] or ()}, secured)
-    groups = _groups(connection, project_id, given["security_groups"]) if secured else []
+    port_security.check({**attributes, "security_groups": attributes["security_groups"] or ()}, secured)
+    groups = _groups(connection, project_id, attributes["security_groups"]) if secured else []
     nic = {"id": number, "instance_uuid": None, "network_id": row.id, "position": None}
-    if given["mac"] is None:
+    if attributes["mac"] is None:
         insert_vifs(connection, [nic], MAC_PREFIX)
     else:
-        _insert_with(connection, nic, given["mac"], row)
-    pairs = checked_pairs(given["allowed_address_pairs"]) if given["allowed_address_pairs"] else None
+        _insert_with(connection, nic, attributes["mac"], row)
+    pairs = checked_pairs(attributes["allowed_address_pairs"]) if attributes["allowed_address_pairs"] else None
     made = sa.update(vif).where(vif.c.id == number)
     connection.execute(made.values(allowed_address_pairs=pairs, port_security_enabled=secured))
-    said = {key: given[key] for key in _SAID}
-    said["extra_dhcp_opts"] = port_details.merged_options(None, given["extra_dhcp_opts"]) or None
-    insert_port(connection, number, project_id, kept=True, binding=given["binding"], **said)
+    said = {key: attributes[key] for key in _SAID}
+    said["extra_dhcp_opts"] = port_details.merged_options(None, attributes["extra_dhcp_opts"]) or None
+    insert_port(connection, number, project_id, kept=True, binding=attributes["binding"], **said)
     _write_groups(connection, number, groups)
-    take_addresses(connection, row, number, given["fixed_ips"])
+    take_addresses(connection, row, number, attributes["fixed_ips"])
     check_quota(connection, project_id, "ports", count(connection, project_id))
     return number
 
@@ -96,20 +96,20 @@ def count(connection: sa.Connection, project_id: str) -> int:
     return int(connection.execute(mine).scalar_one())
 
 
-def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, given: JsonMapping) -> bool:
-    """Change what is `given` of the port `seen` (as network_records shows it) on the network `row`; returns whether the
+def update_port(connection: sa.Connection, project_id: str, row: Network, seen: Port, changes: JsonMapping) -> bool:
+    """Make the `changes` of the port `seen` (as network_records shows it) on the network `row`; returns whether the
     host of the port's server, if it has one, is to be told.
 
     Groups only of a port that no server has: those of the others are their server's. Raises what change_addresses()
     does.
     """
     number = seen.id
-    secured = given.get("port_security_enabled", seen.port_security_enabled)
-    port_security.check(given, secured, seen.groups_in_force, seen.allowed_address_pairs)
+    secured = changes.get("port_security_enabled", seen.port_security_enabled)
+    port_security.check(changes, secured, seen.groups_in_force, seen.allowed_address_pairs)
     of_vif: JsonObject = {} if secured == seen.port_security_enabled else {"port_security_enabled": secured}
     of_server = ("device_id", "device_owner") if seen.instance_uuid is not None else ()
-    said = {key: given[key] for key in (*_SAID, "binding") if key in given and key not in of_server}
-    options = port_details.merged_options(seen.extra_dhcp_opts, given.get("extra_dhcp_opts"))
+    said = {key: changes[key] for key in (*_SAID, "binding") if key in changes and key not in of_server}
+    options = port_details.merged_options(seen.extra_dhcp_opts, changes.get("extra_dhcp_opts"))
     for_host = options != (seen.extra_dhcp_opts or [])
     if for_host:
         said["extra_dhcp_opts"] = options or None
@@ -117,17 +117,17 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
         insert_port(connection, number, project_id, kept=False, **said)
     else:
         connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **said))
-    if "allowed_address_pairs" in given:
-        pairs = checked_pairs(given["allowed_address_pairs"] or []) or None
+    if "allowed_address_pairs" in changes:
+        pairs = checked_pairs(changes["allowed_address_pairs"] or []) or None
         if pairs != (seen.allowed_address_pairs or None):
             of_vif["allowed_address_pairs"] = pairs
     if of_vif:
         connection.execute(sa.update(vif).where(vif.c.id == number).values(**of_vif))
-    if "security_groups" in given and seen.instance_uuid is None:
+    if "security_groups" in changes and seen.instance_uuid is None:
         connection.execute(sa.delete(port_security_group).where(port_security_group.c.vif_id == number))
-        _write_groups(connection, number, _groups(connection, project_id, given["security_groups"]))
-    if "fixed_ips" in given:
-        for_host |= change_addresses(connection, row, seen, given["fixed_ips"] or [])
+        _write_groups(connection, number, _groups(connection, project_id, changes["security_groups"]))
+    if "fixed_ips" in changes:
+        for_host |= change_addresses(connection, row, seen, changes["fixed_ips"] or [])
     return bool(of_vif) or for_host
 
 
@@ -162,7 +162,7 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> Attac
     Raises NotFoundError for one that is not the project's, TenantError for one that somebody has, NovaliteError for one
     that is down, or on a network without an IPv4 subnet.
     """
-    found = connection.execute(
+    port_row = connection.execute(
         sa.select(
             vif.c.network_id,
             vif.c.instance_uuid,
@@ -180,20 +180,22 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> Attac
         )
         .where(vif.c.id == number, port.c.project_id == project_id)
     ).first()
-    if found is None:
+    if port_row is None:
         other = sa.select(vif.c.id).join(instance, instance.c.uuid == vif.c.instance_uuid)
         if connection.execute(other.where(vif.c.id == number, instance.c.project_id == project_id)).first():
             raise TenantError("PortInUse", f"Port {number} is still in use.")
         raise NotFoundError(f"Port id {number} could not be found.")
-    if found.instance_uuid is not None or found.router_id is not None:
+    if port_row.instance_uuid is not None or port_row.router_id is not None:
         raise TenantError("PortInUse", f"Port {number} is still in use.")
-    if not found.admin_state_up:
+    if not port_row.admin_state_up:
         raise NovaliteError(f"Port {number} is administratively down: set admin_state_up first.")
-    if (found.binding or {}).get("vnic_type"):
-        raise NovaliteError(f"Port {number} is {found.binding['vnic_type']}: hosts here bind ports of the type normal.")
-    if found.cidr is None:
-        raise NovaliteError(f"Network {found.uuid} requires a subnet in order to boot instances on.")
-    return Attachable(found.network_id, found.name, found.cidr)
+    if (port_row.binding or {}).get("vnic_type"):
+        raise NovaliteError(
+            f"Port {number} is {port_row.binding['vnic_type']}: hosts here bind ports of the type normal."
+        )
+    if port_row.cidr is None:
+        raise NovaliteError(f"Network {port_row.uuid} requires a subnet in order to boot instances on.")
+    return Attachable(port_row.network_id, port_row.name, port_row.cidr)
 
 
 def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[int]:
@@ -207,7 +209,7 @@ def checked_pairs(listed: t.Sequence[AddressPair]) -> list[AddressPair]:
     """Allowed address pairs as the ledger keeps them. Raises NovaliteError."""
     if len(listed) > MAX_PAIRS:
         raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
-    found: list[AddressPair] = []
+    pairs: list[AddressPair] = []
     for asked_pair in listed:
         try:
             parsed = texts.parse_network(asked_pair["ip_address"])
@@ -220,10 +222,10 @@ def checked_pairs(listed: t.Sequence[AddressPair]) -> list[AddressPair]:
             "ip_address": cidr if "/" in asked_pair["ip_address"] else asked_pair["ip_address"],
             "mac_address": None if (mac := asked_pair.get("mac_address")) is None else checked_mac(mac),
         }
-        if pair in found:
+        if pair in pairs:
             raise NovaliteError(f"Request contains duplicate address pair: {pair['ip_address']}")
-        found.append(pair)
-    return found
+        pairs.append(pair)
+    return pairs
 
 
 def checked_mac(text: str) -> str:
@@ -243,20 +245,20 @@ def _insert_with(connection: sa.Connection, nic: JsonMapping, text: str, row: Ne
     connection.execute(sa.insert(vif).values(mac=mac, **nic))
 
 
-def _groups(connection: sa.Connection, project_id: str, wanted: t.Sequence[str] | None) -> list[int]:
-    if wanted is None:
+def _groups(connection: sa.Connection, project_id: str, group_uuids: t.Sequence[str] | None) -> list[int]:
+    if group_uuids is None:
         return [ensure_default_group(connection, project_id, open_to_members=True)]
-    asked = [group_uuid.lower() for group_uuid in dict.fromkeys(wanted)]
+    asked = [group_uuid.lower() for group_uuid in dict.fromkeys(group_uuids)]
     rows = connection.execute(
         sa.select(security_group.c.uuid, security_group.c.id).where(
             security_group.c.project_id == project_id, security_group.c.uuid.in_(asked)
         )
     )
-    found = {row.uuid: row.id for row in rows}
+    id_by_uuid = {row.uuid: row.id for row in rows}
     for group_uuid in asked:
-        if group_uuid not in found:
+        if group_uuid not in id_by_uuid:
             raise NotFoundError(f"Security group {group_uuid} does not exist")
-    return sorted(found.values())
+    return sorted(id_by_uuid.values())
 
 
 def _write_groups(connection: sa.Connection, number: str, groups: t.Sequence[int]) -> None:

@@ -33,12 +33,14 @@ def attributes_of(row: Network) -> JsonObject:
     return dict(zip(ATTRIBUTES, values))
 
 
-def carrier_of(wanted: JsonMapping, interfaces: t.Collection[str]) -> Carrier | None:
+def carrier_of(attributes: JsonMapping, interfaces: t.Collection[str]) -> Carrier | None:
     """The carrier that a request for a network asks for; None: it leaves that to the cloud.
 
     `interfaces` are the physical networks that there are. Raises NovaliteError.
     """
-    asked = {name.removeprefix(PREFIX): wanted[name] for name in ATTRIBUTES if wanted.get(name) not in (None, "")}
+    asked = {
+        name.removeprefix(PREFIX): attributes[name] for name in ATTRIBUTES if attributes.get(name) not in (None, "")
+    }
     if not asked:
         return None
     if TYPE not in asked:

@@ -17,18 +17,18 @@ MAX_TAGS = 50  # Neutron's
 
 def tags_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[str, list[str]]:
     """Resource -> its tags, sorted; those without any are left out."""
-    found: dict[str, list[str]] = {}
+    tags_by_resource: dict[str, list[str]] = {}
     query = sa.select(resource_tag).where(resource_tag.c.resource_id.in_(list(numbers)))
     for row in connection.execute(query.order_by(resource_tag.c.tag)):
-        found.setdefault(row.resource_id, []).append(row.tag)
-    return found
+        tags_by_resource.setdefault(row.resource_id, []).append(row.tag)
+    return tags_by_resource
 
 
 def replace_tags(connection: sa.Connection, number: str, tags: t.Iterable[str]) -> None:
     """Let the resource have these tags and no others. Raises NovaliteError for too many."""
-    wanted = sorted(set(tags))
-    if len(wanted) > MAX_TAGS:
-        raise NovaliteError(f"{len(wanted)} tags: {MAX_TAGS} is the limit")
+    distinct_tags = sorted(set(tags))
+    if len(distinct_tags) > MAX_TAGS:
+        raise NovaliteError(f"{len(distinct_tags)} tags: {MAX_TAGS} is the limit")
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
-    if wanted:
-        connection.execute(sa.insert(resource_tag), [{"resource_id": number, "tag": tag} for tag in wanted])
+    if distinct_tags:
+        connection.execute(sa.insert(resource_tag), [{"resource_id": number, "tag": tag} for tag in distinct_tags])

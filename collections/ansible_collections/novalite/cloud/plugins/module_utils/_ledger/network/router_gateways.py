@@ -31,9 +31,11 @@ def addresses_of(connection: sa.Connection, numbers: t.Collection[str]) -> dict[
     return addresses
 
 
-def give(connection: sa.Connection, number: str, pool: str | None, wanted: t.Sequence[JsonMapping] | None) -> None:
-    """Give the router `number` the gateway addresses `wanted` ({"ip_address", "subnet_id"}, of which either may be left
-    out) of `pool`, and take back all others. None: what it has there, or else one.
+def give(
+    connection: sa.Connection, number: str, pool: str | None, external_fixed_ips: t.Sequence[JsonMapping] | None
+) -> None:
+    """Give the router `number` the gateway addresses `external_fixed_ips` ({"ip_address", "subnet_id"}, of which either
+    may be left out) of `pool`, and take back all others. None: what it has there, or else one.
 
     Raises AddressInUseError for an address that somebody else has, PoolExhaustedError where none is left, and
     NovaliteError for one that is not the pool's.
@@ -44,11 +46,13 @@ def give(connection: sa.Connection, number: str, pool: str | None, wanted: t.Seq
     named: list[int] = []
     if pool is None:
         kept, missing = [], 0
-    elif wanted is None:
+    elif external_fixed_ips is None:
         kept, missing = there, 0 if there else 1
     else:
-        named = [_number(pool, wish) for wish in wanted if wish.get("ip_address") or _check_subnet(pool, wish)]
-        unnamed = len(wanted) - len(named)
+        named = [
+            _number(pool, wish) for wish in external_fixed_ips if wish.get("ip_address") or _check_subnet(pool, wish)
+        ]
+        unnamed = len(external_fixed_ips) - len(named)
         spare = [address for address in there if address not in named][:unnamed]
         kept, missing = [*spare, *(address for address in there if address in named)], unnamed - len(spare)
     gone = sa.and_(table.c.router_id == number, table.c.address.not_in(kept))

@@ -69,30 +69,30 @@ def routers_of(connection: sa.Connection, project_id: str | None, number: str | 
     return [Router(**row, addresses=addresses.get(row["id"], ())) for row in rows]
 
 
-def create_router(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
-    """Make a router; `given` as for update_router. Returns its UUID."""
+def create_router(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
+    """Make a router; `attributes` as for update_router. Returns its UUID."""
     lock_project(connection, project_id)
     number, now = str(uuid.uuid4()), int(time.time())
-    values = _values(connection, {"name": "", "description": "", **given})
+    values = _values(connection, {"name": "", "description": "", **attributes})
     connection.execute(
         sa.insert(router).values(id=number, project_id=project_id, created_at=now, updated_at=now, **values)
     )
-    router_gateways.give(connection, number, values.get("external_pool"), given.get("addresses"))
+    router_gateways.give(connection, number, values.get("external_pool"), attributes.get("addresses"))
     count = sa.select(sa.func.count()).select_from(router).where(router.c.project_id == project_id)
     check_quota(connection, project_id, "routers", connection.execute(count).scalar_one())
     return number
 
 
-def update_router(connection: sa.Connection, row: Router, given: JsonMapping) -> list[str]:
+def update_router(connection: sa.Connection, row: Router, changes: JsonMapping) -> list[str]:
     """Change "name", "description", "admin_state_up", "pool" (the UUID of an external network, or None) and with it
     "addresses" (see router_gateways.give), "enable_snat".
 
     Returns the hosts whose guests it lets out, or no more. Raises NotFoundError for a pool that there is none of.
     """
-    values = _values(connection, given)
+    values = _values(connection, changes)
     connection.execute(sa.update(router).where(router.c.id == row.id).values(updated_at=int(time.time()), **values))
     if "external_pool" in values:
-        router_gateways.give(connection, row.id, values["external_pool"], given.get("addresses"))
+        router_gateways.give(connection, row.id, values["external_pool"], changes.get("addresses"))
     return settle(connection, _networks_of(connection, row.id))
 
 
@@ -147,13 +147,13 @@ def add_interface(
 
 def interfaces(connection: sa.Connection, router_id: str) -> list[RouterInterface]:
     """The router's interfaces."""
-    found = connection.execute(
+    rows = connection.execute(
         sa.select(router_interface, network.c.uuid.label("network_uuid"))
         .join(network, network.c.id == router_interface.c.network_id)
         .where(router_interface.c.router_id == router_id)
         .order_by(router_interface.c.network_id, router_interface.c.version, router_interface.c.subnet_id)
     ).mappings()
-    return [RouterInterface(**interface) for interface in found]
+    return [RouterInterface(**interface) for interface in rows]
 
 
 def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:
@@ -216,10 +216,12 @@ def _networks_of(connection: sa.Connection, router_id: str) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _values(connection: sa.Connection, given: JsonMapping) -> JsonObject:
-    values = {key: given[key] for key in ("name", "description", "admin_state_up", "enable_snat") if key in given}
-    if "pool" in given:
-        values["external_pool"] = None if given["pool"] is None else _pool(connection, given["pool"])
+def _values(connection: sa.Connection, attributes: JsonMapping) -> JsonObject:
+    values = {
+        key: attributes[key] for key in ("name", "description", "admin_state_up", "enable_snat") if key in attributes
+    }
+    if "pool" in attributes:
+        values["external_pool"] = None if attributes["pool"] is None else _pool(connection, attributes["pool"])
     return values
 
 

@@ -61,12 +61,12 @@ def subnet_pools_seen(connection: sa.Connection, project_id: str | None) -> list
     return [SubnetPool(**row) for row in connection.execute(query).mappings()]
 
 
-def create_subnet_pool(connection: sa.Connection, project_id: str, given: JsonMapping) -> str:
-    """Make a pool of the project; `given` as for update_subnet_pool, and "shared". Returns its UUID."""
+def create_subnet_pool(connection: sa.Connection, project_id: str, attributes: JsonMapping) -> str:
+    """Make a pool of the project; `attributes` as for update_subnet_pool, and "shared". Returns its UUID."""
     pool_lock(connection)
     lock_project(connection, project_id)
     now = int(time.time())
-    pool = _checked(given, str(uuid.uuid4()), project_id, now)
+    pool = _checked(attributes, str(uuid.uuid4()), project_id, now)
     _check_placed(connection, pool)
     connection.execute(sa.insert(subnet_pool).values(dataclasses.asdict(pool)))
     count = sa.select(sa.func.count()).select_from(subnet_pool).where(subnet_pool.c.project_id == project_id)
@@ -74,14 +74,14 @@ def create_subnet_pool(connection: sa.Connection, project_id: str, given: JsonMa
     return pool.id
 
 
-def update_subnet_pool(connection: sa.Connection, before: SubnetPool, given: JsonMapping) -> None:
-    """Change what is `given` of the pool: the attributes of SubnetPool but "ip_version" and "shared".
+def update_subnet_pool(connection: sa.Connection, before: SubnetPool, changes: JsonMapping) -> None:
+    """Make the `changes` of the pool: of the attributes of SubnetPool but "ip_version" and "shared".
 
     Raises NovaliteError for prefixes that would go, or lengths that cannot be; ConflictError for prefixes that another
     pool of the address scope has.
     """
     pool_lock(connection)
-    kept = {**dataclasses.asdict(before), **given}
+    kept = {**dataclasses.asdict(before), **changes}
     pool = _checked(kept, before.id, before.project_id, before.created_at)
     if pool.ip_version != before.ip_version or not all(
         prefixes.within(prefix, pool.prefixes) for prefix in before.prefixes
@@ -112,17 +112,19 @@ def default_pool(connection: sa.Connection, project_id: str | None, version: int
     raise NovaliteError(f"No default subnetpool found for IPv{version}: name one in subnetpool_id.")
 
 
-def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, wanted: JsonMapping) -> str:
+def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, request: JsonMapping) -> str:
     """Return a prefix of the pool for a subnet of the project, under pool_lock().
 
-    `wanted` has "version", and "cidr", or "prefixlen", or neither for the pool's default. Raises NovaliteError for one
+    `request` has "version", and "cidr", or "prefixlen", or neither for the pool's default. Raises NovaliteError for one
     that cannot be, ConflictError when the pool has no room, QuotaError.
     """
-    if wanted["version"] != pool.ip_version:
-        raise NovaliteError(f"subnet: ip_version {wanted['version']} and subnet pool {pool.id} of IPv{pool.ip_version}")
-    cidr = wanted.get("cidr")
+    if request["version"] != pool.ip_version:
+        raise NovaliteError(
+            f"subnet: ip_version {request['version']} and subnet pool {pool.id} of IPv{pool.ip_version}"
+        )
+    cidr = request.get("cidr")
     asked = None if cidr is None else _prefix(cidr, pool.ip_version)
-    length: int = wanted.get("prefixlen") or pool.default_prefixlen
+    length: int = request.get("prefixlen") or pool.default_prefixlen
     if asked is not None:
         length = netaddr.IPNetwork(asked).prefixlen
     for bound, word, wrong in (
@@ -192,15 +194,15 @@ def _check_placed(connection: sa.Connection, pool: SubnetPool) -> None:
             )
 
 
-def _checked(given: JsonMapping, number: str, project_id: str, created_at: int) -> SubnetPool:
-    listed = given["prefixes"]
+def _checked(attributes: JsonMapping, number: str, project_id: str, created_at: int) -> SubnetPool:
+    listed = attributes["prefixes"]
     versions = {netaddr.IPNetwork(_prefix(text)).version for text in listed}
     if len(versions) != 1:
         raise NovaliteError("Cannot mix IPv4 and IPv6 prefixes in a subnet pool: name prefixes of one family.")
     (version,) = versions
-    shortest = _length(given, "min_prefixlen", SHORTEST[version], version)
-    longest = _length(given, "max_prefixlen", WIDTH[version], version)
-    usual = _length(given, "default_prefixlen", shortest, version)
+    shortest = _length(attributes, "min_prefixlen", SHORTEST[version], version)
+    longest = _length(attributes, "max_prefixlen", WIDTH[version], version)
+    usual = _length(attributes, "default_prefixlen", shortest, version)
     if not shortest <= usual <= longest:
         raise NovaliteError(
             f"Illegal prefix bounds: min_prefixlen={shortest}, default_prefixlen={usual}, max_prefixlen={longest}: "
@@ -209,24 +211,24 @@ def _checked(given: JsonMapping, number: str, project_id: str, created_at: int) 
     return SubnetPool(
         id=number,
         project_id=project_id,
-        name=given.get("name", ""),
-        description=given.get("description", ""),
+        name=attributes.get("name", ""),
+        description=attributes.get("description", ""),
         ip_version=version,
         prefixes=prefixes.compacted(map(_prefix, listed)),
         min_prefixlen=shortest,
         max_prefixlen=longest,
         default_prefixlen=usual,
-        default_quota=given.get("default_quota"),
-        address_scope_id=given.get("address_scope_id"),
-        is_default=given.get("is_default", False),
-        shared=given.get("shared", False),
+        default_quota=attributes.get("default_quota"),
+        address_scope_id=attributes.get("address_scope_id"),
+        is_default=attributes.get("is_default", False),
+        shared=attributes.get("shared", False),
         created_at=created_at,
         updated_at=created_at,
     )
 
 
-def _length(given: JsonMapping, name: str, default: int, version: int) -> int:
-    length = int(default if given.get(name) is None else given[name])
+def _length(attributes: JsonMapping, name: str, default: int, version: int) -> int:
+    length = int(default if attributes.get(name) is None else attributes[name])
     if not 1 <= length <= WIDTH[version]:
         raise NovaliteError(f"subnet pool: {name} {length}: a prefix of IPv{version} has 1 to {WIDTH[version]} bits")
     return length

@@ -49,25 +49,28 @@ class SubnetRequest(t.NamedTuple):
     description: str
 
 
-def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -> str:
+def create_subnet(connection: sa.Connection, row: Network, attributes: JsonMapping) -> str:
     """Give the network `row` a subnet; returns its UUID.
 
-    `given` has "version", "cidr" and, where they were said, "gateway" (None: none), "pools", "dns", "routes",
+    `attributes` have "version", "cidr" and, where they were said, "gateway" (None: none), "pools", "dns", "routes",
     "enable_dhcp", "name", "description". With "subnetpool_id", "cidr" or "prefixlen" (or neither) say what of that
     subnet pool it gets. Raises NovaliteError for what cannot be, NotFoundError for a pool that the project does not
     see, ConflictError for a range that another network has.
     """
     row = networks.locked(connection, row)
-    version = given["version"]
+    version = attributes["version"]
     there = [each for each in subnets_of_network(connection, row) if each.version == version]
     _check_room(row, version, there)
-    pool_id = given.get("subnetpool_id")
+    pool_id = attributes.get("subnetpool_id")
     if pool_id is not None:
-        given = {**given, "cidr": draw(connection, pool_of(connection, row.owner, pool_id), row.owner, given)}
-    wanted = _checked(given)
-    _check_overlap(row, wanted, there)
+        attributes = {
+            **attributes,
+            "cidr": draw(connection, pool_of(connection, row.owner, pool_id), row.owner, attributes),
+        }
+    request = _checked(attributes)
+    _check_overlap(row, request, there)
     column = "cidr" if version == 4 else "cidr_v6"
-    after = {**dataclasses.asdict(row), column: str(wanted.cidr)}
+    after = {**dataclasses.asdict(row), column: str(request.cidr)}
     networks.check_others(connection, after, row.id, row.name)
     now, positions = int(time.time()), {each.position for each in there}
     position = next(number for number in range(MOST_RANGES) if number not in positions)
@@ -84,14 +87,14 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
             created_at=now,
             updated_at=now,
             subnetpool_id=pool_id,
-            **_kept(wanted),
-            **({} if first else {"cidr": str(wanted.cidr), "dns": wanted.dns, "routes": wanted.routes}),
+            **_kept(request),
+            **({} if first else {"cidr": str(request.cidr), "dns": request.dns, "routes": request.routes}),
         )
     )
-    values = {column: str(wanted.cidr), **_told(row, version, wanted)} if first else {}
+    values = {column: str(request.cidr), **_network_columns(row, version, request)} if first else {}
     connection.execute(sa.update(network).where(network.c.id == row.id).values(updated_at=now, **values))
     if version == 4:
-        networks.fill_pool(connection, row.id, _pool(wanted))
+        networks.fill_pool(connection, row.id, _pool(request))
         check_handed_out_once(connection)
     if row.owner:
         count = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == row.owner)
@@ -99,26 +102,28 @@ def create_subnet(connection: sa.Connection, row: Network, given: JsonMapping) -
     return number
 
 
-def update_subnet(connection: sa.Connection, row: Network, before: Subnet, given: JsonMapping) -> None:
-    """Change what is `given` of the subnet `before` of the network `row`.
+def update_subnet(connection: sa.Connection, row: Network, before: Subnet, changes: JsonMapping) -> None:
+    """Make the `changes` of the subnet `before` of the network `row`.
 
     Raises NovaliteError, and TenantError for an address that is in use and would go.
     """
     row = networks.locked(connection, row)
     version = before.version
     known = {field: getattr(before, field) for field in _FIELDS}
-    wanted = _checked({**known, **given})
-    if version == 4 and (wanted.gateway, wanted.pools) != (before.gateway, list(map(tuple, before.pools))):
-        if wanted.gateway != before.gateway and _is_routed(connection, before):
+    request = _checked({**known, **changes})
+    if version == 4 and (request.gateway, request.pools) != (before.gateway, list(map(tuple, before.pools))):
+        if request.gateway != before.gateway and _is_routed(connection, before):
             raise TenantError(
                 "GatewayIpInUse", f"Current gateway ip {before.gateway} already in use by a router. Unable to update."
             )
-        networks.reserve(connection, row.id, row.name, _pool(wanted))
-    values = {"updated_at": int(time.time()), **_kept(wanted)}
+        networks.reserve(connection, row.id, row.name, _pool(request))
+    values = {"updated_at": int(time.time()), **_kept(request)}
     if before.position == 0:
-        connection.execute(sa.update(network).where(network.c.id == row.id).values(**_told(row, version, wanted)))
+        connection.execute(
+            sa.update(network).where(network.c.id == row.id).values(**_network_columns(row, version, request))
+        )
     else:
-        values |= {"dns": wanted.dns, "routes": wanted.routes}
+        values |= {"dns": request.dns, "routes": request.routes}
     connection.execute(sa.update(subnet).where(subnet.c.id == before.id).values(**values))
 
 
@@ -180,11 +185,11 @@ def _check_room(row: Network, version: int, there: t.Sequence[Subnet]) -> None:
         )
 
 
-def _check_overlap(row: Network, wanted: SubnetRequest, there: t.Iterable[Subnet]) -> None:
+def _check_overlap(row: Network, request: SubnetRequest, there: t.Iterable[Subnet]) -> None:
     for other in there:
-        if pools.overlap(str(wanted.cidr), other.cidr):
+        if pools.overlap(str(request.cidr), other.cidr):
             raise NovaliteError(
-                f"Invalid input for operation: Requested subnet with cidr: {wanted.cidr} for network: {row.uuid} "
+                f"Invalid input for operation: Requested subnet with cidr: {request.cidr} for network: {row.uuid} "
                 f"overlaps with another subnet ({other.cidr} of {other.id})."
             )
 
@@ -221,35 +226,39 @@ def _promoted(connection: sa.Connection, row: Network, following: Subnet) -> Jso
     }
 
 
-def _checked(given: JsonMapping) -> SubnetRequest:
-    version = given["version"]
-    cidr = pools.parse_cidr("subnet", given["cidr"]) if version == 4 else pools.parse_cidr_v6("subnet", given["cidr"])
-    gateway = str(cidr[1]) if "gateway" not in given else given["gateway"]
+def _checked(attributes: JsonMapping) -> SubnetRequest:
+    version = attributes["version"]
+    cidr = (
+        pools.parse_cidr("subnet", attributes["cidr"])
+        if version == 4
+        else pools.parse_cidr_v6("subnet", attributes["cidr"])
+    )
+    gateway = str(cidr[1]) if "gateway" not in attributes else attributes["gateway"]
     if gateway is not None:
         gateway = str(_address("gateway_ip", gateway, cidr))
-    ranges = _ranges(cidr, gateway, given.get("pools"))
-    dns = pools.parse_servers("subnet: dns_nameservers", given.get("dns") or [])
+    ranges = _ranges(cidr, gateway, attributes.get("pools"))
+    dns = pools.parse_servers("subnet: dns_nameservers", attributes.get("dns") or [])
     if len(dns) > MAX_SERVERS or len(set(dns)) != len(dns):
         raise NovaliteError(f"subnet: dns_nameservers: give at most {MAX_SERVERS}, each once")
     if dns != texts.of_version(dns, version):
         raise NovaliteError(f"subnet: dns_nameservers of a subnet of IPv{version} are addresses of that family")
-    routes = _routes(version, given.get("routes") or [])
-    enable = given.get("enable_dhcp", True)
+    routes = _routes(version, attributes.get("routes") or [])
+    enable = attributes.get("enable_dhcp", True)
     if version == 6 and not enable:
         raise NovaliteError("subnet: guests make their IPv6 addresses of what is advertised: enable_dhcp stays true")
     return SubnetRequest(
-        cidr, gateway, ranges, dns, routes, enable, given.get("name", ""), given.get("description", "")
+        cidr, gateway, ranges, dns, routes, enable, attributes.get("name", ""), attributes.get("description", "")
     )
 
 
 def _address(field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
     try:
-        found = texts.parse_address(text)
+        address = texts.parse_address(text)
     except ValueError:
         raise NovaliteError(f"subnet: {field} {text[:45]!r} is no IP address") from None
-    if found not in cidr or int(found) in (cidr.first, cidr.last if cidr.version == 4 else cidr.first):
-        raise NovaliteError(f"subnet: {field} {found} is no host's address in {cidr}")
-    return found
+    if address not in cidr or int(address) in (cidr.first, cidr.last if cidr.version == 4 else cidr.first):
+        raise NovaliteError(f"subnet: {field} {address} is no host's address in {cidr}")
+    return address
 
 
 def _ranges(
@@ -286,10 +295,10 @@ def _routes(version: int, listed: t.Sequence[t.Mapping[str, str]]) -> list[dict[
         raise NovaliteError("subnet: host_routes are told by DHCP, which IPv6 does without here")
     if len(listed) > MAX_ROUTES:
         raise NovaliteError(f"subnet: {len(listed)} host_routes: {MAX_ROUTES} is the limit")
-    found = []
+    routes = []
     for route in listed:
         try:
-            found.append(
+            routes.append(
                 {
                     "destination": str(texts.parse_network(route["destination"], version=4)),
                     "nexthop": str(texts.parse_address(route["nexthop"], 4)),
@@ -297,27 +306,27 @@ def _routes(version: int, listed: t.Sequence[t.Mapping[str, str]]) -> list[dict[
             )
         except ValueError as error:
             raise NovaliteError(f"subnet: host_routes: {str(error)[:100]}") from None
-    return found
+    return routes
 
 
-def _kept(wanted: SubnetRequest) -> JsonObject:
-    return {key: getattr(wanted, key) for key in ("name", "description", "gateway", "pools", "enable_dhcp")}
+def _kept(request: SubnetRequest) -> JsonObject:
+    return {key: getattr(request, key) for key in ("name", "description", "gateway", "pools", "enable_dhcp")}
 
 
-def _told(row: Network, version: int, wanted: SubnetRequest) -> JsonObject:
+def _network_columns(row: Network, version: int, request: SubnetRequest) -> JsonObject:
     """Return the subnet's part of the hosts' configuration, in columns of the network."""
     others = texts.of_version(row.dns, OTHER[version])
-    values: JsonObject = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
+    values: JsonObject = {"dns": [*request.dns, *others] if version == 4 else [*others, *request.dns]}
     if version == 4:
-        values |= {"dhcp": wanted.enable_dhcp, "routes": wanted.routes}
+        values |= {"dhcp": request.enable_dhcp, "routes": request.routes}
     return values
 
 
-def _pool(wanted: SubnetRequest) -> JsonObject:
+def _pool(request: SubnetRequest) -> JsonObject:
     """The record that a pool is filled by: what is in no allocation pool is reserved."""
-    hosts = netaddr.IPSet(netaddr.IPRange(wanted.cidr[1], wanted.cidr[-2]))
-    kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in wanted.pools)
-    return {"cidr": str(wanted.cidr), "gateway": wanted.gateway, "reserved": list(map(str, kept.iter_ipranges()))}
+    hosts = netaddr.IPSet(netaddr.IPRange(request.cidr[1], request.cidr[-2]))
+    kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in request.pools)
+    return {"cidr": str(request.cidr), "gateway": request.gateway, "reserved": list(map(str, kept.iter_ipranges()))}
 
 
 def _is_routed(connection: sa.Connection, before: Subnet) -> bool:

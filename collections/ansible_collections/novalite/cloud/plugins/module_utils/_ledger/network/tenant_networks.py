@@ -57,10 +57,10 @@ def carrier(text: str) -> Carrier:
     return Carrier(manager, interface or None)
 
 
-def create_network(connection: sa.Connection, project_id: str, wanted: JsonMapping, how: Carrier) -> str:
+def create_network(connection: sa.Connection, project_id: str, attributes: JsonMapping, how: Carrier) -> str:
     """Record a network without addresses for the project ("": for all of them); returns its UUID.
 
-    `wanted` has "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError,
+    `attributes` have "name" (any text), "description", "mtu" (or None), "port_security_enabled". Raises QuotaError,
     TenantError for a VLAN, VNI or interface that another network has, and NovaliteError when there is no number left.
     """
     lock_project(connection, project_id)
@@ -73,8 +73,8 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
         "dhcp": True,
         "isolated": how.interface is None,
         "snat": False,
-        "port_security_enabled": wanted["port_security_enabled"],
-        "mtu": wanted["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
+        "port_security_enabled": attributes["port_security_enabled"],
+        "mtu": attributes["mtu"] or (pools.VXLAN_MTU if how.manager == "vxlan" else None),
     }
     if how.number is not None:
         record[pools.NUMBERED[how.manager][0]] = how.number
@@ -84,9 +84,9 @@ def create_network(connection: sa.Connection, project_id: str, wanted: JsonMappi
         sa.insert(network).values(
             uuid=number,
             owner=project_id,
-            name=_handle(connection, project_id, wanted["name"], number),
-            display_name=wanted["name"],
-            description=wanted["description"],
+            name=_handle(connection, project_id, attributes["name"], number),
+            display_name=attributes["name"],
+            description=attributes["description"],
             tenant=True,
             created_at=now,
             updated_at=now,
