@@ -62,8 +62,8 @@ def chosen_nics(
         return []
     seen = _networks(connection, owner["id"])
     if named is not None:
-        wanted = lookups.network_by_name(connection, named, owner["id"])
-        seen = {bridge: row for bridge, row in seen.items() if row.id == wanted["id"]}
+        requested_network = lookups.network_by_name(connection, named, owner["id"])
+        seen = {bridge: row for bridge, row in seen.items() if row.id == requested_network["id"]}
     on = [(nic, seen[nic["bridge"]]) for nic in nics if nic["bridge"] in seen]
     if not on:
         where = ", ".join(f"{nic['mac']} on {nic['bridge'] or nic['network'] or 'no bridge'}" for nic in nics)

@@ -33,7 +33,7 @@ def write_flavors(connection: sa.Connection, items: t.Sequence[JsonMapping]) -> 
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
-        after = {**(before or _new(item, name)), **_wanted(item, name)}
+        after = {**(before or _new(item, name)), **_requested_attributes(item, name)}
         if changes.note(name, before, after):
             if before is None:
                 connection.execute(sa.insert(flavor).values(name=name, **after))
@@ -126,16 +126,16 @@ def _new(item: JsonMapping, name: str) -> JsonObject:
     return {"root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
 
 
-def _wanted(item: JsonMapping, name: str) -> JsonObject:
-    wanted = given(item, (*LOWEST, "extra_specs"))
+def _requested_attributes(item: JsonMapping, name: str) -> JsonObject:
+    attributes = given(item, (*LOWEST, "extra_specs"))
     for key, low in LOWEST.items():
-        if key in wanted:
-            check_range(f"flavor {name!r}: {key}", wanted[key], low)
-    if "extra_specs" in wanted:
-        wanted["extra_specs"] = {
-            _spec_key(key, name): _spec_value(value, key, name) for key, value in wanted["extra_specs"].items()
+        if key in attributes:
+            check_range(f"flavor {name!r}: {key}", attributes[key], low)
+    if "extra_specs" in attributes:
+        attributes["extra_specs"] = {
+            _spec_key(key, name): _spec_value(value, key, name) for key, value in attributes["extra_specs"].items()
         }
-    return wanted
+    return attributes
 
 
 def _spec_key(key: str, name: str) -> str:

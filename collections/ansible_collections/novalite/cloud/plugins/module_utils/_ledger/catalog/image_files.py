@@ -96,7 +96,7 @@ def _local(what: str, source: str, checksum: str | None, disk_format: str | None
             raise NovaliteError(f"{what}: source {source} is empty")
         seen = [status.st_size, status.st_mtime_ns]
         if known is not None and known["source"] == source and known["stat"] == seen:
-            found = known
+            file = known
         else:
             virtual_size = 0
             if disk_format is not None:
@@ -104,13 +104,13 @@ def _local(what: str, source: str, checksum: str | None, disk_format: str | None
             digest = hashlib.sha256()
             while chunk := handle.read(CHUNK):
                 digest.update(chunk)
-            found = {
+            file = {
                 "source": source,
                 "checksum": f"sha256:{digest.hexdigest()}",
                 "size": status.st_size,
                 "virtual_size": virtual_size,
                 "stat": seen,
             }
-    if checksum not in (None, found["checksum"]):
-        raise NovaliteError(f"{what}: source {source} has the checksum {found['checksum']}, not {checksum}")
-    return found
+    if checksum not in (None, file["checksum"]):
+        raise NovaliteError(f"{what}: source {source} has the checksum {file['checksum']}, not {checksum}")
+    return file

@@ -68,24 +68,24 @@ def images_seen(
 
 
 def insert_image(
-    connection: sa.Connection, wanted: JsonMapping, by_operator: bool = False, inherited: JsonMapping | None = None
+    connection: sa.Connection, attributes: JsonMapping, by_operator: bool = False, inherited: JsonMapping | None = None
 ) -> str:
     """Record an image without data, in status queued. Returns its id.
 
-    `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS; `by_operator`: it may
+    `attributes`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS; `by_operator`: it may
     say that hosts may mount it; `inherited`: properties that a server's image brings, which are taken as they are.
     Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say, ConflictError
     for an id that is taken, QuotaError.
     """
-    owner, name = wanted["owner"], wanted["name"]
-    image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
+    owner, name = attributes["owner"], attributes["name"]
+    image_id, now = attributes.get("id") or str(uuid.uuid4()), int(time.time())
     check_id(connection, image_id)
     lock_project(connection, owner)
-    properties, tags = _checked(image_id, wanted, inherited or {})
+    properties, tags = _checked(image_id, attributes, inherited or {})
     image_properties.checked_host_mount(f"image {image_id}", {}, properties, by_operator)
     connection.execute(
         sa.insert(image).values(
-            **{field: wanted[field] for field in FIELDS},
+            **{field: attributes[field] for field in FIELDS},
             id=image_id,
             name=handle(connection, owner, name, image_id),
             display_name=name or "",
@@ -200,14 +200,14 @@ def check_count(connection: sa.Connection, owner: str) -> None:
         quotas.check_quota(connection, owner, "images", owned(connection, owner, "images"))
 
 
-def _checked(image_id: str, wanted: JsonMapping, known: JsonMapping) -> tuple[Record, list[str]]:
+def _checked(image_id: str, attributes: JsonMapping, known: JsonMapping) -> tuple[Record, list[str]]:
     what = f"image {image_id}"
-    if wanted["name"]:
-        check_text(f"{what}: name", wanted["name"])
+    if attributes["name"]:
+        check_text(f"{what}: name", attributes["name"])
     for key in ("min_disk_gb", "min_ram_mb"):
-        check_range(f"{what}: {key}", wanted[key], 0)
-    properties = checked_properties(image_id, wanted["properties"], known)
-    tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
+        check_range(f"{what}: {key}", attributes[key], 0)
+    properties = checked_properties(image_id, attributes["properties"], known)
+    tags = sorted({check_text(f"{what}: tag", tag) for tag in attributes["tags"]})
     for kind, values in (("properties", properties), ("tags", tags)):
         if len(values) > MOST:
             raise NovaliteError(f"{what}: {len(values)} {kind}, and {MOST} is the limit")

@@ -34,14 +34,14 @@ def details_of(name: str, properties: JsonMapping | None = None, user_id: str | 
 
 def made_of(connection: sa.Connection, project_id: str, uuid: str, name: str) -> list[Details]:
     """Return the id and the properties of the project's images `name` that were made of this instance."""
-    found = connection.execute(
+    rows = connection.execute(
         sa.select(image.c.id, image.c.properties).where(
             image.c.owner == project_id,
             sa.or_(image.c.name == name, image.c.display_name == name),
             image.c.status == "active",
         )
     ).mappings()
-    return [dict(row) for row in found if row["properties"].get("instance_uuid") == uuid]
+    return [dict(row) for row in rows if row["properties"].get("instance_uuid") == uuid]
 
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject:
@@ -56,7 +56,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),
         **details["properties"],
     }
-    wanted = {
+    attributes = {
         **{"id": details["image_id"], "owner": row.project_id, "name": details["name"]},
         **{"visibility": "private", "protected": False, "os_hidden": False, "properties": properties, "tags": []},
         **{"disk_format": "qcow2", "container_format": "bare", "min_ram_mb": base["min_ram_mb"]},
@@ -64,7 +64,7 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> JsonObject
         # as Nova: what held its disk is needed to hold it again
         "min_disk_gb": max(base["min_disk_gb"], row.flavor["root_gb"]),
     }
-    insert_image(connection, wanted, inherited=base["properties"])
+    insert_image(connection, attributes, inherited=base["properties"])
     boot = {field: base[field] for field in ("kernel", "ramdisk")}
     # not `queued`: that waits for whoever uploads something
     connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(status="saving", **boot))
@@ -99,6 +99,6 @@ def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 
 def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:
     """Those of the files that no image has."""
-    wanted = sorted(set(sources))
-    used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(wanted))).scalars())
-    return [source for source in wanted if source not in used]
+    distinct_sources = sorted(set(sources))
+    used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(distinct_sources))).scalars())
+    return [source for source in distinct_sources if source not in used]

@@ -127,9 +127,9 @@ def sweep(connection: sa.Connection, home: str | None) -> None:
     if dead:
         values = {**WAITING, "transfer": None, "fault": "the upload ended before its end"}
         connection.execute(sa.update(image).where(image.c.id.in_(dead), silent).values(**values))
-        open_ones = sa.and_(image_task.c.image_id.in_(dead), image_task.c.status == "processing")
+        open_tasks = sa.and_(image_task.c.image_id.in_(dead), image_task.c.status == "processing")
         connection.execute(
-            sa.update(image_task).where(open_ones).values(status="failure", message=values["fault"], updated_at=now)
+            sa.update(image_task).where(open_tasks).values(status="failure", message=values["fault"], updated_at=now)
         )
     for name, written in image_store.entries(home):
         if written > now - FORGOTTEN:

@@ -127,8 +127,8 @@ def put_in_place(part: str, path: str) -> None:
 def is_intact(path: str, checksum: str) -> bool:
     """Tell whether the file has the `checksum` (sha256:...); it is read once for each state. Raises OSError."""
     with open(path, "rb") as file:
-        found = os.fstat(file.fileno())
-        state = (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        status = os.fstat(file.fileno())
+        state = (path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if state not in _READ:
             if len(_READ) >= KNOWN_STATES:
                 _READ.clear()
@@ -143,10 +143,10 @@ def remove(path: str) -> None:
 
 def entries(home: str | None) -> list[tuple[str, float]]:
     """(name, time of the last write) of every file in the store."""
-    found = []
+    files = []
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(directory(home)):
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_file(follow_symlinks=False):
-                    found.append((entry.name, entry.stat(follow_symlinks=False).st_mtime))
-    return found
+                    files.append((entry.name, entry.stat(follow_symlinks=False).st_mtime))
+    return files

@@ -39,7 +39,7 @@ def write_keypairs(
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
-        after = before if item["public_key"] is None else _wanted(item["public_key"], name, before)
+        after = before if item["public_key"] is None else _key_record(item["public_key"], name, before)
         if after is None:
             raise NovaliteError(f"key pair {name!r} does not exist yet: give its public_key to make it")
         there[name] = after
@@ -84,7 +84,7 @@ def _keypairs(connection: sa.Connection, owner: str, names: t.Sequence[str], onl
     return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
 
 
-def _wanted(text: str, name: str, before: JsonMapping | None) -> JsonObject:
+def _key_record(text: str, name: str, before: JsonMapping | None) -> JsonObject:
     """Return the key as it is kept: with a final line break that came with it, for clients compare what they sent with
     what they read (Terraform replaces a key pair that differs). The same key with and without one is no change."""
     try:

@@ -105,12 +105,12 @@ def change_type(connection: sa.Connection, type_id: str, changes: JsonMapping) -
     """Change `name`, `description`, `is_public` or `extra_specs` of a type. Where its volumes are stays as it is."""
     ensure_default(connection)
     there = type_of(connection, type_id)
-    wanted = {key: changes[key] for key in ("name", "description", "is_public", "extra_specs") if key in changes}
-    if "name" in wanted and wanted["name"] != there.name:
-        _refuse_taken(connection, wanted["name"])
-    if wanted:
-        connection.execute(sa.update(volume_type).where(volume_type.c.id == there.id).values(**wanted))
-    return dataclasses.replace(there, **wanted)
+    known_changes = {key: changes[key] for key in ("name", "description", "is_public", "extra_specs") if key in changes}
+    if "name" in known_changes and known_changes["name"] != there.name:
+        _refuse_taken(connection, known_changes["name"])
+    if known_changes:
+        connection.execute(sa.update(volume_type).where(volume_type.c.id == there.id).values(**known_changes))
+    return dataclasses.replace(there, **known_changes)
 
 
 def delete_type(connection: sa.Connection, type_id: str) -> None:
@@ -137,20 +137,25 @@ def checked_options(name: str, backend: str, options: JsonMapping) -> Options:
             raise NovaliteError(
                 f"volume type {name!r}: back end {backend} has no option {option!r}, only {', '.join(OPTIONS[backend])}"
             )
-    found: JsonObject = {**OPTIONS[backend], **{key: value for key, value in options.items() if value is not None}}
+    all_options: JsonObject = {
+        **OPTIONS[backend],
+        **{key: value for key, value in options.items() if value is not None},
+    }
     needed = _REQUIRED.get(backend)
     if needed is not None:
-        value = found[needed]
+        value = all_options[needed]
         if not isinstance(value, str) or not _SAFE_NAME.fullmatch(value):
             raise NovaliteError(
                 f"volume type {name!r}: {needed} {value!r} is no name: use letters, digits and _ . + - (at most 63)"
             )
-    if found.get("format", "raw") not in FORMATS:
-        raise NovaliteError(f"volume type {name!r}: format {found['format']!r} is unknown: use {' or '.join(FORMATS)}")
-    hosts = found["hosts"]
+    if all_options.get("format", "raw") not in FORMATS:
+        raise NovaliteError(
+            f"volume type {name!r}: format {all_options['format']!r} is unknown: use {' or '.join(FORMATS)}"
+        )
+    hosts = all_options["hosts"]
     if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(host, str) for host in hosts)):
         raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
-    return t.cast("Options", found)
+    return t.cast("Options", all_options)
 
 
 def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> list[VolumeType]:
@@ -163,8 +168,8 @@ def types_seen(connection: sa.Connection, project_id: str, everything: bool) -> 
 
 def type_seen(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:
     """One of them; `default` names the default one. Raises NotFoundError."""
-    wanted = DEFAULT_ID if name_or_id == "default" else name_or_id
-    return _called(wanted, types_seen(connection, project_id, everything))
+    resolved_name_or_id = DEFAULT_ID if name_or_id == "default" else name_or_id
+    return _called(resolved_name_or_id, types_seen(connection, project_id, everything))
 
 
 def type_usable(connection: sa.Connection, name_or_id: str, project_id: str, everything: bool) -> VolumeType:

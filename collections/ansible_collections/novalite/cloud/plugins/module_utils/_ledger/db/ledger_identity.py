@@ -19,12 +19,12 @@ from .tables import compute_host, instance, ledger_identity, network
 
 def ledger_id(connection: sa.Connection) -> str:
     """Return the ledger's identity, a UUID in lower case with dashes. Raises NovaliteError when it was removed."""
-    found = connection.execute(sa.select(ledger_identity.c.uuid)).scalar_one_or_none()
-    if found is None:
+    ledger_uuid = connection.execute(sa.select(ledger_identity.c.uuid)).scalar_one_or_none()
+    if ledger_uuid is None:
         raise NovaliteError(
             "the ledger has lost its identity (its table ledger_identity is empty): restore the ledger from a copy"
         )
-    return str(found)
+    return str(ledger_uuid)
 
 
 def set_ledger_id(connection: sa.Connection, identity: str) -> None:

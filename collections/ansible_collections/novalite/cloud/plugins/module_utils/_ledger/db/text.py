@@ -161,12 +161,14 @@ def _is_numbered(table: sa.Table) -> bool:
 
 def _numbers(connection: sa.Connection, numbered: t.Sequence[sa.Table]) -> dict[str, int]:
     if connection.dialect.name == "sqlite":
-        given = dict(tuple(row) for row in connection.execute(sa.text("SELECT name, seq FROM sqlite_sequence")))
+        number_by_table = dict(
+            tuple(row) for row in connection.execute(sa.text("SELECT name, seq FROM sqlite_sequence"))
+        )
     else:
-        given = {
+        number_by_table = {
             table.name: connection.execute(sa.text(_SEQUENCES), {"name": table.name}).one().last for table in numbered
         }
-    return {table.name: int(given.get(table.name) or 0) for table in numbered}
+    return {table.name: int(number_by_table.get(table.name) or 0) for table in numbered}
 
 
 def _set_numbers(connection: sa.Connection, there: t.Mapping[str, sa.Table], numbers: t.Mapping[str, int]) -> None:

@@ -105,8 +105,8 @@ def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     return Found(ledger, tuple(kept_slices), tuple(names), tuple(unreadable), tuple(gone))
 
 
-def _is_adopted(one: Slice) -> bool:
-    return one.tables["instance"][0].get("adopted") is not None
+def _is_adopted(slice_: Slice) -> bool:
+    return slice_.tables["instance"][0].get("adopted") is not None
 
 
 def _parsed(host: str, uuid: str | None, text: str) -> Slice:
@@ -114,7 +114,7 @@ def _parsed(host: str, uuid: str | None, text: str) -> Slice:
     try:
         document = json.loads(text)
         version, rows = document["version"], document["tables"]
-        found = Slice(
+        slice_ = Slice(
             host, uuid, str(document["ledger"]), int(document["written_at"]), tuple(document["withheld"]), rows
         )
         own = [row["uuid"] for row in rows.get("instance", ())]
@@ -124,50 +124,50 @@ def _parsed(host: str, uuid: str | None, text: str) -> Slice:
         raise NovaliteError(f"{what} was written by a newer novalite")
     if own != ([] if uuid is None else [uuid]):
         raise NovaliteError(f"{what} is of another instance")
-    return found
+    return slice_
 
 
-def _as_it_is(one: Slice, there: tuple[str, FoundDomain] | None) -> Slice:
+def _as_it_is(slice_: Slice, there: tuple[str, FoundDomain] | None) -> Slice:
     """The slice with the states that its guest has now."""
-    host, state = (there[0], there[1]["state"]) if there else (one.host, "missing")
-    row = dict(one.tables["instance"][0])
+    host, state = (there[0], there[1]["state"]) if there else (slice_.host, "missing")
+    row = dict(slice_.tables["instance"][0])
     if there is None and row["vm_state"] == OFFLOADED:
         row |= {"host": None, "task_state": row["task_state"] if row["task_state"] == _DELETING else None}
         return dataclasses.replace(
-            one, tables={**one.tables, "instance": [row], "allocation": [], **_with_volumes(one)}
+            slice_, tables={**slice_.tables, "instance": [row], "allocation": [], **_with_volumes(slice_)}
         )
     built = row["vm_state"] != "building"
-    open_moves = [move for move in one.tables.get("migration", ()) if move["status"] == "finished"]
+    open_moves = [move for move in slice_.tables.get("migration", ()) if move["status"] == "finished"]
     vm_state, row["power_state"] = _STATES.get(state, ("stopped", 0))
     if not built and state not in ("running", "paused"):
         row["vm_state"], row["power_state"] = "error", 0
         message = "its build was cut off, and the ledger was lost: delete it"
-        row["fault"] = {"code": 500, "message": message, "created": one.written_at}
+        row["fault"] = {"code": 500, "message": message, "created": slice_.written_at}
     elif row["vm_state"] not in _KEPT_STATES or (row["vm_state"] == "resized" and not open_moves):
         row["vm_state"] = vm_state
     if row["task_state"] != _DELETING:
         row["task_state"] = None
     row["host"] = host
     if row["launched_at"] is None and row["vm_state"] == "active":
-        row["launched_at"] = one.written_at
-    tables = {**one.tables, "instance": [row], "migration": open_moves}
-    tables["vif"] = [{**vif, "status": None} for vif in one.tables.get("vif", ())]
+        row["launched_at"] = slice_.written_at
+    tables = {**slice_.tables, "instance": [row], "migration": open_moves}
+    tables["vif"] = [{**vif, "status": None} for vif in slice_.tables.get("vif", ())]
     if row["vm_state"] != "error" or built:
-        tables |= _with_volumes(one)
-    return dataclasses.replace(one, tables=tables)
+        tables |= _with_volumes(slice_)
+    return dataclasses.replace(slice_, tables=tables)
 
 
-def _with_volumes(one: Slice) -> Rows:
+def _with_volumes(slice_: Slice) -> Rows:
     """Its volumes as the guest has them: what was being attached when the slice was written is attached."""
     links = [
-        {**link, "attached_at": link["attached_at"] or one.written_at}
-        for link in one.tables.get("volume_attachment", ())
+        {**link, "attached_at": link["attached_at"] or slice_.written_at}
+        for link in slice_.tables.get("volume_attachment", ())
     ]
     attached = {link["volume_id"] for link in links}
     volumes = []
-    for volume in one.tables.get("volume", ()):
+    for volume in slice_.tables.get("volume", ()):
         if volume["id"] in attached:
-            made = volume["made_at"] or one.written_at
+            made = volume["made_at"] or slice_.written_at
             volumes.append({**volume, "status": "in-use", "made_at": made, "new_size_gb": None})
         else:
             volumes.append(volume)

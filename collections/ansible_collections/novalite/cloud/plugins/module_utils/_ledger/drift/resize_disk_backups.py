@@ -24,18 +24,18 @@ OFF = ("shutoff", "missing", "crashed")
 
 
 def resize_disk_backups(
-    connection: sa.Connection, host: str, found: Look, instances: t.Iterable[Instance]
+    connection: sa.Connection, host: str, look: Look, instances: t.Iterable[Instance]
 ) -> dict[str, list[Row]]:
-    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `found` as host_scan.scan() has it,
+    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `look` as host_scan.scan() has it,
     `instances` those on `host` that nothing is being done to."""
     result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
     left = {
         instance["uuid"]: instance
         for instance in instances
-        if any(name.endswith((KEPT, f"{KEPT}.part")) for name in found["files"].get(instance["uuid"], ()))
+        if any(name.endswith((KEPT, f"{KEPT}.part")) for name in look["files"].get(instance["uuid"], ()))
     }
     waiting = migrations.open_moves(connection, left) if left else {}
-    states = {domain["uuid"]: domain["state"] for domain in found["domains"]}
+    states = {domain["uuid"]: domain["state"] for domain in look["domains"]}
     for uuid, instance in sorted(left.items()):
         if uuid in waiting:
             continue

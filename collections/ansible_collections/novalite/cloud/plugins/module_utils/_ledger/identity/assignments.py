@@ -116,7 +116,7 @@ def _worked_out(connection: sa.Connection, rows: t.Sequence[Assignment]) -> list
     for number, over in ancestry(connection).items():
         for above in over:
             below.setdefault(above, []).append(number)
-    found: dict[tuple[t.Any, ...], Assignment] = {}
+    assignments: dict[tuple[t.Any, ...], Assignment] = {}
     for row in rows:
         users = [row["user_id"]] if row["group_id"] is None else members.get(row["group_id"], [])
         targets = [(row["project_id"], row["domain_id"])]
@@ -125,7 +125,7 @@ def _worked_out(connection: sa.Connection, rows: t.Sequence[Assignment]) -> list
         for user_id in users:
             for project_id, domain_id in targets:
                 for role_id in implied_ids(row["role"]):
-                    found.setdefault(
+                    assignments.setdefault(
                         (user_id, project_id, domain_id, role_id),
                         {
                             **row,
@@ -138,7 +138,7 @@ def _worked_out(connection: sa.Connection, rows: t.Sequence[Assignment]) -> list
                             "through": row,
                         },
                     )
-    return list(found.values())
+    return list(assignments.values())
 
 
 def _named(connection: sa.Connection, rows: list[Assignment]) -> list[Assignment]:

@@ -102,20 +102,20 @@ def delete_application_credential(connection: sa.Connection, user_id: str, crede
 
 
 def create_ec2_credential(
-    connection: sa.Connection, seal: Seal, user_id: str, project_id: str, given: t.Mapping[str, str] | None = None
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str, chosen_pair: t.Mapping[str, str] | None = None
 ) -> Credential:
     """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100.
 
-    `given`: the access and secret that the user chose, and the `blob` that has them. Raises ConflictError for an access
-    key that is taken.
+    `chosen_pair`: the access and secret that the user chose, and the `blob` that has them. Raises ConflictError for an
+    access key that is taken.
     """
     if count(connection, ec2.c.user_id == user_id) >= MOST:
         raise QuotaError(f"a user has at most {MOST} EC2 credentials: delete one first")
     access, secret = secrets.token_hex(16), secrets.token_hex(16)
     row = {"user_id": user_id, "project_id": project_id, "created_at": int(time.time())}
-    if given is not None:
-        access, secret = given["access"], given["secret"]
-        row["blob"] = seal.encrypt(given["blob"])
+    if chosen_pair is not None:
+        access, secret = chosen_pair["access"], chosen_pair["secret"]
+        row["blob"] = seal.encrypt(chosen_pair["blob"])
     if is_any(connection, sa.or_(ec2.c.access == access, ec2.c.credential_id == credential_id_of(access))):
         raise ConflictError("Conflict occurred attempting to store credential - Duplicate entry.")
     row |= {"access": access, "secret": seal.encrypt(secret), "credential_id": credential_id_of(access)}
@@ -150,10 +150,10 @@ def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Creden
         .where(ec2.c.access == access, user.c.enabled, project.c.enabled)
         .where(user.c.domain_id.in_(enabled), project.c.domain_id.in_(enabled))
     )
-    found = connection.execute(query).mappings().first()
-    if found is None:
+    row = connection.execute(query).mappings().first()
+    if row is None:
         return None
-    pair = dict(found)
+    pair = dict(row)
     roles = roles_in_project(connection, pair["user_id"], pair["project_id"])
     return {**_readable(seal, pair), "roles": sorted(roles)} if roles else None
 

@@ -31,12 +31,12 @@ def list_credentials(
     connection: sa.Connection, seal: Seal, user_id: str | None = None, kind: str | None = None
 ) -> list[Credential]:
     """Return the credentials of a user (None: of all) and of this type, the oldest first."""
-    found = []
+    ec2_credentials = []
     if kind in (None, EC2):
-        found = [_as_credential(seal, row) for row in list_ec2_credentials(connection, seal, user_id)]
+        ec2_credentials = [_as_credential(seal, row) for row in list_ec2_credentials(connection, seal, user_id)]
     query = sa.select(table).where(*equal({table.c.user_id: user_id, table.c.type: kind}))
     rows = connection.execute(query.order_by(table.c.created_at, table.c.id)).mappings()
-    return [*found, *({**row, "blob": _read(seal, row["blob"])} for row in rows)]
+    return [*ec2_credentials, *({**row, "blob": _read(seal, row["blob"])} for row in rows)]
 
 
 def find_credential(

@@ -95,7 +95,7 @@ def create_project(connection: sa.Connection, values: JsonMapping) -> str:
 def _check_parent(connection: sa.Connection, parent_id: str, domain_id: str) -> None:
     """Raise an error unless the project can have others below it; it stays as long as the transaction lasts."""
     lock_project(connection, parent_id)
-    parent = _found(connection, parent_id)
+    parent = _existing_project(connection, parent_id)
     if parent["domain_id"] != domain_id:
         raise NovaliteError(
             f"Cannot create project, since it specifies its domain_id {domain_id}, but specifies a parent in a "
@@ -123,7 +123,7 @@ def update_project(connection: sa.Connection, project_id: str, values: JsonMappi
     above and below.
     """
     table = tables.project
-    before = _found(connection, project_id)
+    before = _existing_project(connection, project_id)
     changed = {key: values[key] for key in ("description", "enabled", "extra") if key in values}
     if values.get("name", before["shown_name"]) != before["shown_name"]:
         (name,) = checked_names("project", [values], NAME_LENGTH)
@@ -172,10 +172,10 @@ def remove_tag(connection: sa.Connection, project_id: str, tag: str) -> bool:
 
 def delete_project(connection: sa.Connection, project_id: str) -> None:
     """Remove a project as `remove_projects` does. Raises ForbiddenError while there are projects below it."""
-    _remove(connection, project_id, _found(connection, project_id)["shown_name"])
+    _remove(connection, project_id, _existing_project(connection, project_id)["shown_name"])
 
 
-def _found(connection: sa.Connection, project_id: str) -> JsonObject:
+def _existing_project(connection: sa.Connection, project_id: str) -> JsonObject:
     record = project_by_id(connection, project_id)
     if record is None:
         raise NotFoundError(f"Could not find project: {project_id[:64]}.")

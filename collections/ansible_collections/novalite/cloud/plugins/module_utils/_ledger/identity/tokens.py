@@ -139,9 +139,9 @@ def token_holder(connection: sa.Connection, text: str, now: float) -> Holder | N
     if row is None:
         return None
     if row.trust_id is not None:
-        given = valid_trust(connection, row.trust_id, now, row.issued_at)
-        roles = None if given is None else trusted_roles(connection, given)
-        return None if not roles else Holder(row, roles, given)
+        trust_record = valid_trust(connection, row.trust_id, now, row.issued_at)
+        roles = None if trust_record is None else trusted_roles(connection, trust_record)
+        return None if not roles else Holder(row, roles, trust_record)
     roles = {}
     if row.project_id is not None:
         roles = roles_in_project(connection, row.user_id, row.project_id)
@@ -167,11 +167,11 @@ def valid_trust(connection: sa.Connection, trust_id: str, now: float, issued_at:
     return None if row is None else dict(row)
 
 
-def trusted_roles(connection: sa.Connection, given: JsonObject) -> Names | None:
+def trusted_roles(connection: sa.Connection, trust_record: JsonObject) -> Names | None:
     """Return the roles that a trust gives; None where its trustor has not all of them any more."""
-    held = roles_in_project(connection, given["trustor_user_id"], given["project_id"])
-    roles = within(held, given["roles"])
-    return roles if roles.keys() >= set(given["roles"]) else None
+    held = roles_in_project(connection, trust_record["trustor_user_id"], trust_record["project_id"])
+    roles = within(held, trust_record["roles"])
+    return roles if roles.keys() >= set(trust_record["roles"]) else None
 
 
 def revoke_token(connection: sa.Connection, text: str) -> bool:

@@ -116,12 +116,12 @@ def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: 
 
 def list_roles(connection: sa.Connection, user_id: str) -> list[JsonObject]:
     """List which of the four roles were given to the user in which projects: project_id, project_name, role."""
-    one, project = role_assignment.c, tables.project
+    assignment, project = role_assignment.c, tables.project
     query = (
-        sa.select(one.project_id, project.c.name.label("project_name"), one.role)
-        .join(project, project.c.id == one.project_id)
-        .where(one.user_id == user_id, ~one.inherited, one.role.in_(ROLES))
-        .order_by(project.c.name, one.role)
+        sa.select(assignment.project_id, project.c.name.label("project_name"), assignment.role)
+        .join(project, project.c.id == assignment.project_id)
+        .where(assignment.user_id == user_id, ~assignment.inherited, assignment.role.in_(ROLES))
+        .order_by(project.c.name, assignment.role)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
 

@@ -181,7 +181,7 @@ def _share(slots: int) -> int:
 
 def _drop_overtaken(connection: sa.Connection) -> None:
     """End launches that wait for instances which are all being deleted by now: nothing is left to build."""
-    wanted = (
+    remaining_instance = (
         sa.select(sa.literal(1))
         .select_from(job_instance.join(instance, instance.c.uuid == job_instance.c.instance_uuid))
         .where(
@@ -194,7 +194,7 @@ def _drop_overtaken(connection: sa.Connection) -> None:
     any_instance = sa.select(sa.literal(1)).where(job_instance.c.job_id == job.c.id).exists()
     connection.execute(
         sa.update(job)
-        .where(job.c.kind == "launch", job.c.state == "queued", any_instance, ~wanted)
+        .where(job.c.kind == "launch", job.c.state == "queued", any_instance, ~remaining_instance)
         .values(state="failed", message="ended by a request to delete", finished_at=time.time())
     )
 

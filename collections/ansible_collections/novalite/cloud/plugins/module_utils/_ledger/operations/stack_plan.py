@@ -30,7 +30,7 @@ from ..queries.volume_views import volumes_by
 from ..security.security_groups import DEFAULT_GROUP
 from ..stack import stack_marks
 from ..stack.stack_marks import Made
-from ..stack.stack_servers import Live, checked, launched_with, live_servers, wanted
+from ..stack.stack_servers import Live, checked, desired_server, launched_with, live_servers
 from .flavor import flavor
 from .image import image, prepare_image
 from .keypair import keypair
@@ -296,7 +296,7 @@ def _servers(connection: sa.Connection, stack: Stack, owner: str, replace: bool)
                 going.append(Item(REMOVE, "server", instance.name))
                 todo.terminate.append(there["uuid"])
             continue
-        said = wanted(instance, checked(stack, instance), there)
+        said = desired_server(instance, checked(stack, instance), there)
         item = plan.server_item(instance.name, said, there)
         if item is None:
             continue

@@ -47,7 +47,7 @@ def write_aggregates(connection: sa.Connection, items: t.Sequence[JsonMapping]) 
     changes = Changes()
     for item, name in zip(items, names):
         before = there.get(name)
-        after = {**(before or {"zone": None, "metadata": {}, "hosts": []}), **_wanted(item, name)}
+        after = {**(before or {"zone": None, "metadata": {}, "hosts": []}), **_requested_attributes(item, name)}
         if changes.note(name, before, after):
             _write(connection, ids.get(name), name, after)
     _concern(connection, changes)
@@ -86,14 +86,14 @@ def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]
     rows = connection.execute(sa.select(tables.aggregate).order_by(tables.aggregate.c.name)).all()
     known = {row.name: Membership(row.name, row.zone, row.metadata) for row in rows}
     by_id = {row.id: known[row.name] for row in rows}
-    found: dict[str, dict[str, Membership]] = {
+    memberships_by_host: dict[str, dict[str, Membership]] = {
         host: {name: known.get(name) or Membership(name, None, {}) for name in names} for host, names in named.items()
     }
     if by_id:
         for aggregate_id, host in connection.execute(sa.select(tables.aggregate_host)):
-            if host in found:
-                found[host][by_id[aggregate_id].name] = by_id[aggregate_id]
-    return {host: [of_host[name] for name in sorted(of_host)] for host, of_host in found.items()}
+            if host in memberships_by_host:
+                memberships_by_host[host][by_id[aggregate_id].name] = by_id[aggregate_id]
+    return {host: [of_host[name] for name in sorted(of_host)] for host, of_host in memberships_by_host.items()}
 
 
 def zone_of(said: str, aggregates: t.Iterable[Membership]) -> str:
@@ -124,10 +124,10 @@ def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:
 def _aggregates(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str, int], dict[str, Record]]:
     table, hosts = tables.aggregate, tables.aggregate_host
     ids: dict[str, int] = {}
-    found: dict[str, Record] = {}
+    record_by_name: dict[str, Record] = {}
     for row in connection.execute(sa.select(table).where(table.c.name.in_(names))):
         ids[row.name] = row.id
-        found[row.name] = {"zone": row.zone, "metadata": row.metadata, "hosts": []}
+        record_by_name[row.name] = {"zone": row.zone, "metadata": row.metadata, "hosts": []}
     query = (
         sa.select(table.c.name, hosts.c.host)
         .join(hosts, hosts.c.aggregate_id == table.c.id)
@@ -135,8 +135,8 @@ def _aggregates(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict
         .order_by(hosts.c.host)
     )
     for name, host in connection.execute(query):
-        found[name]["hosts"].append(host)
-    return ids, found
+        record_by_name[name]["hosts"].append(host)
+    return ids, record_by_name
 
 
 def _write(connection: sa.Connection, number: int | None, name: str, values: Record) -> None:
@@ -152,19 +152,19 @@ def _write(connection: sa.Connection, number: int | None, name: str, values: Rec
         connection.execute(sa.insert(hosts), [{"aggregate_id": number, "host": host} for host in values["hosts"]])
 
 
-def _wanted(item: JsonMapping, name: str) -> Record:
-    wanted: Record = {}
+def _requested_attributes(item: JsonMapping, name: str) -> Record:
+    attributes: Record = {}
     if item["zone"] is not None:
         if ":" in item["zone"]:
             raise NovaliteError(f"aggregate {name!r}: zone {item['zone']!r} holds a colon, which parts zone and host")
-        wanted["zone"] = check_text(f"aggregate {name!r}: zone", item["zone"]) or None
+        attributes["zone"] = check_text(f"aggregate {name!r}: zone", item["zone"]) or None
     if item["metadata"] is not None:
-        wanted["metadata"] = {
+        attributes["metadata"] = {
             check_text(f"aggregate {name!r}: metadata key", str(key)): scalar_text(
                 f"aggregate {name!r}: metadata {key}", value, METADATA_LENGTH
             )
             for key, value in item["metadata"].items()
         }
     if item["hosts"] is not None:
-        wanted["hosts"] = sorted(set(item["hosts"]))
-    return wanted
+        attributes["hosts"] = sorted(set(item["hosts"]))
+    return attributes

@@ -74,10 +74,10 @@ def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.C
     The sums are taken from the rows that this DELETE returned: of two callers only one gets a row, so nothing is
     given back twice. Instances without a claim are no error.
     """
-    wanted = sorted(set(uuids))
-    if not wanted:
+    distinct_uuids = sorted(set(uuids))
+    if not distinct_uuids:
         return 0
-    of_these: sa.ColumnElement[bool] = allocation.c.instance_uuid.in_(wanted)
+    of_these: sa.ColumnElement[bool] = allocation.c.instance_uuid.in_(distinct_uuids)
     if hosts is not None:
         ids = sa.select(compute_host.c.id).where(compute_host.c.name.in_(sorted(hosts)))
         of_these = sa.and_(of_these, allocation.c.compute_host_id.in_(ids))

@@ -195,8 +195,8 @@ def _building(connection: sa.Connection) -> dict[str, int]:
     c = instance.c
     # as text, so that SQLite sees that its index of such instances is meant
     query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
-    found = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
-    return {row.host: row.builds for row in found}
+    rows = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
+    return {row.host: row.builds for row in rows}
 
 
 def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
@@ -206,10 +206,10 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, JsonObject]]:
         .join(instance, instance.c.uuid == allocation.c.instance_uuid)
         .outerjoin(server_group_member, server_group_member.c.instance_uuid == instance.c.uuid)
     )
-    found: dict[int, dict[str, JsonObject]] = {}
+    instances_by_host: dict[int, dict[str, JsonObject]] = {}
     for host_id, uuid, project_id, group_id in connection.execute(query):
-        found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
-    return found
+        instances_by_host.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
+    return instances_by_host
 
 
 def _reported(entry: JsonMapping, old: t.Any) -> JsonObject:
@@ -233,10 +233,10 @@ def _foreign(entry: JsonMapping, old: t.Any, ours: t.Container[str]) -> dict[str
 
 
 def _decided(entry: JsonMapping, old: t.Any) -> JsonObject:
-    given = {key: entry[key] for key in POLICY if entry.get(key) is not None}
-    if given.get("enabled"):
-        given["disabled_reason"] = None
-    return given if old is not None else {**POLICY, **given}
+    policy = {key: entry[key] for key in POLICY if entry.get(key) is not None}
+    if policy.get("enabled"):
+        policy["disabled_reason"] = None
+    return policy if old is not None else {**POLICY, **policy}
 
 
 def _check(entry: JsonMapping) -> None:

@@ -30,10 +30,10 @@ Hints = JsonObject
 
 def checked(name: str, entry: JsonMapping) -> Hints:
     """The hints of the server `name`, with its `requirements` and `rank` among them. Raises NovaliteError."""
-    given = entry.get("hints")
-    if given is not None and not isinstance(given, dict):
+    requested_hints = entry.get("hints")
+    if requested_hints is not None and not isinstance(requested_hints, dict):
         raise NovaliteError(f"hints of '{name}': give a dictionary of scheduler hints")
-    hints = {key: value for key, value in (given or {}).items() if value is not None}
+    hints = {key: value for key, value in (requested_hints or {}).items() if value is not None}
     hints.update({key: entry[key] for key in EXPRESSIONS if entry.get(key) is not None})
     try:
         size = len(json.dumps(hints))
@@ -56,7 +56,7 @@ def checked(name: str, entry: JsonMapping) -> Hints:
 
 
 def resolve(
-    connection: sa.Connection, project_id: str, wanted: t.Mapping[str, Hints], being_made: t.Mapping[str, str]
+    connection: sa.Connection, project_id: str, hints_by_name: t.Mapping[str, Hints], being_made: t.Mapping[str, str]
 ) -> dict[str, Hints]:
     """The same hints by server name, with ids in place of the names of groups and servers.
 
@@ -64,21 +64,21 @@ def resolve(
     """
     from .server_groups import groups_by_name_or_id, servers_by_name_or_id
 
-    groups = {hints["group"] for hints in wanted.values() if "group" in hints}
-    servers = {server for hints in wanted.values() for key in SERVERS for server in hints.get(key, [])}
+    groups = {hints["group"] for hints in hints_by_name.values() if "group" in hints}
+    servers = {server for hints in hints_by_name.values() for key in SERVERS for server in hints.get(key, [])}
     group_of = groups_by_name_or_id(connection, groups, project_id) if groups else {}
     uuid_of = servers_by_name_or_id(connection, servers, project_id, being_made) if servers else {}
     resolved = {}
-    for name, hints in wanted.items():
-        of_one = dict(hints)
-        if "group" in of_one:
-            of_one["group"] = group_of[of_one["group"]]["id"]
+    for name, hints in hints_by_name.items():
+        server_hints = dict(hints)
+        if "group" in server_hints:
+            server_hints["group"] = group_of[server_hints["group"]]["id"]
         for key in SERVERS:
-            if key in of_one:
-                of_one[key] = [uuid_of[server] for server in of_one[key]]
-                if being_made.get(name) in of_one[key]:
+            if key in server_hints:
+                server_hints[key] = [uuid_of[server] for server in server_hints[key]]
+                if being_made.get(name) in server_hints[key]:
                     raise NovaliteError(f"hint {key} of '{name}' names that server itself: name others")
-        resolved[name] = of_one
+        resolved[name] = server_hints
     return resolved
 
 

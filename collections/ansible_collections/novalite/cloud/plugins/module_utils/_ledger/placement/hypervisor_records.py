@@ -91,19 +91,19 @@ def hosts(connection: sa.Connection, now: int) -> list[Host]:
 
 def zones(connection: sa.Connection, now: int) -> dict[str, dict[str, Availability]]:
     """The availability zones by name: in each its hosts."""
-    found: dict[str, dict[str, Availability]] = {}
+    hosts_by_zone: dict[str, dict[str, Availability]] = {}
     for host in hosts(connection, now):
-        found.setdefault(host.state.zone, {})[host.name] = {
+        hosts_by_zone.setdefault(host.state.zone, {})[host.name] = {
             "available": host.state.up,
             "active": host.state.enabled,
             "last_seen_at": host.last_seen_at,
         }
-    return dict(sorted(found.items()))
+    return dict(sorted(hosts_by_zone.items()))
 
 
 def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str, list[dict[str, str]]]:
     """The instances that have a claim on each of these hosts: uuid and name."""
-    found: dict[str, list[dict[str, str]]] = {name: [] for name in names}
+    servers_by_host: dict[str, list[dict[str, str]]] = {name: [] for name in names}
     rows = connection.execute(
         sa.select(compute_host.c.name, instance.c.uuid, instance.c.id, instance.c.adopted)
         .select_from(
@@ -115,8 +115,8 @@ def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str,
         .order_by(instance.c.id)
     )
     for row in rows:
-        found[row.name].append({"uuid": row.uuid, "name": domain_name(row.id, row.adopted)})
-    return found
+        servers_by_host[row.name].append({"uuid": row.uuid, "name": domain_name(row.id, row.adopted)})
+    return servers_by_host
 
 
 def aggregates(connection: sa.Connection) -> list[Aggregate]:

@@ -40,7 +40,7 @@ class Place:
 
 def place(
     connection: sa.Connection,
-    one: Instance,
+    server: Instance,
     flavor: Flavor,
     *,
     host: str | None = None,
@@ -55,17 +55,17 @@ def place(
     `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
     all that the ledger knows). Raises ConflictError when other runs changed the hosts under ten choices in a row.
     """
-    lock_groups(connection, [one])
-    source, now, chosen = one["host"], int(time.time()), Options.of(options)
+    lock_groups(connection, [server])
+    source, now, chosen = server["host"], int(time.time()), Options.of(options)
     down_time = SERVICE_DOWN_TIME if down_time is None else down_time
     here = host == source if host is not None else same_host == "only"
-    by_one = claims.asks_for_instances([one], chosen)
+    asks_instances = claims.asks_for_instances([server], chosen)
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                states, versions = host_states(connection, now, limit_to, down_time, attempt > 0, by_one)
-                request = _request(connection, {**one, "flavor": flavor})
-                grown = _growth(request, one["flavor"])
+                states, versions = host_states(connection, now, limit_to, down_time, attempt > 0, asks_instances)
+                request = _request(connection, {**server, "flavor": flavor})
+                grown = _growth(request, server["flavor"])
                 at_home = [state for state in states if state.name == source]
                 if here:
                     decision = _select(at_home, grown, chosen)
@@ -89,14 +89,14 @@ def _select(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     return select(hosts, [request], claims.DEFAULT_CHOICE, options=options)[0]
 
 
-def _request(connection: sa.Connection, one: Instance) -> Request:
+def _request(connection: sa.Connection, server: Instance) -> Request:
     """Return what the instance asks of a host, as at its launch, but without the host that was asked for then; its
     server group counts it at its destination only."""
-    group = groups_of(connection, [one]).get(one["uuid"])
+    group = groups_of(connection, [server]).get(server["uuid"])
     if group is not None:
-        members = {uuid: host for uuid, host in group.members.items() if uuid != one["uuid"]}
+        members = {uuid: host for uuid, host in group.members.items() if uuid != server["uuid"]}
         group = dataclasses.replace(group, members=members)
-    return request_of({**unpinned(one), "attempts": []}, group)
+    return request_of({**unpinned(server), "attempts": []}, group)
 
 
 def _claim(
@@ -132,10 +132,10 @@ def change_claim(connection: sa.Connection, uuid: str, host: str, flavor: Flavor
     if row is None:
         return
     image = {"virtual_size": 0}
-    wanted = request_of({"uuid": uuid, "name": uuid, "flavor": flavor, "image": image})
+    request = request_of({"uuid": uuid, "name": uuid, "flavor": flavor, "image": image})
     # a flavor without a size of its own takes the image's, and no resize leads from or to one: that part stays
-    disk_gb = wanted.disk_gb if flavor["root_gb"] else row.disk_gb
-    new = {"vcpus": wanted.vcpus, "memory_mb": wanted.memory_mb, "disk_gb": disk_gb}
+    disk_gb = request.disk_gb if flavor["root_gb"] else row.disk_gb
+    new = {"vcpus": request.vcpus, "memory_mb": request.memory_mb, "disk_gb": disk_gb}
     freed = {name: max(0, getattr(row, name) - new[name]) for name in AMOUNTS}
     if not any(freed.values()):
         return

@@ -33,7 +33,7 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Ser
     query = sa.select(server_group).order_by(server_group.c.project_id, server_group.c.name)
     if project_id is not None:
         query = query.where(server_group.c.project_id == project_id)
-    found = {row["id"]: ServerGroup(**row, members=[]) for row in connection.execute(query).mappings()}
+    group_by_id = {row["id"]: ServerGroup(**row, members=[]) for row in connection.execute(query).mappings()}
     member = server_group_member
     rows = connection.execute(
         sa.select(member.c.group_id, member.c.instance_uuid)
@@ -42,9 +42,9 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Ser
         .order_by(instance.c.id)
     )
     for group_id, uuid in rows:
-        if group_id in found:
-            found[group_id].members.append(uuid)
-    return list(found.values())
+        if group_id in group_by_id:
+            group_by_id[group_id].members.append(uuid)
+    return list(group_by_id.values())
 
 
 def create_server_group(

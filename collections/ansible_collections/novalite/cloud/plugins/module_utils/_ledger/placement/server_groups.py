@@ -34,7 +34,7 @@ def write_server_groups(connection: sa.Connection, project: str, items: t.Sequen
     changes = Changes()
     for item, name in zip(items, names):
         old = there.get(name)
-        after = _wanted(item, name, old)
+        after = _requested_rules(item, name, old)
         if not changes.note(name, _rules_of(old), after):
             continue
         if old is None:
@@ -81,21 +81,23 @@ def _named(
 
 def groups_by_name_or_id(connection: sa.Connection, names: t.Iterable[str], project_id: str) -> dict[str, Record]:
     """The project's server groups by what they were called, a name or an id. Raises NotFoundError for one unknown."""
-    wanted = sorted(set(names))
+    distinct_names = sorted(set(names))
     table = tables.server_group
     mine = table.c.project_id == project_id
     rows = (
-        connection.execute(sa.select(table).where(mine, sa.or_(table.c.name.in_(wanted), table.c.id.in_(wanted))))
+        connection.execute(
+            sa.select(table).where(mine, sa.or_(table.c.name.in_(distinct_names), table.c.id.in_(distinct_names)))
+        )
         .mappings()
         .all()
     )
-    found = {row["id"]: dict(row) for row in rows}
-    found.update({row["name"]: dict(row) for row in rows})
-    for name in wanted:
-        if name not in found:
+    record_by_name_or_id = {row["id"]: dict(row) for row in rows}
+    record_by_name_or_id.update({row["name"]: dict(row) for row in rows})
+    for name in distinct_names:
+        if name not in record_by_name_or_id:
             others = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars()
             raise unknown("server group", name, others)
-    return {name: found[name] for name in wanted}
+    return {name: record_by_name_or_id[name] for name in distinct_names}
 
 
 def servers_by_name_or_id(
@@ -105,20 +107,20 @@ def servers_by_name_or_id(
 
     Raises NotFoundError for one unknown: a hint that silently meant nothing would be worse.
     """
-    wanted = sorted(set(names))
+    distinct_names = sorted(set(names))
     table = tables.instance
     rows = connection.execute(
         sa.select(table.c.name, table.c.uuid).where(
             table.c.project_id == project_id,
             table.c.deleted == 0,
-            sa.or_(table.c.name.in_(wanted), table.c.uuid.in_(wanted)),
+            sa.or_(table.c.name.in_(distinct_names), table.c.uuid.in_(distinct_names)),
         )
     ).all()
-    found = {**being_made, **{row.uuid: row.uuid for row in rows}, **{row.name: row.uuid for row in rows}}
-    for name in wanted:
-        if name not in found:
+    uuid_by_name_or_id = {**being_made, **{row.uuid: row.uuid for row in rows}, **{row.name: row.uuid for row in rows}}
+    for name in distinct_names:
+        if name not in uuid_by_name_or_id:
             raise NotFoundError(f"a scheduler hint names the server {name!r}, which the project does not have")
-    return {name: found[name] for name in wanted}
+    return {name: uuid_by_name_or_id[name] for name in distinct_names}
 
 
 def join(connection: sa.Connection, project_id: str, members: t.Mapping[str, str]) -> None:
@@ -148,14 +150,14 @@ def leave(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 
 def _members(connection: sa.Connection, group_ids: t.Sequence[str]) -> dict[str, list[str]]:
     table = tables.server_group_member
-    found: dict[str, list[str]] = {group_id: [] for group_id in group_ids}
+    members_by_group: dict[str, list[str]] = {group_id: [] for group_id in group_ids}
     query = sa.select(table).where(table.c.group_id.in_(group_ids)).order_by(table.c.instance_uuid)
     for row in connection.execute(query):
-        found[row.group_id].append(row.instance_uuid)
-    return found
+        members_by_group[row.group_id].append(row.instance_uuid)
+    return members_by_group
 
 
-def _wanted(item: JsonMapping, name: str, old: t.Any) -> Record:
+def _requested_rules(item: JsonMapping, name: str, old: t.Any) -> Record:
     policy = item["policy"] or (old.policy if old is not None else None)
     if policy is None:
         raise NovaliteError(f"server group {name!r} does not exist yet: give its policy, one of {', '.join(POLICIES)}")

@@ -124,10 +124,10 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
 
 def host(connection: sa.Connection, name: str) -> Host:
     """One compute host. Raises NotFoundError."""
-    found = hosts(connection, [name])
-    if not found:
+    named_hosts = hosts(connection, [name])
+    if not named_hosts:
         raise NotFoundError(f"Compute host {name[:255]} could not be found.")
-    return found[0]
+    return named_hosts[0]
 
 
 def _resource(state: HostState, name: str, ratio: float) -> Resource:
@@ -147,7 +147,7 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObje
     """The networks that a project sees (None: all), each with how many addresses are in which state."""
     conditions = [] if project_id is None else [network.c.owner.in_(["", project_id])]
     query = sa.select(network).where(*conditions).order_by(network.c.name, network.c.id)
-    found = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+    network_by_id = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
     now = int(time.time())
     counted = (
         sa.select(fixed_ip.c.network_id, *_counts(now))
@@ -155,11 +155,11 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[JsonObje
         .where(*conditions)
         .group_by(fixed_ip.c.network_id)
     )
-    for record in found.values():
+    for record in network_by_id.values():
         record["addresses"] = dict.fromkeys(_STATES, 0)
     for number, *numbers in connection.execute(counted):
-        found[number]["addresses"] = _named(numbers)
-    return list(found.values())
+        network_by_id[number]["addresses"] = _named(numbers)
+    return list(network_by_id.values())
 
 
 def address_map(connection: sa.Connection, uuid: str, project_id: str | None) -> JsonObject:
@@ -274,8 +274,8 @@ def instance_page(
     for vif_id, uuid, ipv6, number in connection.execute(plugged):
         addresses[uuid] += [to_text(number), *further.get(vif_id, ())] if number is not None else []
         addresses[uuid] += [ipv6] if ipv6 else []
-    found = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
-    return found, rows[-1].id if len(rows) == PAGE else None
+    instances = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
+    return instances, rows[-1].id if len(rows) == PAGE else None
 
 
 def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:

@@ -142,12 +142,12 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
     remote = None
     if rule.get("remote_group_uuid") is not None:
         remote = _group(connection, project_id, rule["remote_group_uuid"])
-    wanted = normalised({**rule, "remote_group": None if remote is None else remote.name})
-    if wanted["cidr"] == NOBODY:
+    normalised_rule = normalised({**rule, "remote_group": None if remote is None else remote.name})
+    if normalised_rule["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)
     egress = [entry for entry in there if entry["direction"] == "egress"]
-    if wanted["direction"] == "egress":
+    if normalised_rule["direction"] == "egress":
         placeholders = [entry["id"] for entry in egress if entry["cidr"] == NOBODY]
         if not egress:
             there += _record_open_egress(connection, group)
@@ -155,7 +155,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             connection.execute(sa.delete(security_group_rule).where(security_group_rule.c.id.in_(placeholders)))
             there = [entry for entry in there if entry["id"] not in placeholders]
     for entry in there:
-        if identity(entry) == identity(wanted):
+        if identity(entry) == identity(normalised_rule):
             raise ConflictError(f"Security group rule already exists. Rule id is {entry['id']}.")
     counted = 1 + sum(entry["cidr"] != NOBODY for entry in there)
     check_quota(connection, project_id, "security_group_rules", counted, f"security group {group.name!r}")
@@ -166,10 +166,10 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
-            **{column: value for column, value in wanted.items() if column not in ("remote_group", "cidr")},
+            **{column: value for column, value in normalised_rule.items() if column not in ("remote_group", "cidr")},
             **{column: rule.get(column) for column in SAID},
             # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
-            cidr=None if rule.get("cidr") is None else wanted["cidr"],
+            cidr=None if rule.get("cidr") is None else normalised_rule["cidr"],
         )
     )
     return number, int(group.id)
@@ -178,12 +178,12 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
 def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int:
     """Delete one rule; returns the number of its group. Raises NotFoundError."""
     lock_project(connection, project_id)
-    found = [
+    matches = [
         (group, rule) for group in groups_of(connection, project_id) for rule in group["rules"] if rule["id"] == rule_id
     ]
-    if not found:
+    if not matches:
         raise NotFoundError(f"Security group rule {rule_id} does not exist")
-    ((group, rule),) = found
+    ((group, rule),) = matches
     table = security_group_rule
     if rule["direction"] == "egress":
         row = _group(connection, project_id, group["uuid"])

@@ -69,7 +69,7 @@ def made_by(connection: sa.Connection, stack: str, owner: str) -> list[Made]:
 
 
 def _references(connection: sa.Connection, made: t.Collection[Made]) -> dict[Made, str]:
-    found: dict[Made, str] = {}
+    reference_by_mark: dict[Made, str] = {}
     for kind, (table, owner, reference) in _REFERENCES.items():
         names = sorted({mark.name for mark in made if mark.kind == kind})
         if not names:
@@ -77,7 +77,7 @@ def _references(connection: sa.Connection, made: t.Collection[Made]) -> dict[Mad
         whose = sa.literal("") if owner is None else table.c[owner]
         query = sa.select(table.c.name, whose.label("owner"), table.c[reference].label("reference"))
         for row in connection.execute(query.where(table.c.name.in_(names))):
-            one = Made(kind, row.owner, row.name)
-            if one in made:
-                found[one] = str(row.reference)
-    return found
+            mark = Made(kind, row.owner, row.name)
+            if mark in made:
+                reference_by_mark[mark] = str(row.reference)
+    return reference_by_mark

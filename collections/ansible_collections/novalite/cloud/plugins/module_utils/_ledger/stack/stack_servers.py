@@ -100,7 +100,7 @@ def checked(stack: Stack, server: Server) -> ServerRequest:
         raise stack.error(str(error), server.where) from None
 
 
-def wanted(server: Server, request: ServerRequest, live: Live | None) -> JsonObject:
+def desired_server(server: Server, request: ServerRequest, live: Live | None) -> JsonObject:
     """Return the document's server in the form of live_servers(); of hints, the server group alone. Other hints, and a
     password, count when the server is made: nobody can tell afterwards what became of them."""
     guest = request.guest
