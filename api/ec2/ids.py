@@ -73,16 +73,16 @@ def not_found(kind: str, number: str) -> Ec2Error:
     return Ec2Error(f"{code}.NotFound", f"The {what} '{number[:100]}' does not exist")
 
 
-def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
-    """Return the entry of `known`, by EC2's ids, under the id `wanted`. Raises Ec2Error: NotFound, or Malformed."""
-    if wanted in known:
-        return known[wanted]
-    if not is_id(kind, wanted):
+def find(kind: str, ec2_id: str, known: t.Mapping[str, Known]) -> Known:
+    """Return the entry of `known`, by EC2's ids, under the id `ec2_id`. Raises Ec2Error: NotFound, or Malformed."""
+    if ec2_id in known:
+        return known[ec2_id]
+    if not is_id(kind, ec2_id):
         code = _MALFORMED.get(kind, f"{KINDS[kind][0]}.Malformed")
-        raise Ec2Error(code, f'Invalid id: "{wanted[:100]}" (expecting "{kind}-...")')
-    raise not_found(kind, wanted)
+        raise Ec2Error(code, f'Invalid id: "{ec2_id[:100]}" (expecting "{kind}-...")')
+    raise not_found(kind, ec2_id)
 
 
-def find_all(kind: str, wanted: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
+def find_all(kind: str, ec2_ids: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
     """As find(), for several, each once."""
-    return [find(kind, number, known) for number in dict.fromkeys(wanted)]
+    return [find(kind, number, known) for number in dict.fromkeys(ec2_ids)]

@@ -21,21 +21,21 @@ def image_id(record: Record) -> str:
     return ids.of(KIND, record["id"])
 
 
-def find(connection: Connection, project: str, wanted: str) -> Record:
-    """The image `wanted`: EC2's id of it, the shorter one that guests are told, its name (`ami-tiny`) or its UUID.
+def find(connection: Connection, project: str, id_or_name: str) -> Record:
+    """The image `id_or_name`: EC2's id of it, the shorter one that guests are told, its name (`ami-tiny`) or its UUID.
     Raises Ec2Error for one that the project does not see."""
     rows = nearest_first(image_records.images_seen(connection, project), project)
-    is_id = ids.is_id(KIND, wanted)
+    is_id = ids.is_id(KIND, id_or_name)
     for row in rows:
         # what reads as an id is one, whatever somebody calls an image of his
-        if image_id(row).startswith(wanted) if is_id else wanted == row["id"]:
+        if image_id(row).startswith(id_or_name) if is_id else id_or_name == row["id"]:
             return row
     for row in rows:
-        if not is_id and wanted in (row["name"], row["handle"]) and row["nearness"] is not None:
+        if not is_id and id_or_name in (row["name"], row["handle"]) and row["nearness"] is not None:
             return row
-    if not wanted.startswith("ami-"):
-        raise Ec2Error("InvalidAMIID.Malformed", f'Invalid id: "{wanted[:100]}" (expecting "ami-...")')
-    raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{wanted[:100]}]' does not exist")
+    if not id_or_name.startswith("ami-"):
+        raise Ec2Error("InvalidAMIID.Malformed", f'Invalid id: "{id_or_name[:100]}" (expecting "ami-...")')
+    raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{id_or_name[:100]}]' does not exist")
 
 
 def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:

@@ -53,9 +53,11 @@ def describe_addresses(connection: Connection, caller: Caller, asked: Asked) -> 
     rows = network_records.floating_ips_of(connection, caller.project)
     tags = ec2_tags.tags_of(connection, caller.project)
     if "AllocationId" in asked or "PublicIp" in asked:
-        wanted = ids.find_all("eipalloc", asked.get("AllocationId", []), {allocation_id(row): row for row in rows})
-        wanted += [_by_address(rows, address) for address in asked.get("PublicIp", [])]
-        rows = [row for row in rows if row in wanted]
+        requested_rows = ids.find_all(
+            "eipalloc", asked.get("AllocationId", []), {allocation_id(row): row for row in rows}
+        )
+        requested_rows += [_by_address(rows, address) for address in asked.get("PublicIp", [])]
+        rows = [row for row in rows if row in requested_rows]
     bodies = [_address(row, tags) for row in rows]
     return {"addressesSet": filters.filtered(bodies, asked, ADDRESS_FILTERS)}
 
@@ -168,9 +170,9 @@ def _port(connection: Connection, project: str, asked: Asked) -> Port:
         matching = [port for port in ports if port.instance_uuid == record["uuid"]]
     else:
         raise missing("InstanceId")
-    wanted = asked.get("PrivateIpAddress")
+    private_ip = asked.get("PrivateIpAddress")
     for port in matching:
-        if port.ip is not None and wanted in (None, "", port.ip):
+        if port.ip is not None and private_ip in (None, "", port.ip):
             return port
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
 

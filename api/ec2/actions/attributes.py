@@ -168,12 +168,12 @@ def _own_values(asked: Asked) -> Record:
     return values
 
 
-def _change_groups(connection: Connection, caller: Caller, record: Record, wanted: t.Sequence[str]) -> None:
+def _change_groups(connection: Connection, caller: Caller, record: Record, group_ids: t.Sequence[str]) -> None:
     """Put the instance into these groups, and out of all others."""
-    if not wanted:
+    if not group_ids:
         raise missing("GroupId")
     rows = group_rules.groups_of(connection, caller.project)
-    after = {find_group(rows, number, None)["uuid"] for number in wanted}
+    after = {find_group(rows, number, None)["uuid"] for number in group_ids}
     before = {group["uuid"] for group in record["group_records"]}
     row = server_listing.one(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
@@ -183,15 +183,15 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, wante
             SERVER_ACTIONS["removeSecurityGroup"].do(connection, row, {"name": uuid}, caller)
 
 
-def _change_device(connection: Connection, record: Record, wanted: Body) -> None:
-    goes = wanted.get("Ebs", {}).get("DeleteOnTermination")
+def _change_device(connection: Connection, record: Record, mapping: Body) -> None:
+    goes = mapping.get("Ebs", {}).get("DeleteOnTermination")
     for volume in record["volumes"]:
-        if volume.device == wanted.get("DeviceName"):
+        if volume.device == mapping.get("DeviceName"):
             if goes is not None:
                 volume_attachments.update_attachment(connection, volume.id, delete_on_termination=goes)
             return
     raise Ec2Error(
-        "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(wanted.get('DeviceName'))[:40]}"
+        "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(mapping.get('DeviceName'))[:40]}"
     )
 
 

@@ -121,10 +121,10 @@ def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
     return {"port_min": 1 if low == 0 and high else low, "port_max": high}
 
 
-def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
+def same(requested_rule: Rule, there: t.Sequence[Rule]) -> list[Rule]:
     """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
-    said = {name: value for name, value in wanted.items() if name != "description"}
-    remote = wanted.get("remote_group_uuid")
+    said = {name: value for name, value in requested_rule.items() if name != "description"}
+    remote = requested_rule.get("remote_group_uuid")
     with as_codes({}):
         key = _key({**normalised({**said, "remote_group": remote}), "remote_group_uuid": remote})
     return [rule for rule in there if _key(rule) == key]
@@ -236,9 +236,9 @@ def describe_security_groups(asked: Asked) -> Body:
     with reading_ledger() as connection:
         tags = ec2_tags.tags_of(connection, project)
     if "GroupId" in asked or "GroupName" in asked:
-        wanted = ids.find_all("sg", asked.get("GroupId", []), _by_id(rows))
-        wanted += [_named(rows, name) for name in asked.get("GroupName", [])]
-        rows = [row for row in rows if row in wanted]
+        requested_rows = ids.find_all("sg", asked.get("GroupId", []), _by_id(rows))
+        requested_rows += [_named(rows, name) for name in asked.get("GroupName", [])]
+        rows = [row for row in rows if row in requested_rows]
     names = {row["uuid"]: row["name"] for row in rows}
     bodies = [_group(row, project, names, tags) for row in rows]
     return filters.listed(asked, "securityGroupInfo", "groupId", bodies, GROUP_FILTERS)

@@ -59,8 +59,8 @@ def describe_images(connection: Connection, caller: Caller, asked: Asked) -> Bod
     project = caller.project
     rows = image_records.images_seen(connection, project)
     if "ImageId" in asked:
-        wanted = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
-        rows = [row for row in rows if row["id"] in wanted]
+        image_uuids = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
+        rows = [row for row in rows if row["id"] in image_uuids]
     elif not asked.get("Owner"):
         # whose names mean nothing to the project is shown to who asks for that owner
         rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
@@ -189,8 +189,8 @@ def modify_image_attribute(connection: Connection, caller: Caller, asked: Asked)
                 image_records.add_member(connection, row["id"], member)
 
 
-def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
-    row = images.find(connection, caller.project, wanted)
+def _own(connection: Connection, caller: Caller, image_id: str) -> Record:
+    row = images.find(connection, caller.project, image_id)
     if row["owner"] != caller.project and not caller.is_admin:
         raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)
     return row

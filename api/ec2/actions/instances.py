@@ -84,14 +84,14 @@ MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
 _WRONG_STATE: t.Mapping[type[Exception], str] = {ConflictError: "IncorrectInstanceState"}
 
 
-def find(connection: Connection, project: str, wanted: t.Sequence[str] | None) -> list[Record]:
+def find(connection: Connection, project: str, instance_ids: t.Sequence[str] | None) -> list[Record]:
     """The project's instances with these ids (None: all), in the order of their making. Raises Ec2Error."""
     known = ec2_records.instance_ids(connection, project)
     numbers = list(known)
-    if wanted is not None:
+    if instance_ids is not None:
         by_id: dict[str, int] = {ids.of("i", uuid): number for number, uuid in known.items()}
         by_id.update({f"i-{number:08x}": number for number in known})  # what guests are told
-        numbers = sorted(set(ids.find_all("i", wanted, by_id)))
+        numbers = sorted(set(ids.find_all("i", instance_ids, by_id)))
     records = ec2_records.load(connection, numbers)
     veil_faults(connection, current().reach, records)
     return records

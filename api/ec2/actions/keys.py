@@ -49,9 +49,11 @@ KEY_FILTERS = filters.like("key-name key-pair-id fingerprint=keyFingerprint")
 def describe_key_pairs(connection: Connection, caller: Caller, asked: Asked) -> Body:
     bodies = _bodies(connection, caller.project, asked.get("IncludePublicKey", False))
     if "KeyName" in asked or "KeyPairId" in asked:
-        wanted = [_named(bodies, name) for name in asked.get("KeyName", [])]
-        wanted += ids.find_all("key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies})
-        bodies = [body for body in bodies if body in wanted]
+        requested_bodies = [_named(bodies, name) for name in asked.get("KeyName", [])]
+        requested_bodies += ids.find_all(
+            "key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies}
+        )
+        bodies = [body for body in bodies if body in requested_bodies]
     return {"keySet": filters.filtered(bodies, asked, KEY_FILTERS)}
 
 

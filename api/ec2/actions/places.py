@@ -78,14 +78,14 @@ def describe_regions(connection: Connection, caller: Caller, asked: Asked) -> Bo
     return {"regionInfo": filters.filtered(bodies, asked, REGION_FILTERS)}
 
 
-def _named(bodies: list[Body], wanted: list[str], element: str, what: str) -> list[Body]:
-    if not wanted:
+def _named(bodies: list[Body], names: list[str], element: str, what: str) -> list[Body]:
+    if not names:
         return bodies
     there = {body[element] for body in bodies}
-    for name in wanted:
+    for name in names:
         if name not in there:
             raise Ec2Error("InvalidParameterValue", f"Invalid {what}: [{name[:60]}]")
-    return [body for body in bodies if body[element] in wanted]
+    return [body for body in bodies if body[element] in names]
 
 
 @reads("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
@@ -99,13 +99,13 @@ def describe_account_attributes(connection: Connection, caller: Caller, asked: A
         "vpc-max-elastic-ips": limits["floating_ips"],
         "vpc-max-security-groups-per-interface": limits["security_groups"],
     }
-    wanted = asked.get("AttributeName") or list(attributes)
-    for name in wanted:
+    names = asked.get("AttributeName") or list(attributes)
+    for name in names:
         if name not in attributes:
             raise invalid("attributeName", name)
     return {
         "accountAttributeSet": [
-            {"attributeName": name, "attributeValueSet": [{"attributeValue": attributes[name]}]} for name in wanted
+            {"attributeName": name, "attributeValueSet": [{"attributeValue": attributes[name]}]} for name in names
         ]
     }
 
@@ -121,13 +121,13 @@ def describe_account_attributes(connection: Connection, caller: Caller, asked: A
 def describe_instance_types(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
     flavors = flavors_seen(connection, caller.is_admin, caller.project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
-    wanted = asked.get("InstanceType") or list(by_name)
-    unknown = [name for name in wanted if name not in by_name]
+    names = asked.get("InstanceType") or list(by_name)
+    unknown = [name for name in names if name not in by_name]
     if unknown:
         raise Ec2Error(
             "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)[:200]}]"
         )
-    return [_type(by_name[name]) for name in set(wanted)]
+    return [_type(by_name[name]) for name in set(names)]
 
 
 def _type(flavor: Record) -> Body:

@@ -130,9 +130,9 @@ def run_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
 def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     """Record what is asked for, and its job. Returns the UUIDs."""
     tags = tags_for(asked, "instance", "volume", "network-interface")
-    wanted = _wanted(connection, caller, asked, tags["instance"])
+    create_request = _create_request(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
-        made = new_servers.create(connection, caller.project, wanted, private=caller.is_admin, **signature())
+        made = new_servers.create(connection, caller.project, create_request, private=caller.is_admin, **signature())
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
             connection,
@@ -151,7 +151,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     return made.uuids
 
 
-def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.CreateRequest:
+def _create_request(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.CreateRequest:
     project = caller.project
     placement = asked.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")

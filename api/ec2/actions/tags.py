@@ -144,12 +144,14 @@ def create_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     ["ResourceId"],
 )
 def delete_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
-    wanted = asked.get("Tag", [])
+    requested_tags = asked.get("Tag", [])
 
     def without(before: Tags) -> Tags:
-        if not wanted:
+        if not requested_tags:
             return {}
-        to_delete = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
+        to_delete = {
+            tag["Key"] for tag in requested_tags if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]
+        }
         return {key: value for key, value in before.items() if key not in to_delete}
 
     for resource_id in dict.fromkeys(asked["ResourceId"]):
