@@ -52,25 +52,25 @@ def show_aggregate(aggregate_id: str) -> Answer:
 
 @compute.post("/os-aggregates", "compute:aggregates:write")
 def create_aggregate() -> Answer:
-    wanted = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
+    aggregate_body = validation.body(wrapped("aggregate", AGGREGATE, ["name"]))["aggregate"]
     with writing_ledger() as connection:
-        _check_free(connection, wanted["name"])
-        _write(connection, wanted["name"], zone=wanted.get("availability_zone"))
+        _check_free(connection, aggregate_body["name"])
+        _write(connection, aggregate_body["name"], zone=aggregate_body.get("availability_zone"))
         rows = hypervisor_records.aggregates(connection)
-        body = _shown(next(row for row in rows if row.name == wanted["name"]))
+        body = _shown(next(row for row in rows if row.name == aggregate_body["name"]))
     return {"aggregate": {key: value for key, value in body.items() if key not in ("hosts", "metadata")}}, 200
 
 
 @compute.put("/os-aggregates/<aggregate_id>", "compute:aggregates:write")
 def update_aggregate(aggregate_id: str) -> Answer:
-    wanted = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
+    aggregate_body = validation.body(wrapped("aggregate", AGGREGATE, minProperties=1))["aggregate"]
     with writing_ledger() as connection:
         row = _row(connection, aggregate_id)
-        if wanted.get("name", row.name) != row.name:
-            _check_free(connection, wanted["name"])
-            hypervisor_records.rename_aggregate(connection, row.id, wanted["name"])
-        if "availability_zone" in wanted:
-            _write(connection, wanted.get("name", row.name), zone=wanted["availability_zone"] or "")
+        if aggregate_body.get("name", row.name) != row.name:
+            _check_free(connection, aggregate_body["name"])
+            hypervisor_records.rename_aggregate(connection, row.id, aggregate_body["name"])
+        if "availability_zone" in aggregate_body:
+            _write(connection, aggregate_body.get("name", row.name), zone=aggregate_body["availability_zone"] or "")
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
@@ -102,13 +102,13 @@ def act_on_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-def _set_metadata(connection: Connection, row: Aggregate, wanted: Record) -> None:
+def _set_metadata(connection: Connection, row: Aggregate, changes: Record) -> None:
     """A null takes a key away. The zone is one of the keys in Nova."""
-    merged = {key: value for key, value in {**row.metadata, **wanted}.items() if value is not None}
+    merged = {key: value for key, value in {**row.metadata, **changes}.items() if value is not None}
     merged.pop("availability_zone", None)
     zone = None
-    if "availability_zone" in wanted:
-        zone = wanted["availability_zone"] or ""
+    if "availability_zone" in changes:
+        zone = changes["availability_zone"] or ""
         validation.check(zone or None, ZONE)
     _write(connection, row.name, zone=zone, metadata=merged)
 

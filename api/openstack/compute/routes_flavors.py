@@ -133,19 +133,19 @@ def show_flavor(flavor_id: str) -> Answer:
 
 @compute.post("/flavors", "compute:flavors:write")
 def create_flavor() -> Answer:
-    wanted = validation.body(_create_schema())["flavor"]
-    number = wanted.get("id")
+    body = validation.body(_create_schema())["flavor"]
+    number = body.get("id")
     number = str(uuid.uuid4()) if number in (None, "auto") else str(number)
     record = {
         "flavorid": number,
-        "name": wanted["name"],
-        "vcpus": int(wanted["vcpus"]),
-        "memory_mb": int(wanted["ram"]),
-        "root_gb": int(wanted["disk"]),
-        "ephemeral_gb": int(wanted.get("OS-FLV-EXT-DATA:ephemeral", 0)),
-        "swap_mb": int(wanted.get("swap", 0)),
-        "is_public": wanted.get("os-flavor-access:is_public", True) in TRUE,
-        "description": wanted.get("description"),
+        "name": body["name"],
+        "vcpus": int(body["vcpus"]),
+        "memory_mb": int(body["ram"]),
+        "root_gb": int(body["disk"]),
+        "ephemeral_gb": int(body.get("OS-FLV-EXT-DATA:ephemeral", 0)),
+        "swap_mb": int(body.get("swap", 0)),
+        "is_public": body.get("os-flavor-access:is_public", True) in TRUE,
+        "description": body.get("description"),
     }
     with writing_ledger() as connection, as_bad_request():
         flavors.create_flavor(connection, record)
@@ -154,9 +154,9 @@ def create_flavor() -> Answer:
 
 @compute.put("/flavors/<flavor_id>", "compute:flavors:write", since("2.55"))
 def update_flavor(flavor_id: str) -> Answer:
-    wanted = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
+    body = validation.body(wrapped("flavor", {"description": DESCRIPTION}, ["description"]))["flavor"]
     with writing_ledger() as connection:
-        flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], wanted["description"])
+        flavors.describe_flavor(connection, _flavor(connection, flavor_id)["name"], body["description"])
         return {"flavor": detail(_flavor(connection, flavor_id), render_context())}, 200
 
 
@@ -179,8 +179,8 @@ def list_access(flavor_id: str) -> Answer:
 
 @compute.post("/flavors/<flavor_id>/action", "compute:flavors:write")
 def change_access(flavor_id: str) -> Answer:
-    ((action, given),) = validation.body(ACCESS).items()
-    project = given["tenant"]
+    ((action, access),) = validation.body(ACCESS).items()
+    project = access["tenant"]
     with writing_ledger() as connection:
         row = _flavor(connection, flavor_id)
         if row["is_public"]:
@@ -196,8 +196,8 @@ def change_access(flavor_id: str) -> Answer:
 
 
 def _access(connection: Connection, row: Record) -> Record:
-    found = flavors.access_of(connection, row["id"])
-    return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in found]}
+    projects = flavors.access_of(connection, row["id"])
+    return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in projects]}
 
 
 def _flavor(connection: Connection, flavor_id: str) -> Record:

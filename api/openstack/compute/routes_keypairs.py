@@ -76,21 +76,21 @@ def show_keypair(name: str) -> Answer:
 
 @compute.post("/os-keypairs", "compute:keypairs:write")
 def create_keypair() -> Answer:
-    wanted = validation.body(_schema())["keypair"]
-    name = wanted["name"]
-    if wanted.get("type", "ssh") != "ssh":
+    body = validation.body(_schema())["keypair"]
+    name = body["name"]
+    if body.get("type", "ssh") != "ssh":
         raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
     if SAFE.fullmatch(name) is None or name != name.strip():
         raise BadRequestError(
             "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
             "and blanks in between"
         )
-    private, public = None, wanted.get("public_key")
-    if "public_key" not in wanted:
+    private, public = None, body.get("public_key")
+    if "public_key" not in body:
         _key, private, public = new_rsa_key("generated-by-novalite")
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
-        owner = _owner(connection, wanted.get("user_id"))
+        owner = _owner(connection, body.get("user_id"))
         if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
             raise ConflictError(f"Key pair '{name}' already exists.")
         write_keypairs(connection, items=[item], **_asker(owner))

@@ -73,10 +73,10 @@ def show_quotas_in_detail(project: str) -> Answer:
 
 @compute.put("/os-quota-sets/<project>", "compute:quotas:write")
 def update_quotas(project: str) -> Answer:
-    wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
+    body, limits = _body_and_limits("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
         owner = check_project(connection, project)
-        if wanted.get("force", False) not in TRUE:
+        if body.get("force", False) not in TRUE:
             used = counts.used(connection, owner)
             for name, limit in limits.items():
                 if -1 < limit < used.get(name, 0):
@@ -104,7 +104,7 @@ def show_class(name: str) -> Answer:
 
 @compute.put("/os-quota-class-sets/<name>", "compute:quotas:write")
 def update_class(name: str) -> Answer:
-    _given, limits = _wanted("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
+    _body, limits = _body_and_limits("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
     if name != DEFAULT_CLASS:
         raise BadRequestError(f"there is no quota class '{name[:60]}': projects have the limits of '{DEFAULT_CLASS}'")
     with writing_ledger() as connection:
@@ -112,7 +112,7 @@ def update_class(name: str) -> Answer:
         return {"quota_class_set": _shown(default_limits(connection))}, 200
 
 
-def _wanted(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
+def _body_and_limits(key: str, more: Schema) -> tuple[Record, dict[str, int]]:
     """Return the body's object under `key`, and the limits in it by our names."""
     known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
     quota = validation.body(wrapped(key, {**dict.fromkeys(known, LIMIT), **more}))[key]

@@ -43,14 +43,14 @@ def show_server_group(group_id: str) -> Answer:
 
 @compute.post("/os-server-groups", "compute:server_groups:write")
 def create_server_group() -> Answer:
-    wanted = validation.body(_schema())["server_group"]
+    body = validation.body(_schema())["server_group"]
     caller = current()
-    rule = wanted["policy"] if "policy" in wanted else wanted["policies"][0]
-    most = wanted.get("rules", {}).get("max_server_per_host")
+    rule = body["policy"] if "policy" in body else body["policies"][0]
+    most = body.get("rules", {}).get("max_server_per_host")
     project = {"id": caller.project, "name": str(caller.project_name)}
     with writing_ledger() as connection, as_bad_request():
         number = server_group_records.create_server_group(
-            connection, project, wanted["name"], rule, None if most is None else int(most), caller.user_id
+            connection, project, body["name"], rule, None if most is None else int(most), caller.user_id
         )
         return {"server_group": _shown(_row(connection, number))}, 200
 

@@ -49,15 +49,15 @@ def list_services() -> Answer:
 def update_service(service_id: str) -> Answer:
     if microversion() < (2, 53):
         return _update_old(service_id)
-    wanted = validation.body(SERVICE)
-    if wanted.get("forced_down", False) in TRUE:
+    body = validation.body(SERVICE)
+    if body.get("forced_down", False) in TRUE:
         raise BadRequestError("a host cannot be declared down: it is, when it does not answer")
-    if "disabled_reason" in wanted and wanted.get("status") != "disabled":
+    if "disabled_reason" in body and body.get("status") != "disabled":
         raise BadRequestError("Specifying disabled_reason when status is not 'disabled' is invalid.")
     with writing_ledger() as connection:
         row = _of_service(connection, service_id)
-        if "status" in wanted:
-            _switch(connection, row.name, wanted["status"] == "enabled", wanted.get("disabled_reason"))
+        if "status" in body:
+            _switch(connection, row.name, body["status"] == "enabled", body.get("disabled_reason"))
         return {"service": _service(_of_service(connection, service_id))}, 200
 
 
@@ -88,16 +88,18 @@ def _update_old(action: str) -> Answer:
         raise NotFoundError("Unknown action")
     reason = action == "disable-log-reason"
     fields: Schema = dict.fromkeys(("host", "binary", *(["disabled_reason"] if reason else [])), NAME)
-    wanted = validation.body(an_object(fields, list(fields)))
+    request_body = validation.body(an_object(fields, list(fields)))
     with writing_ledger() as connection:
         names = [row.name for row in hosts(connection)]
-        if wanted["binary"] != BINARY or wanted["host"] not in names:
-            raise NotFoundError(f"Could not find binary {wanted['binary'][:60]} on host {wanted['host'][:60]}.")
-        _switch(connection, wanted["host"], action == "enable", wanted.get("disabled_reason"))
+        if request_body["binary"] != BINARY or request_body["host"] not in names:
+            raise NotFoundError(
+                f"Could not find binary {request_body['binary'][:60]} on host {request_body['host'][:60]}."
+            )
+        _switch(connection, request_body["host"], action == "enable", request_body.get("disabled_reason"))
     status = "enabled" if action == "enable" else "disabled"
-    body = {"host": wanted["host"], "binary": BINARY, "status": status}
+    body = {"host": request_body["host"], "binary": BINARY, "status": status}
     if reason:
-        body["disabled_reason"] = wanted["disabled_reason"]
+        body["disabled_reason"] = request_body["disabled_reason"]
     return {"service": body}, 200
 
 

@@ -136,8 +136,8 @@ def issue(proof: Proof, scope: Record | str | None) -> tuple[Token, Caller, Reco
         if user is None:  # removed meanwhile
             raise UnauthorizedError(REFUSED)
         _check_methods(user, proof)
-        wanted = _scope(connection, proof, scope)
-        for place in (wanted,) if wanted.is_asked_for else (wanted, Scope()):
+        requested_scope = _scope(connection, proof, scope)
+        for place in (requested_scope,) if requested_scope.is_asked_for else (requested_scope, Scope()):
             ends = [end for end in (proof.expires_at, place.expires_at) if end is not None]
             token = issue_token(
                 connection,
@@ -349,12 +349,12 @@ def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> 
 
 def _trusted(connection: Connection, proof: Proof, asked: Record) -> Scope:
     """Return the scope of a trust, which its trustee alone has."""
-    given = trusts.trust_by_id(connection, asked["id"]) if isinstance(asked.get("id"), str) else None
-    if given is None or given["trustee_user_id"] != proof.user_id:
+    trust = trusts.trust_by_id(connection, asked["id"]) if isinstance(asked.get("id"), str) else None
+    if trust is None or trust["trustee_user_id"] != proof.user_id:
         raise UnauthorizedError(REFUSED)
     return Scope(
-        given["project_id"],
-        trust_id=given["id"],
-        user_id=given["trustor_user_id"] if given["impersonation"] else given["trustee_user_id"],
-        expires_at=given["expires_at"],
+        trust["project_id"],
+        trust_id=trust["id"],
+        user_id=trust["trustor_user_id"] if trust["impersonation"] else trust["trustee_user_id"],
+        expires_at=trust["expires_at"],
     )

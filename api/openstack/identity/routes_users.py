@@ -122,6 +122,6 @@ def _options(asked: Record, before: t.Mapping[str, t.Any]) -> Record:
 
 
 def _check_project(connection: Connection, values: Record) -> None:
-    wanted = values.get("default_project_id")
-    if wanted is not None and projects.project_name(connection, wanted) is None:
-        raise BadRequestError(f"default_project_id {wanted!r} is no project's")
+    project_id = values.get("default_project_id")
+    if project_id is not None and projects.project_name(connection, project_id) is None:
+        raise BadRequestError(f"default_project_id {project_id!r} is no project's")

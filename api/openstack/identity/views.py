@@ -167,10 +167,10 @@ def assignment(row: Record, with_names: bool = False) -> Body:
     scope: Body = {target: part(target, target == "project")}
     if row["inherited"]:
         scope["OS-INHERIT:inherited_to"] = "projects"
-    given = row.get("through", row)
-    links: Body = {"assignment": _assignment_url(given)}
-    if given["group_id"] is not None and given is not row:
-        links["membership"] = catalogs.url(f"groups/{given['group_id']}/users/{row['user_id']}")
+    granted_row = row.get("through", row)
+    links: Body = {"assignment": _assignment_url(granted_row)}
+    if granted_row["group_id"] is not None and granted_row is not row:
+        links["membership"] = catalogs.url(f"groups/{granted_row['group_id']}/users/{row['user_id']}")
     return {"role": shown_role, actor: part(actor), "scope": scope, "links": links}
 
 

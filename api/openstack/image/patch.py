@@ -34,7 +34,7 @@ RESERVED = "os_glance"
 OWN = an_object({name: rules for name, rules in BASE.items() if name not in READ_ONLY}, more=True, maxProperties=200)
 
 
-def wanted() -> Record:
+def new_image() -> Record:
     """Return a new image's values from the request's body, as insert_image() takes them.
 
     Raises BadRequestError for what cannot be, ForbiddenError for what the caller may not say.

@@ -50,9 +50,9 @@ def show_image(connection: Connection, image_id: str) -> Answer:
 
 @image.post("/images", "image:write", strict_slashes=True)
 def create_image() -> Answer:
-    wanted = patch.wanted()
+    new_image = patch.new_image()
     with writing_ledger() as connection, as_bad_request(), in_words({QuotaError: TooLargeError}):
-        number = image_records.insert_image(connection, wanted, by_operator=by_operator())
+        number = image_records.insert_image(connection, new_image, by_operator=by_operator())
         shown = views.image(seen(connection, number))
     response = make_response(shown, 201)
     location = f"{request.url_root}image/v2/images/{shown['id']}"

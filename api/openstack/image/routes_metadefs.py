@@ -90,11 +90,14 @@ def show_namespace(namespace: str, **_below: str) -> Answer:
 @image.get("/schemas/metadefs/<name>", "image:read")
 def show_metadefs_schema(name: str) -> Answer:
     for kind, (plural, properties) in KINDS.items():
-        one: Body = {"name": kind, "properties": properties, "additionalProperties": False}
+        schema: Body = {"name": kind, "properties": properties, "additionalProperties": False}
         if name == kind:
-            return one, 200
+            return schema, 200
         if name in (plural, f"{kind}s"):
-            items: Body = {plural: {"type": "array", "items": one}, **dict.fromkeys(("first", "next", "schema"), TEXT)}
+            items: Body = {
+                plural: {"type": "array", "items": schema},
+                **dict.fromkeys(("first", "next", "schema"), TEXT),
+            }
             return {"name": name, "properties": items, "links": [{"rel": "describedby", "href": "{schema}"}]}, 200
     raise NotFoundError(f"there is no schema metadefs/{name[:60]}")
 

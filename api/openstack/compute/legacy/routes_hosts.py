@@ -66,12 +66,12 @@ def show_host(name: str) -> Answer:
 @compute_legacy.put("/os-hosts/<name>", "compute:old-hosts:write", OLD)
 def update_host(name: str) -> Answer:
     switch: Schema = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
-    wanted = validation.body(an_object({"status": switch, "maintenance_mode": switch}, minProperties=1))
+    body = validation.body(an_object({"status": switch, "maintenance_mode": switch}, minProperties=1))
     with writing_ledger() as connection:
         _host(connection, name)
-        if "maintenance_mode" in wanted:
+        if "maintenance_mode" in body:
             raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
-        enabled = wanted["status"].lower() == "enable"
+        enabled = body["status"].lower() == "enable"
         with as_bad_request():
             switch_hosts(connection, [name], enabled)
     return {"host": name, "status": "enabled" if enabled else "disabled"}, 200

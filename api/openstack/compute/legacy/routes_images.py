@@ -106,8 +106,8 @@ def list_images_here(detailed: bool) -> Answer:
     if "status" in args:
         rows = [row for row in rows if IMAGE_STATES[row["status"]] == args["status"].upper()]
     if "type" in args:
-        wanted = args["type"] == "snapshot"
-        rows = [row for row in rows if (row["properties"].get("image_type") == "snapshot") == wanted]
+        is_snapshot = args["type"] == "snapshot"
+        rows = [row for row in rows if (row["properties"].get("image_type") == "snapshot") == is_snapshot]
     if "server" in args:  # an id, or a URL that ends with it
         server = args["server"].rstrip("/").rpartition("/")[2]
         rows = [row for row in rows if row["properties"].get("instance_uuid") == server]

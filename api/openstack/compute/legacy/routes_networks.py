@@ -67,34 +67,34 @@ def list_security_groups_here() -> Answer:
 @compute_legacy.get("/os-security-groups/<group_id>", "network:security_groups:read", OLD)
 def show_security_group_here(group_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"security_group": _found(connection, group_id)}, 200
+        return {"security_group": _shown_group(connection, group_id)}, 200
 
 
 @compute_legacy.post("/os-security-groups", "network:security_groups:write", OLD)
 def create_security_group_here() -> Answer:
-    wanted = validation.body(GROUP)["security_group"]
-    _check_name(wanted["name"])
+    body = validation.body(GROUP)["security_group"]
+    _check_name(body["name"])
     with writing_ledger() as connection, as_bad_request():
         with in_words(WORDS):
-            number = group_rules.create_group(connection, current().project, wanted["name"], wanted["description"])
-        return {"security_group": _found(connection, number)}, 200
+            number = group_rules.create_group(connection, current().project, body["name"], body["description"])
+        return {"security_group": _shown_group(connection, number)}, 200
 
 
 @compute_legacy.put("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def update_security_group_here(group_id: str) -> Answer:
-    wanted = validation.body(GROUP)["security_group"]
-    _check_name(wanted["name"])
+    body = validation.body(GROUP)["security_group"]
+    _check_name(body["name"])
     with writing_ledger() as connection, as_bad_request():
-        _found(connection, group_id)
+        _shown_group(connection, group_id)
         with in_words(WORDS):
-            group_rules.update_group(connection, current().project, group_id, wanted["name"], wanted["description"])
-        return {"security_group": _found(connection, group_id)}, 200
+            group_rules.update_group(connection, current().project, group_id, body["name"], body["description"])
+        return {"security_group": _shown_group(connection, group_id)}, 200
 
 
 @compute_legacy.delete("/os-security-groups/<group_id>", "network:security_groups:write", OLD)
 def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
-        _found(connection, group_id)
+        _shown_group(connection, group_id)
         with in_words(WORDS):
             delete_group_and_tell(connection, group_id)
     return "", 202
@@ -102,28 +102,28 @@ def delete_security_group_here(group_id: str) -> Answer:
 
 @compute_legacy.post("/os-security-group-rules", "network:security_groups:write", OLD)
 def create_security_group_rule_here() -> Answer:
-    wanted = validation.body(RULE)["security_group_rule"]
-    low, high = (_port(wanted.get(key)) for key in ("from_port", "to_port"))
-    protocol = (wanted.get("ip_protocol") or "any").lower()
+    body = validation.body(RULE)["security_group_rule"]
+    low, high = (_port(body.get(key)) for key in ("from_port", "to_port"))
+    protocol = (body.get("ip_protocol") or "any").lower()
     icmp = protocol in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
     names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
     rule = {
         "direction": "ingress",
         "protocol": protocol,
-        "cidr": wanted.get("cidr") or None,
-        "remote_group_uuid": wanted.get("group_id") or None,
+        "cidr": body.get("cidr") or None,
+        "remote_group_uuid": body.get("group_id") or None,
         **dict(zip(names, (low, high))),
     }
     project = current().project
     with writing_ledger() as connection, as_bad_request():
-        parent = wanted["parent_group_id"]
+        parent = body["parent_group_id"]
         try:
             uuid.UUID(parent)
         except ValueError:
             raise BadRequestError("Security group id should be uuid") from None
         with in_words(WORDS):
             number, group = group_rules.add_rule(connection, project, parent, rule)
-        group_row = _found(connection, parent)
+        group_row = _shown_group(connection, parent)
         tell_group_hosts(connection, group, group_row["name"])
     return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
@@ -148,7 +148,7 @@ def _check_name(name: str) -> None:
         raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
 
 
-def _found(connection: Connection, group_id: str) -> Record:
+def _shown_group(connection: Connection, group_id: str) -> Record:
     rows = group_rules.groups_of(connection, current().project)
     names = {row["id"]: row["name"] for row in rows}
     row = the_one(rows, "uuid", group_id, NotFoundError(f"Security group {group_id[:255]} not found."))
@@ -285,10 +285,10 @@ def _of_address(connection: Connection, address: str) -> FloatingIp:
     return the_one(rows, "address", address, NotFoundError(f"floating IP {address} not found"))
 
 
-def _pool(connection: Connection, wanted: str) -> str:
+def _pool(connection: Connection, name_or_id: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
     for row in network_records.pools_seen(connection):
-        if wanted in (row.name, network_records.pool_network_id(row.name)):
+        if name_or_id in (row.name, network_records.pool_network_id(row.name)):
             return row.name
     raise NotFoundError("Floating IP pool not found.")
 

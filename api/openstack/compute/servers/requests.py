@@ -35,7 +35,7 @@ PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz
 
 
 class Asked(t.NamedTuple):
-    wanted: CreateRequest
+    create_request: CreateRequest
     password: str
     forced_host: str | None  # what only an administrator may ask for
     reservation_only: bool
@@ -61,7 +61,7 @@ def parse(body: Record) -> Asked:
     image, volumes = _devices(server)
     if most > 1 and any(volume.source == VOLUME for volume in volumes):
         raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
-    wanted = CreateRequest(
+    create_request = CreateRequest(
         name=name,
         min_count=least,
         max_count=most,
@@ -83,7 +83,7 @@ def parse(body: Record) -> Asked:
             disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
         ),
     )
-    return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
+    return Asked(create_request, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 
 
 def shown_name(name: str) -> str:
@@ -125,18 +125,18 @@ def said(server: Record) -> Record:
 
 def access_addresses(server: Record) -> dict[str, str | None]:
     """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
-    found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
+    addresses: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
     for version in (4, 6):
         said = server.get(f"accessIPv{version}")
         if said:
             try:
-                found[f"access_ip_v{version}"] = str(parse_address(said, version))
+                addresses[f"access_ip_v{version}"] = str(parse_address(said, version))
             except ValueError:
                 raise BadRequestError(
                     f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
                     f"IPv{version}."
                 ) from None
-    return found
+    return addresses
 
 
 def _zone(server: Record) -> tuple[str | None, str | None]:
@@ -219,22 +219,22 @@ def _networks(value: str | list[Record] | None) -> tuple[NetworkRequest, ...] | 
         return ()
     if not value or isinstance(value, str):  # "auto"
         return None
-    found = []
+    network_requests = []
     for network in value:
         if network.get("port") is not None:
             if network.get("fixed_ip") is not None:
                 raise BadRequestError(
                     f"Specified Fixed IP '{network['fixed_ip']}' cannot be used with port '{network['port']}'."
                 )
-            found.append(NetworkRequest("", port=network["port"].lower()))
+            network_requests.append(NetworkRequest("", port=network["port"].lower()))
             continue
         if network.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
-        found.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
-    given = [network.port for network in found if network.port is not None]
-    if len(set(given)) != len(given):
-        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
-    return tuple(found)
+        network_requests.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
+    ports = [network.port for network in network_requests if network.port is not None]
+    if len(set(ports)) != len(ports):
+        raise BadRequestError(f"Port {ports[0]} is given twice: a server has a port once")
+    return tuple(network_requests)
 
 
 def _address(value: str | None) -> str | None:
@@ -247,9 +247,9 @@ def _address(value: str | None) -> str | None:
 
 
 def _hints(name: str, body: Record) -> Record:
-    given = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+    scheduler_hints = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
     with as_bad_request():
-        return hints.checked(name[:70], {"hints": given})
+        return hints.checked(name[:70], {"hints": scheduler_hints})
 
 
 def check_base64(user_data: str) -> None:

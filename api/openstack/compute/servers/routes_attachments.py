@@ -66,17 +66,17 @@ def add_interface(server_id: str) -> Answer:
         interfaces.check(connection, "attach_interface", row)
         fixed = addresses[0]["ip_address"] if addresses else None
         if asked_for.get("port_id") is not None:
-            wanted = InterfaceRequest(port=asked_for["port_id"].lower())
+            interface_request = InterfaceRequest(port=asked_for["port_id"].lower())
         elif asked_for.get("net_id") is not None:
             uuid = asked_for["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
             network_choices.check(uuid, of_network.owner, row.project_id, choice, current().is_admin)
-            wanted = InterfaceRequest(of_network, fixed_ip=fixed)
+            interface_request = InterfaceRequest(of_network, fixed_ip=fixed)
         else:
-            wanted = _only_network(connection, row.project_id)
+            interface_request = _only_network(connection, row.project_id)
         with in_words({PoolExhaustedError: BadRequestError, NovaliteError: BadRequestError}):
-            number = interfaces.begin_attach(connection, row, wanted, **signature())
+            number = interfaces.begin_attach(connection, row, interface_request, **signature())
         job_id = enqueue(connection, "interface_attach", row)
     # As Nova, which answers when the guest has the NIC: until then, the next request for the server would be refused
     job = waiting.ended(job_id)
@@ -135,14 +135,14 @@ def _volume_body(properties: Schema) -> Record:
     return asked
 
 
-def _volume(one: Attachment, created: bool = False) -> Body:
+def _volume(attachment: Attachment, created: bool = False) -> Body:
     by_its_own = microversion() >= (2, 89) and not created
     return {
-        **({"attachment_id": one.id, "bdm_uuid": one.id} if by_its_own else {"id": one.volume_id}),
-        "serverId": one.instance_uuid,
-        **{"volumeId": one.volume_id, "device": one.device},
-        **from_version((2, 70), {"tag": one.tag}),
-        **from_version((2, 79), {"delete_on_termination": one.delete_on_termination}),
+        **({"attachment_id": attachment.id, "bdm_uuid": attachment.id} if by_its_own else {"id": attachment.volume_id}),
+        "serverId": attachment.instance_uuid,
+        **{"volumeId": attachment.volume_id, "device": attachment.device},
+        **from_version((2, 70), {"tag": attachment.tag}),
+        **from_version((2, 79), {"delete_on_termination": attachment.delete_on_termination}),
     }
 
 
@@ -167,8 +167,8 @@ def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> 
 def list_volume_attachments(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        found = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(found, key=lambda attachment: attachment.device)
+        attachments = attachments_by(connection, instances=[row.uuid])
+    shown = sorted(attachments, key=lambda attachment: attachment.device)
     return {"volumeAttachments": [_volume(attachment) for attachment in part(shown)]}, 200
 
 
@@ -207,7 +207,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     asked = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        one = _attachment_of(connection, row, volume_id)
+        attachment = _attachment_of(connection, row, volume_id)
         if asked["volumeId"].lower() != volume_id.lower():
             raise ConflictError(
                 f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
@@ -215,7 +215,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
             )
         if "delete_on_termination" in asked:
             volume_attachments.update_attachment(
-                connection, one.id, delete_on_termination=asked["delete_on_termination"] in TRUE
+                connection, attachment.id, delete_on_termination=asked["delete_on_termination"] in TRUE
             )
     return "", 202
 
@@ -224,8 +224,8 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
 def detach_volume(server_id: str, volume_id: str) -> Answer:
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        one = _attachment_of(connection, row, volume_id)
+        attachment = _attachment_of(connection, row, volume_id)
         with _in_novas_words():
-            volume_attachments.begin_detach(connection, one.volume_id, row.uuid, **asker())
-        enqueue_for_attachment(connection, "volume_detach", one, project_id=row.project_id, **signature())
+            volume_attachments.begin_detach(connection, attachment.volume_id, row.uuid, **asker())
+        enqueue_for_attachment(connection, "volume_detach", attachment, project_id=row.project_id, **signature())
     return "", 202

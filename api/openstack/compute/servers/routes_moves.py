@@ -143,12 +143,12 @@ def list_migrations() -> Answer:
     conditions = {name: request.args[name] for name in names if name in request.args}
     if paged and (unknown := sorted(set(request.args) - names)):
         raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
-    wanted = {name: text for name, text in conditions.items() if name not in ("limit", "hidden", "marker")}
+    row_conditions = {name: text for name, text in conditions.items() if name not in ("limit", "hidden", "marker")}
     for name in ("changes-since", "changes-before"):
-        if name in wanted:
-            wanted[name] = str(query_servers.moment(name))
+        if name in row_conditions:
+            row_conditions[name] = str(query_servers.moment(name))
     with reading_ledger() as connection:
-        rows = migration_records.find(connection, wanted)
+        rows = migration_records.find(connection, row_conditions)
         flavors = migration_records.flavor_ids(connection)
     if not paged:
         return {"migrations": [_shown(row, flavors) for row in rows]}, 200
@@ -206,13 +206,13 @@ def list_server_migrations(server_id: str) -> Answer:
 @compute.get("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:read", since("2.23"))
 def show_server_migration(server_id: str, migration_id: str) -> Answer:
     with reading_ledger() as connection:
-        return {"migration": _live(_one(_under_way(connection, server_id), server_id, migration_id))}, 200
+        return {"migration": _live(_migration(_under_way(connection, server_id), server_id, migration_id))}, 200
 
 
 @compute.delete("/servers/<server_id>/migrations/<migration_id>", "compute:migrations:change", since("2.24"))
 def abort_server_migration(server_id: str, migration_id: str) -> Answer:
     with writing_ledger() as connection:
-        _one(_under_way(connection, server_id), server_id, migration_id)
+        _migration(_under_way(connection, server_id), server_id, migration_id)
     raise BadRequestError("A live migration that is under way cannot be aborted here.")
 
 
@@ -220,11 +220,11 @@ def abort_server_migration(server_id: str, migration_id: str) -> Answer:
 def force_server_migration(server_id: str, migration_id: str) -> Answer:
     validation.body(of("force_complete", FORCE_COMPLETE))
     with writing_ledger() as connection:
-        _one(_under_way(connection, server_id), server_id, migration_id)
+        _migration(_under_way(connection, server_id), server_id, migration_id)
     raise BadRequestError("A live migration that is under way cannot be hurried here.")
 
 
-def _one(rows: list[Record], server_id: str, migration_id: str) -> Record:
+def _migration(rows: list[Record], server_id: str, migration_id: str) -> Record:
     migration = next((row for row in rows if migration_id in (str(row["id"]), row["uuid"])), None)
     if migration is None:
         raise NotFoundError(f"In-progress live migration {migration_id[:40]} is not found for server {server_id[:40]}.")

@@ -59,11 +59,13 @@ def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
         policy.check("compute:servers:create:forced_host")
     with writing_ledger() as connection:
         with refusals_as_bad_requests():
-            made = new_servers.create(connection, caller.project, asked.wanted, private=caller.is_admin, **signature())
+            made = new_servers.create(
+                connection, caller.project, asked.create_request, private=caller.is_admin, **signature()
+            )
         tell(connection, "launch", made.uuids, caller.project)
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
-    disk_config = asked.wanted.labels.disk_config
+    disk_config = asked.create_request.labels.disk_config
     context = render_context()
     server = views_servers.created(made.uuids[0], asked.group_names, asked.password, context, disk_config)
     return server, 202, {"Location": context.href("servers", made.uuids[0])}
