@@ -57,10 +57,10 @@ def trigger(connection: Connection, asked: JsonMapping, key: str | None = None) 
         **signature(),
     )
     if known is None and instances:
-        found = own(connection, instances)
+        instance_rows = own(connection, instances)
         if kind.name in reimage.ACTIONS:
             with as_bad_request():
-                reimage.begin(connection, {"action": kind.name, "request": variables}, found, **asker())
+                reimage.begin(connection, {"action": kind.name, "request": variables}, instance_rows, **asker())
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(connection, kind.name, instances, details=details, **asker())
@@ -100,8 +100,8 @@ def _refuse_others(connection: Connection, job_id: str) -> None:
 
 def own(connection: Connection, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
-    found = instances_by(connection, uuids=uuids, project_id=current().reach)
-    missing = set(uuids) - {instance["uuid"] for instance in found}
+    instances = instances_by(connection, uuids=uuids, project_id=current().reach)
+    missing = set(uuids) - {instance["uuid"] for instance in instances}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
-    return found
+    return instances

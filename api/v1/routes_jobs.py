@@ -125,12 +125,12 @@ def list_events(job_id: str, query: JsonObject) -> ResponseReturnValue:
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
         job = job_rows.get(connection, job_id, caller.reach)
-        wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
-        if wanted != streams.CONTENT_TYPE:
+        content_type = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
+        if content_type != streams.CONTENT_TYPE:
             events = run_rows.events_of(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
             hidden = host_name_mask(connection, caller.reach)
             shown = [views.event(event, hidden) for event in events]
-    if wanted == streams.CONTENT_TYPE:  # which holds no transaction while it lasts
+    if content_type == streams.CONTENT_TYPE:  # which holds no transaction while it lasts
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None
     if shown and (len(shown) == limit or job["state"] not in job_rows.FINAL):

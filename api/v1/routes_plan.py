@@ -74,9 +74,9 @@ def plan(body: JsonObject) -> ResponseReturnValue:
     caller = current()
     assert caller.project  # or the token has none, and may not
     ledger: Ledger = current_app.extensions["ledger"]
-    wanted = sum(server.get("count", 1) for server in body["servers"])
-    if wanted > MAX_SERVERS:
-        raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
+    server_count = sum(server.get("count", 1) for server in body["servers"])
+    if server_count > MAX_SERVERS:
+        raise BadRequestError(f"{server_count} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
             server_choices.check(connection, caller.project, body["servers"], caller.is_admin)

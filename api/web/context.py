@@ -114,9 +114,9 @@ def check_project(connection: Connection, project_id: str, word: t.Callable[[str
     caller = current()
     if project_id == caller.project:
         return project_id
-    found = project_by(connection, project_id) if caller.is_admin else None
-    if found is not None:
-        return found
+    existing_id = project_by(connection, project_id) if caller.is_admin else None
+    if existing_id is not None:
+        return existing_id
     raise word(f"Project {project_id[:64]} could not be found.")
 
 

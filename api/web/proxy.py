@@ -24,15 +24,15 @@ STRANGER = "novalite.forwarded_by_a_stranger"
 
 def networks(text: str | None, name: str) -> list[netaddr.IPNetwork]:
     """Addresses and networks, with commas between them. Raises NovaliteError for what is none; `name` says whose."""
-    found: list[netaddr.IPNetwork] = []
+    ip_networks: list[netaddr.IPNetwork] = []
     for part in (text or "").split(","):
         if not part.strip():
             continue
         try:
-            found.append(parse_network(part.strip()))
+            ip_networks.append(parse_network(part.strip()))
         except ValueError as error:
             raise NovaliteError(f"{name}: {part.strip()!r} is no address or network ({error})") from None
-    return found
+    return ip_networks
 
 
 def within(address: str | None, among: t.Sequence[netaddr.IPNetwork]) -> bool:

@@ -62,29 +62,29 @@ def project_name(connection: Connection, project_id: str) -> str:
     return str(projects.project_name(connection, project_id))
 
 
-def owner_of(connection: Connection, wanted: Record) -> str:
+def owner_of(connection: Connection, body: Record) -> str:
     """The project that what is made will be of: the caller's, or the one that an administrator names."""
     caller = current()
-    named = {wanted[key] for key in ("project_id", "tenant_id") if wanted.get(key)}
+    named = {body[key] for key in ("project_id", "tenant_id") if body.get(key)}
     if not caller.is_admin or named <= {caller.project}:
-        check_owner(wanted)
+        check_owner(body)
         return caller.project
     if len(named) > 1 or not all(is_project(connection, project_id) for project_id in named):
         raise NeutronError(404, "ProjectNotFound", f"Project {sorted(named)[0][:64]} could not be found.")
     return str(named.pop())
 
 
-def check_owner(wanted: Record) -> None:
+def check_owner(body: Record) -> None:
     """Raise NeutronError if a new object is to belong to another project than the token's."""
     for key in ("project_id", "tenant_id"):
-        if wanted.get(key) not in (None, "", current().project):
+        if body.get(key) not in (None, "", current().project):
             raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")
 
 
-def check_for_all(wanted: Record, name: str, *attributes: str) -> None:
+def check_for_all(body: Record, name: str, *attributes: str) -> None:
     """Refuse what concerns all projects, except to administrators."""
     for attribute in attributes:
-        if wanted.get(attribute) and not current().is_admin:
+        if body.get(attribute) and not current().is_admin:
             raise refused(f"rule:create_{name}:{attribute} is disallowed by policy: ask an administrator")
 
 

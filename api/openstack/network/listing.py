@@ -48,35 +48,35 @@ def answer(plural: str, records: t.Sequence[Record], attributes: t.Collection[st
 
 def fields(row: Record) -> Record:
     """`row` with those attributes alone that the request's `fields` name."""
-    wanted = [name for name in request.args.getlist("fields") if name]
-    return {name: row[name] for name in wanted if name in row} if wanted else row
+    names = [name for name in request.args.getlist("fields") if name]
+    return {name: row[name] for name in names if name in row} if names else row
 
 
-def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
-    """Tell whether the attribute has one of the values `wanted`."""
+def _matches(row: Record, name: str, texts: t.Sequence[str]) -> bool:
+    """Tell whether the attribute has one of the values `texts`."""
     if name in TAGS:
-        return _tagged(name, set(row.get("tags") or ()), {tag for text in wanted for tag in text.split(",") if tag})
+        return _tagged(name, set(row.get("tags") or ()), {tag for text in texts for tag in text.split(",") if tag})
     value = row.get(name)
     if name == "fixed_ips":
-        return all(any(_has(address, text) for address in value or ()) for text in wanted)
+        return all(any(_has(address, text) for address in value or ()) for text in texts)
     if isinstance(value, list):
-        return any(text in value for text in wanted)
+        return any(text in value for text in texts)
     if isinstance(value, bool):
-        return str(value).lower() in [{"1": "true", "0": "false"}.get(text, text.lower()) for text in wanted]
-    return ("" if value is None else str(value)) in wanted
+        return str(value).lower() in [{"1": "true", "0": "false"}.get(text, text.lower()) for text in texts]
+    return ("" if value is None else str(value)) in texts
 
 
-def _tagged(name: str, tags: set[str], wanted: set[str]) -> bool:
-    has = bool(wanted & tags) if name.endswith("-any") else wanted <= tags
-    return not wanted or has != name.startswith("not-")
+def _tagged(name: str, tags: set[str], requested_tags: set[str]) -> bool:
+    has = bool(requested_tags & tags) if name.endswith("-any") else requested_tags <= tags
+    return not requested_tags or has != name.startswith("not-")
 
 
 def _has(address: Record, text: str) -> bool:
     """`ip_address=10.0.0.5`, `subnet_id=...` or `ip_address_substr=10.0`."""
-    key, _equals, wanted = text.partition("=")
+    key, _equals, expected_text = text.partition("=")
     if key == "ip_address_substr":
-        return wanted in str(address["ip_address"])
-    return str(address.get(key)) == wanted
+        return expected_text in str(address["ip_address"])
+    return str(address.get(key)) == expected_text
 
 
 def _page(plural: str, rows: list[Record]) -> tuple[list[Record], list[Body]]:

@@ -149,10 +149,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
+def with_tags(connection: Connection, rows: list[Record]) -> list[Record]:
     """The resources, each that can have tags with its own."""
-    tags = tags_of(connection, [row["id"] for row in found])
-    return [{**row, "tags": tags.get(row["id"], [])} if "tags" in row else row for row in found]
+    tags = tags_of(connection, [row["id"] for row in rows])
+    return [{**row, "tags": tags.get(row["id"], [])} if "tags" in row else row for row in rows]
 
 
 def put_into(service: Service, plural: str, operation: str, lists: bool = True) -> None:

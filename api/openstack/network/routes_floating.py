@@ -25,14 +25,14 @@ records.put_into(network, "floatingips", "network:floating_ips:read")
 
 
 @network.post("/floatingips", "network:floating_ips:write", takes(schemas.CREATE_FLOATING), writes_checked)
-def create_floating_ip(connection: Connection, wanted: Record) -> Answer:
-    owner = owner_of(connection, wanted)
-    pool = _pool(connection, wanted["floating_network_id"].lower())
-    port = _port(connection, wanted)
-    number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
+def create_floating_ip(connection: Connection, body: Record) -> Answer:
+    owner = owner_of(connection, body)
+    pool = _pool(connection, body["floating_network_id"].lower())
+    port = _port(connection, body)
+    number = allocate(connection, pool, body.get("floating_ip_address"), owner)
     if port is not None:
         associate(connection, number, port)
-    _describe(connection, number, wanted)
+    _describe(connection, number, body)
     return {"floatingip": views.floating_ip(_row(connection, number))}, 201
 
 
@@ -52,11 +52,11 @@ def allocate(connection: Connection, pool: str | None, address: str | None = Non
 @network.put(
     "/floatingips/<floatingip_id>", "network:floating_ips:write", takes(schemas.UPDATE_FLOATING), writes_checked
 )
-def update_floating_ip(connection: Connection, wanted: Record, floatingip_id: str) -> Answer:
+def update_floating_ip(connection: Connection, body: Record, floatingip_id: str) -> Answer:
     _row(connection, floatingip_id)
-    if "port_id" in wanted:
-        associate(connection, floatingip_id, _port(connection, wanted))
-    _describe(connection, floatingip_id, wanted)
+    if "port_id" in body:
+        associate(connection, floatingip_id, _port(connection, body))
+    _describe(connection, floatingip_id, body)
     return {"floatingip": views.floating_ip(_row(connection, floatingip_id))}, 200
 
 
@@ -108,10 +108,10 @@ def associate(connection: Connection, number: str, port: Port | None) -> None:
     tell_hosts_of(connection, before, after)
 
 
-def _describe(connection: Connection, number: str, wanted: Record) -> None:
-    if wanted.get("description") is not None:
+def _describe(connection: Connection, number: str, body: Record) -> None:
+    if body.get("description") is not None:
         owner = _row(connection, number).project_id
-        floating_ips.describe(connection, owner, number, wanted["description"])
+        floating_ips.describe(connection, owner, number, body["description"])
 
 
 def tell_hosts_of(connection: Connection, before: FloatingIp, after: FloatingIp | None) -> None:
@@ -140,8 +140,8 @@ def _pool(connection: Connection, number: str) -> str:
     raise not_found("Network", number)
 
 
-def _port(connection: Connection, wanted: Record) -> Port | None:
-    number, fixed = wanted.get("port_id"), wanted.get("fixed_ip_address")
+def _port(connection: Connection, body: Record) -> Port | None:
+    number, fixed = body.get("port_id"), body.get("fixed_ip_address")
     if not number:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")

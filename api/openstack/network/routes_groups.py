@@ -53,11 +53,11 @@ def create_groups(connection: Connection, body: Record) -> Answer:
 @network.put(
     "/security-groups/<group_id>", "network:security_groups:write", takes(schemas.UPDATE_GROUP), writes_checked
 )
-def update_group(connection: Connection, wanted: Record, group_id: str) -> Answer:
-    _check_name(wanted.get("name", ""))
+def update_group(connection: Connection, body: Record, group_id: str) -> Answer:
+    _check_name(body.get("name", ""))
     _group(connection, group_id)
     with in_words({ConflictError: word(409, "SecurityGroupCannotUpdateDefault")}):
-        group_rules.update_group(connection, current().project, group_id, wanted.get("name"), wanted.get("description"))
+        group_rules.update_group(connection, current().project, group_id, body.get("name"), body.get("description"))
     return {"security_group": views.security_group(_group(connection, group_id))}, 200
 
 
@@ -116,10 +116,10 @@ def _is_there(message: str, made: t.Collection[str]) -> NeutronError:
 @network.delete("/security-group-rules/<rule_id>", "network:security_groups:write", writes)
 def delete_rule(connection: Connection, rule_id: str) -> Answer:
     project = current().project
-    found = records.find(connection, "security_group_rules", rule_id)
+    rule = records.find(connection, "security_group_rules", rule_id)
     with in_words({NotFoundError: lambda _message: not_found("Security Group Rule", rule_id)}):
         group = group_rules.delete_rule(connection, project, rule_id)
-    tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+    tell_group_hosts(connection, group, _group(connection, rule["security_group_id"])["name"])
     return "", 204
 
 

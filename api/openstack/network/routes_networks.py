@@ -78,20 +78,20 @@ def create_networks(connection: Connection, body: Record) -> Answer:
 
 
 @network.put("/networks/<network_id>", "network:write", takes(UPDATE), writes_checked)
-def update_network(connection: Connection, wanted: Record, network_id: str) -> Answer:
+def update_network(connection: Connection, body: Record, network_id: str) -> Answer:
     row = records.network_row(connection, network_id, write=True)
     shared = row.owner == ""
-    check_for_all(wanted, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
-    _check_external(wanted)
-    if wanted.get("shared", shared) != shared:
+    check_for_all(body, "network", *FOR_ALL, *provider_networks.ATTRIBUTES)
+    _check_external(body)
+    if body.get("shared", shared) != shared:
         raise INVALID[NovaliteError](
             "Invalid input for shared. A network is shared, or a project's, from the beginning."
         )
-    if set(provider_networks.ATTRIBUTES) & set(wanted):
+    if set(provider_networks.ATTRIBUTES) & set(body):
         raise INVALID[NovaliteError](
             "Invalid input for operation: Plugin does not support updating provider attributes."
         )
-    tenant_networks.update_network(connection, row, wanted)
+    tenant_networks.update_network(connection, row, body)
     return {"network": records.find(connection, "networks", row.uuid)}, 200
 
 
@@ -101,9 +101,9 @@ def delete_network(connection: Connection, network_id: str) -> Answer:
     return "", 204
 
 
-def _check_external(wanted: Record) -> None:
+def _check_external(body: Record) -> None:
     for attribute in ("router:external", "is_default"):
-        if wanted.get(attribute):
+        if body.get(attribute):
             raise INVALID[NovaliteError](
                 f"Invalid input for {attribute}. External networks are floating pools, which the operator makes with "
                 "novalite.cloud.floating_pool."
@@ -123,15 +123,15 @@ def create_subnets(connection: Connection, body: Record) -> Answer:
             raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
         row = records.network_row(connection, item["network_id"], write=True)
         with in_words(POOL_WORDS):
-            return subnets.create_subnet(connection, row, {**drawn, "version": version, **_given(item)})
+            return subnets.create_subnet(connection, row, {**drawn, "version": version, **_subnet_values(item)})
 
     return records.create_some(connection, "subnets", body, create), 201
 
 
 @network.put("/subnets/<subnet_id>", "network:write", takes(UPDATE_SUBNET), writes_checked)
-def update_subnet(connection: Connection, wanted: Record, subnet_id: str) -> Answer:
+def update_subnet(connection: Connection, body: Record, subnet_id: str) -> Answer:
     row, before = records.subnet_row(connection, subnet_id, write=True)
-    subnets.update_subnet(connection, row, before, _given(wanted))
+    subnets.update_subnet(connection, row, before, _subnet_values(body))
     return {"subnet": records.find(connection, "subnets", subnet_id.lower())}, 200
 
 
@@ -146,10 +146,10 @@ def delete_subnet(connection: Connection, subnet_id: str) -> Answer:
     return "", 204
 
 
-def _given(wanted: Record) -> Record:
-    values = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
-    if "allocation_pools" in wanted:
-        values["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
+def _subnet_values(body: Record) -> Record:
+    values = {ours: body[name] for name, ours in SUBNET.items() if name in body}
+    if "allocation_pools" in body:
+        values["pools"] = [(pool["start"], pool["end"]) for pool in body["allocation_pools"]]
     return values
 
 
@@ -191,23 +191,23 @@ def create_ports(connection: Connection, body: Record) -> Answer:
 
 
 @network.put("/ports/<port_id>", "network:ports:write", takes(UPDATE_PORT), writes_checked)
-def update_port(connection: Connection, wanted: Record, port_id: str) -> Answer:
-    _check_device_owner(wanted)
+def update_port(connection: Connection, body: Record, port_id: str) -> Answer:
+    _check_device_owner(body)
     seen = records.port_row(connection, port_id)
-    if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
-        del wanted["fixed_ips"]
-    if seen.router_id is not None and {"device_id", "device_owner", "fixed_ips"} & set(wanted):
+    if "fixed_ips" in body and _has_already(seen, body["fixed_ips"] or []):
+        del body["fixed_ips"]
+    if seen.router_id is not None and {"device_id", "device_owner", "fixed_ips"} & set(body):
         raise in_use(f"Port {seen.id} is a router's: take it from the router first.")
     if seen.instance_uuid is not None:
-        _check_attached(seen, wanted)
+        _check_attached(seen, body)
     row = records.network_row(connection, seen.network_uuid)
-    _check_choices(row, wanted)
+    _check_choices(row, body)
     with in_words(WORDS):
-        wanted["binding"] = _binding(seen.binding, wanted)
-        changed = port_changes.update_port(connection, row, seen, wanted)
-        secured = wanted.get("port_security_enabled", seen.port_security_enabled)
-        if "security_groups" in wanted and seen.instance_uuid is not None and secured:
-            groups = [group.lower() for group in wanted["security_groups"] or ()]
+        body["binding"] = _binding(seen.binding, body)
+        changed = port_changes.update_port(connection, row, seen, body)
+        secured = body.get("port_security_enabled", seen.port_security_enabled)
+        if "security_groups" in body and seen.instance_uuid is not None and secured:
+            groups = [group.lower() for group in body["security_groups"] or ()]
             _change_groups(connection, seen, seen.instance_uuid, groups)
     tell_host_of_port(connection, changed)
     return {"port": records.find(connection, "ports", seen.id)}, 200
@@ -219,42 +219,44 @@ def delete_port(connection: Connection, port_id: str) -> Answer:
     return "", 204
 
 
-def _check_device_owner(wanted: Record) -> None:
+def _check_device_owner(body: Record) -> None:
     """Refuse device owners of the cloud itself, except to administrators."""
-    if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
-        raise refused(f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
+    if body.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
+        raise refused(f"device_owner {body['device_owner'][:60]} is the cloud's own")
 
 
-def _check_choices(row: Network, wanted: Record) -> None:
+def _check_choices(row: Network, body: Record) -> None:
     caller = current()
     with in_words({ForbiddenError: refused}):
-        network_choices.check_port(row, caller.project, wanted, caller.is_admin)
+        network_choices.check_port(row, caller.project, body, caller.is_admin)
 
 
-def _binding(there: Record | None, wanted: Record) -> Record | None:
+def _binding(there: Record | None, body: Record) -> Record | None:
     with in_words({ForbiddenError: refused}):
-        return port_details.merged_binding(there, wanted, current().is_admin)
+        return port_details.merged_binding(there, body, current().is_admin)
 
 
-def _has_already(seen: Port, wanted: t.Sequence[Record]) -> bool:
+def _has_already(seen: Port, addresses: t.Sequence[Record]) -> bool:
     """Tell whether the port has the addresses asked for, which may name no more than their subnets."""
     there = views.fixed_ips(seen)
-    return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
+    return len(addresses) == len(there) and all(
+        any(address.items() <= own.items() for own in there) for address in addresses
+    )
 
 
-def _check_attached(seen: Port, wanted: Record) -> None:
+def _check_attached(seen: Port, body: Record) -> None:
     """Refuse changes that a running guest's host would have to carry out: they are made with the server."""
-    if not wanted.get("admin_state_up", True):
+    if not body.get("admin_state_up", True):
         raise in_use(f"Port {seen.id} is a server's: detach it instead of taking it down.")
 
 
-def _change_groups(connection: Connection, seen: Port, server_uuid: str, wanted: list[str]) -> None:
+def _change_groups(connection: Connection, seen: Port, server_uuid: str, group_uuids: list[str]) -> None:
     """Groups are a server's: all of its interfaces have the same."""
     project = seen.project_id
     server = server_listing.one(connection, server_uuid, project)
     before = set(seen.security_groups)
-    joined = [server_changes.security_group_of(connection, project, uuid) for uuid in wanted if uuid not in before]
-    left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(wanted))]
+    joined = [server_changes.security_group_of(connection, project, uuid) for uuid in group_uuids if uuid not in before]
+    left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(group_uuids))]
     for group in joined:
         server_changes.join_group(connection, server, group.id)
     for group in left:

@@ -35,10 +35,10 @@ def create_subnet_pools(connection: Connection, body: Record) -> Answer:
 
 
 @network.put("/subnetpools/<pool_id>", "network:subnet_pools:write", takes(UPDATE_POOL), writes_checked)
-def update_subnet_pool(connection: Connection, wanted: Record, pool_id: str) -> Answer:
-    check_for_all(wanted, "subnetpool", "is_default")
+def update_subnet_pool(connection: Connection, body: Record, pool_id: str) -> Answer:
+    check_for_all(body, "subnetpool", "is_default")
     before = records.subnet_pool_row(connection, pool_id, write=True)
-    subnet_pools.update_subnet_pool(connection, before, wanted)
+    subnet_pools.update_subnet_pool(connection, before, body)
     return {"subnetpool": records.find(connection, "subnetpools", before.id)}, 200
 
 
@@ -60,10 +60,10 @@ def create_address_scopes(connection: Connection, body: Record) -> Answer:
 
 
 @network.put("/address-scopes/<scope_id>", "network:subnet_pools:write", takes(UPDATE_SCOPE), writes_checked)
-def update_address_scope(connection: Connection, wanted: Record, scope_id: str) -> Answer:
-    check_for_all(wanted, "address_scope", "shared")
+def update_address_scope(connection: Connection, body: Record, scope_id: str) -> Answer:
+    check_for_all(body, "address_scope", "shared")
     before = records.address_scope_row(connection, scope_id)
-    address_scopes.update_scope(connection, before, wanted)
+    address_scopes.update_scope(connection, before, body)
     return {"address_scope": records.find(connection, "address_scopes", before.id)}, 200
 
 
@@ -73,23 +73,23 @@ def delete_address_scope(connection: Connection, scope_id: str) -> Answer:
     return "", 204
 
 
-def from_pool(connection: Connection, wanted: Record) -> Record:
+def from_pool(connection: Connection, body: Record) -> Record:
     """The source of a new subnet's range: "cidr", or "subnetpool_id" with what is wanted of the pool, and "version"."""
-    number, cidr, length = (wanted.get(name) for name in ("subnetpool_id", "cidr", "prefixlen"))
-    if wanted.get("use_default_subnetpool"):
+    number, cidr, length = (body.get(name) for name in ("subnetpool_id", "cidr", "prefixlen"))
+    if body.get("use_default_subnetpool"):
         if number is not None:
             raise BadRequestError("subnetpool_id and use_default_subnetpool cannot both be specified.")
-        if "ip_version" not in wanted:
+        if "ip_version" not in body:
             raise BadRequestError("subnet: use_default_subnetpool needs ip_version.")
-        number = subnet_pools.default_pool(connection, current().reach, int(wanted["ip_version"]))
+        number = subnet_pools.default_pool(connection, current().reach, int(body["ip_version"]))
     if cidr is not None and length is not None:
         raise BadRequestError("cidr and prefixlen must not be supplied together.")
-    if cidr is None and wanted.get("allocation_pools"):
+    if cidr is None and body.get("allocation_pools"):
         raise BadRequestError("allocation_pools allowed only for specific subnet requests: name the cidr, too.")
     if number is None:
         if cidr is None:
             raise BadRequestError("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
-        if "ip_version" not in wanted:
+        if "ip_version" not in body:
             raise BadRequestError("Invalid input for operation: subnet: cidr needs ip_version.")
         return {"cidr": cidr}
     pool = records.subnet_pool_row(connection, number)

@@ -149,9 +149,9 @@ def show_quota_details(connection: Connection, project: str) -> Answer:
 
 
 @network.put("/quotas/<project>", "network:quotas:update", takes(schemas.UPDATE_QUOTA), writes)
-def update_quotas(connection: Connection, wanted: Record, project: str) -> Answer:
+def update_quotas(connection: Connection, body: Record, project: str) -> Answer:
     owner = _project(connection, project)
-    write_quotas(connection, owner, {ours: wanted[name] for name, ours in COUNTED.items() if name in wanted})
+    write_quotas(connection, owner, {ours: body[name] for name, ours in COUNTED.items() if name in body})
     return {"quota": _limits(quota_limits(connection, owner))}, 200
 
 

@@ -41,18 +41,18 @@ records.put_into(network, "routers", "network:routers:read")
 
 
 @network.post("/routers", "network:routers:write", takes(CREATE), writes_checked)
-def create_router(connection: Connection, wanted: Record) -> Answer:
-    owner = owner_of(connection, wanted)
+def create_router(connection: Connection, body: Record) -> Answer:
+    owner = owner_of(connection, body)
     with in_words(WORDS):
-        number = routers.create_router(connection, owner, _given(connection, wanted))
+        number = routers.create_router(connection, owner, _router_values(connection, body))
     return {"router": records.find(connection, "routers", number)}, 201
 
 
 @network.put("/routers/<router_id>", "network:routers:write", takes(UPDATE), writes_checked)
-def update_router(connection: Connection, wanted: Record, router_id: str) -> Answer:
+def update_router(connection: Connection, body: Record, router_id: str) -> Answer:
     row = records.router_row(connection, router_id)
     with in_words(WORDS):
-        hosts = routers.update_router(connection, row, _given(connection, wanted))
+        hosts = routers.update_router(connection, row, _router_values(connection, body))
     _tell(connection, hosts, row.project_id)
     return {"router": records.find(connection, "routers", row.id)}, 200
 
@@ -66,13 +66,13 @@ def delete_router(connection: Connection, router_id: str) -> Answer:
 @network.put(
     "/routers/<router_id>/add_router_interface", "network:routers:write", takes(schemas.INTERFACE), writes_checked
 )
-def add_interface(connection: Connection, wanted: Record, router_id: str) -> Answer:
+def add_interface(connection: Connection, body: Record, router_id: str) -> Answer:
     row = records.router_row(connection, router_id)
     port_id: str | None = None
-    if "port_id" in wanted:
-        port_id, of_network, subnet = _free_port(connection, wanted["port_id"])
+    if "port_id" in body:
+        port_id, of_network, subnet = _free_port(connection, body["port_id"])
     else:
-        of_network, subnet = records.subnet_row(connection, wanted["subnet_id"])
+        of_network, subnet = records.subnet_row(connection, body["subnet_id"])
     network_choices.check_router(of_network, row.project_id, current().is_admin)
     _check_overlap(connection, row, subnet)
     gateway = subnet.gateway if of_network.tenant else None
@@ -82,21 +82,21 @@ def add_interface(connection: Connection, wanted: Record, router_id: str) -> Ans
 
 
 @network.put("/routers/<router_id>/remove_router_interface", "network:routers:write", takes(schemas.INTERFACE), writes)
-def remove_interface(connection: Connection, wanted: Record, router_id: str) -> Answer:
+def remove_interface(connection: Connection, body: Record, router_id: str) -> Answer:
     row = records.router_row(connection, router_id)
     for interface in routers.interfaces(connection, row.id):
-        if wanted.get("port_id", interface.vif_id).lower() == interface.vif_id and (
-            wanted.get("subnet_id", interface.subnet_id).lower() == interface.subnet_id
+        if body.get("port_id", interface.vif_id).lower() == interface.vif_id and (
+            body.get("subnet_id", interface.subnet_id).lower() == interface.subnet_id
         ):
             hosts = routers.remove_interface(connection, row.id, interface.vif_id)
             _tell(connection, hosts, row.project_id)
             return _interface(row, interface.vif_id, interface.network_uuid, interface.subnet_id), 200
-    if "subnet_id" in wanted:
-        records.subnet_row(connection, wanted["subnet_id"])
+    if "subnet_id" in body:
+        records.subnet_row(connection, body["subnet_id"])
     raise NeutronError(
         404,
         "RouterInterfaceNotFound",
-        f"Router {row.id} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
+        f"Router {row.id} does not have an interface with id {body.get('port_id') or body.get('subnet_id')}",
     )
 
 
@@ -136,21 +136,21 @@ def _check_overlap(connection: Connection, row: Router, subnet: Subnet) -> None:
             )
 
 
-def _given(connection: Connection, wanted: Record) -> Record:
-    given: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
-    if "external_gateway_info" in wanted:
-        leads = wanted["external_gateway_info"] or {}
+def _router_values(connection: Connection, body: Record) -> Record:
+    router_values: Record = {key: body[key] for key in ("name", "description", "admin_state_up") if key in body}
+    if "external_gateway_info" in body:
+        leads = body["external_gateway_info"] or {}
         if "enable_snat" in leads:
             policy.check("network:routers:enable_snat")
         if leads.get("external_fixed_ips") is not None:
             policy.check("network:routers:external_fixed_ips")
-            given["addresses"] = leads["external_fixed_ips"]
+            router_values["addresses"] = leads["external_fixed_ips"]
         pool = leads.get("network_id")
         if pool is not None:
             _check_pool(connection, pool.lower())
-        given["pool"] = None if pool is None else pool.lower()
-        given["enable_snat"] = leads.get("enable_snat", True)
-    return given
+        router_values["pool"] = None if pool is None else pool.lower()
+        router_values["enable_snat"] = leads.get("enable_snat", True)
+    return router_values
 
 
 def _check_pool(connection: Connection, number: str) -> None:

@@ -28,27 +28,27 @@ _invalid_icmp = word(400, "SecurityGroupInvalidIcmpValue")
 _invalid_port = word(400, "SecurityGroupInvalidPortValue")
 
 
-def as_rule(wanted: Record) -> Record:
+def as_rule(body: Record) -> Record:
     """Return the rule as group_rules.add_rule() takes it. Raises NeutronError."""
-    version = int((wanted.get("ethertype") or "IPv4")[-1])
-    protocol, said = _protocol(wanted.get("protocol"), version)
-    if wanted.get("remote_ip_prefix") and wanted.get("remote_group_id"):
+    version = int((body.get("ethertype") or "IPv4")[-1])
+    protocol, said = _protocol(body.get("protocol"), version)
+    if body.get("remote_ip_prefix") and body.get("remote_group_id"):
         raise NeutronError(
             400,
             "SecurityGroupMultipleRemoteEntites",
             "Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.",
         )
-    prefix = _prefix(wanted.get("remote_ip_prefix") or None, version)
-    low, high = (None if wanted.get(key) is None else int(wanted[key]) for key in FIELDS)
+    prefix = _prefix(body.get("remote_ip_prefix") or None, version)
+    low, high = (None if body.get(key) is None else int(body[key]) for key in FIELDS)
     return {
-        "direction": wanted["direction"],
+        "direction": body["direction"],
         "ethertype": f"IPv{version}",
         "protocol": protocol,
         "protocol_said": said,
-        "description": wanted.get("description") or "",
+        "description": body.get("description") or "",
         "cidr": None if prefix is None else str(prefix.cidr),
         "cidr_said": None if prefix is None or prefix.ip == prefix.network else str(prefix),
-        "remote_group_uuid": wanted["remote_group_id"].lower() if wanted.get("remote_group_id") else None,
+        "remote_group_uuid": body["remote_group_id"].lower() if body.get("remote_group_id") else None,
         **(_icmp if protocol in ICMP else _ports)(low, high, protocol),
     }
 

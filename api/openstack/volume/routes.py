@@ -113,9 +113,9 @@ def show_default_quotas(connection: Connection, target: str) -> Answer:
 
 @volume.put("/<project>/os-quota-sets/<target>", "volume:admin", takes(schemas.QUOTAS), writes)
 def update_quotas(connection: Connection, said: Record, target: str) -> Answer:
-    wanted = _limits(said)
+    limits = _limits(said)
     owner = check_project(connection, target)
-    quotas.write_quotas(connection, owner, wanted)
+    quotas.write_quotas(connection, owner, limits)
     return {"quota_set": _shown(quotas.quota_limits(connection, owner))}, 200
 
 
@@ -187,11 +187,11 @@ DONE_ELSEWHERE = "any(enable, disable, 'disable-log-reason', freeze, thaw, failo
 @volume.get("/os-services", "volume:admin")
 @volume.get("/<project>/os-services", "volume:admin", reads)
 def list_services(connection: Connection) -> Answer:
-    wanted = {key: request.args[key] for key in ("host", "binary") if key in request.args}
+    conditions = {key: request.args[key] for key in ("host", "binary") if key in request.args}
     rows = [
         service
         for service in [*_schedulers(connection), *_services(connection)]
-        if all(value in (service[key], service[key].partition("@")[0]) for key, value in wanted.items())
+        if all(value in (service[key], service[key].partition("@")[0]) for key, value in conditions.items())
     ]
     return {"services": rows}, 200
 

@@ -31,12 +31,12 @@ def show_transfer(connection: Connection, transfer_id: str) -> Answer:
 
 
 def create_transfer() -> Answer:
-    wanted = validation.body(schemas.TRANSFER_355 if speaks(55) else schemas.TRANSFER)["transfer"]
-    name = (wanted.get("name") or "").strip() or None
-    no_snapshots = schemas.truth(wanted.get("no_snapshots"))
+    request_body = validation.body(schemas.TRANSFER_355 if speaks(55) else schemas.TRANSFER)["transfer"]
+    name = (request_body.get("name") or "").strip() or None
+    no_snapshots = schemas.truth(request_body.get("no_snapshots"))
     with writing_ledger() as connection, in_cinders_words():
         row, key = volume_transfers.offer(
-            connection, wanted["volume_id"], name=name, no_snapshots=no_snapshots, project_id=whose()
+            connection, request_body["volume_id"], name=name, no_snapshots=no_snapshots, project_id=whose()
         )
     body: Body = {**views.transfer(row), "auth_key": key}
     return {"transfer": body}, 202
@@ -56,13 +56,13 @@ def delete_transfer(connection: Connection, transfer_id: str) -> Answer:
 
 
 for _path, _layers in (("os-volume-transfer", ()), ("volume-transfers", (since(55),))):
-    _all, _one = f"/<project>/{_path}", f"/<project>/{_path}/<transfer_id>"
+    _all, _transfer_path = f"/<project>/{_path}", f"/<project>/{_path}/<transfer_id>"
     _end = _path.replace("-", "_")
     volume.get(_all, "volume:read", *_layers, reads, endpoint=f"list_{_end}", defaults=BRIEF)(list_transfers)
     volume.get(f"{_all}/detail", "volume:read", *_layers, reads, endpoint=f"detail_{_end}", defaults=FULL)(
         list_transfers
     )
-    volume.get(_one, "volume:read", *_layers, reads, endpoint=f"show_{_end}")(show_transfer)
+    volume.get(_transfer_path, "volume:read", *_layers, reads, endpoint=f"show_{_end}")(show_transfer)
     volume.post(_all, "volume:write", *_layers, endpoint=f"create_{_end}")(create_transfer)
-    volume.post(f"{_one}/accept", "volume:write", *_layers, endpoint=f"accept_{_end}")(accept_transfer)
-    volume.delete(_one, "volume:write", *_layers, cinder_writes, endpoint=f"delete_{_end}")(delete_transfer)
+    volume.post(f"{_transfer_path}/accept", "volume:write", *_layers, endpoint=f"accept_{_end}")(accept_transfer)
+    volume.delete(_transfer_path, "volume:write", *_layers, cinder_writes, endpoint=f"delete_{_end}")(delete_transfer)

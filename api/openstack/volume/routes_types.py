@@ -41,22 +41,22 @@ def show_type(connection: Connection, type_id: str) -> Answer:
 
 @volume.post("/<project>/types", "volume:admin", takes(schemas.NEW_TYPE), writes_checked, strict_slashes=True)
 def create_type(connection: Connection, body: Record) -> Answer:
-    wanted = {
+    type_values = {
         "name": body["name"],
         "description": body.get("description"),
         "extra_specs": body.get("extra_specs") or {},
         "is_public": schemas.truth(body.get("os-volume-type-access:is_public", True)),
     }
-    return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
+    return {"volume_type": views.new_volume_type(volume_types.create_type(connection, type_values))}, 200
 
 
 @volume.put("/<project>/types/<type_id>", "volume:admin", takes(schemas.TYPE_CHANGES), writes_checked)
 def update_type(connection: Connection, body: Record, type_id: str) -> Answer:
-    wanted = {key: value for key, value in body.items() if value is not None}
-    if "is_public" in wanted:
-        wanted["is_public"] = schemas.truth(wanted["is_public"])
+    type_values = {key: value for key, value in body.items() if value is not None}
+    if "is_public" in type_values:
+        type_values["is_public"] = schemas.truth(type_values["is_public"])
     _seen(connection, type_id)
-    return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, wanted))}, 200
+    return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, type_id, type_values))}, 200
 
 
 @volume.delete("/<project>/types/<type_id>", "volume:admin", cinder_writes)

@@ -116,11 +116,11 @@ def attach(
 
 
 def _detach(connection: Connection, row: Volume, said: Record, force: bool = False) -> None:
-    wanted = said.get("attachment_id")
-    theirs = [attachment for attachment in row.attachments if wanted in (None, attachment.id)]
+    attachment_id = said.get("attachment_id")
+    theirs = [attachment for attachment in row.attachments if attachment_id in (None, attachment.id)]
     if theirs:
         detach(connection, row, theirs[0].instance_uuid, force)
-    elif wanted is not None or row.status != "available":  # else it is so already, as in Cinder
+    elif attachment_id is not None or row.status != "available":  # else it is so already, as in Cinder
         raise BadRequestError(f"Invalid volume: Volume {row.id} is not attached.")
 
 
@@ -295,7 +295,7 @@ def list_attachments(connection: Connection, shown: t.Callable[[Volume, Attachme
 
 @volume.get("/<project>/attachments/<attachment_id>", "volume:read", since(27), reads)
 def show_attachment(connection: Connection, attachment_id: str) -> Answer:
-    return {"attachment": views.attachment(*_one(connection, attachment_id))}, 200
+    return {"attachment": views.attachment(*_volume_and_attachment(connection, attachment_id))}, 200
 
 
 @volume.post(
@@ -307,12 +307,12 @@ def show_attachment(connection: Connection, attachment_id: str) -> Answer:
 def create_attachment(connection: Connection, body: Record) -> Answer:
     row = volumes.one_volume(connection, body["volume_uuid"], whose())
     made = attach(connection, row, body["instance_uuid"], readonly=body.get("mode") == "ro")
-    return {"attachment": views.attachment(*_one(connection, made.id))}, 200
+    return {"attachment": views.attachment(*_volume_and_attachment(connection, made.id))}, 200
 
 
 @volume.delete("/<project>/attachments/<attachment_id>", "volume:write", since(27), cinder_writes)
 def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
-    row, attachment = _one(connection, attachment_id)
+    row, attachment = _volume_and_attachment(connection, attachment_id)
     detach(connection, row, attachment.instance_uuid)
     return {"attachments": [views.brief_attachment(volumes.one_volume(connection, row.id), attachment)]}, 200
 
@@ -324,11 +324,11 @@ def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
 )
 def complete_attachment(connection: Connection, _asked: Record, attachment_id: str) -> Answer:
     """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
-    _one(connection, attachment_id)
+    _volume_and_attachment(connection, attachment_id)
     return "", 204
 
 
-def _one(connection: Connection, number: str) -> tuple[Volume, Attachment]:
+def _volume_and_attachment(connection: Connection, number: str) -> tuple[Volume, Attachment]:
     for row in volumes_by(connection, project_id=whose()):
         for attachment in row.attachments:
             if attachment.id == number:

@@ -67,13 +67,13 @@ def create(connection: Connection, body: Record) -> Volume:
     """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
-    row = volumes.create_volume(connection, current().project, _wanted(connection, body))
+    row = volumes.create_volume(connection, current().project, _volume_values(connection, body))
     if row.status == "creating":
         enqueue(connection, "volume_create", row, volumes=row.id)
     return row
 
 
-def _wanted(connection: Connection, body: Record) -> Record:
+def _volume_values(connection: Connection, body: Record) -> Record:
     caller = current()
     image = None
     if body.get("imageRef"):
@@ -148,13 +148,13 @@ def create_snapshot(connection: Connection, body: Record) -> Answer:
 
 def record_snapshot(connection: Connection, body: Record) -> Snapshot:
     """Record the snapshot that `body` asks for, and have it taken."""
-    wanted = {
+    snapshot_values = {
         **changes(body),
         "volume_id": body["volume_id"] or "",
         "user_id": current().user_id,
         "force": schemas.truth(body.get("force")) or speaks(66),
     }
-    row = volume_snapshots.create_snapshot(connection, current().project, wanted)
+    row = volume_snapshots.create_snapshot(connection, current().project, snapshot_values)
     if row.status == "creating":
         _enqueue_snapshot(connection, "volume_snapshot_create", row)
     return row
