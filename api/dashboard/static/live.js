@@ -21,20 +21,20 @@ function since(start, moment) {
   return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.floor(seconds / 60)} min`;
 }
 
-function row(one, start, withHost) {
-  const made = element("tr", "", one.event);
+function row(event, start, withHost) {
+  const made = element("tr", "", event.event);
   const cell = (label) => {
-    const found = made.appendChild(document.createElement("td"));
-    found.dataset.label = label;
-    return found;
+    const td = made.appendChild(document.createElement("td"));
+    td.dataset.label = label;
+    return td;
   };
-  cell("Time").textContent = since(start, one.created_at);
+  cell("Time").textContent = since(start, event.created_at);
   const task = cell("Task");
-  task.append(element("bdi", one.task || one.play || one.event));
-  if (one.text) task.append(" ", element("span", one.text, "note"));
-  if (withHost) cell("Host").append(element("bdi", one.host || ""));
+  task.append(element("bdi", event.task || event.play || event.event));
+  if (event.text) task.append(" ", element("span", event.text, "note"));
+  if (withHost) cell("Host").append(element("bdi", event.host || ""));
   const result = cell("Result");
-  if (one.status) result.append(badge(one.status));
+  if (event.status) result.append(badge(event.status));
   return made;
 }
 
@@ -44,19 +44,19 @@ function follow(body) {
   let start = begun ? Number(begun.dataset.seconds) : null;
   let seen = 0;
   source.addEventListener("event", (message) => {
-    const one = JSON.parse(message.data);
-    if (one.seq <= seen) return; // it came again after the connection broke
-    seen = one.seq;
-    if (start === null) start = Date.parse(one.created_at) / 1000;
+    const event = JSON.parse(message.data);
+    if (event.seq <= seen) return; // it came again after the connection broke
+    seen = event.seq;
+    if (start === null) start = Date.parse(event.created_at) / 1000;
     for (const empty of body.querySelectorAll(".empty, .task")) empty.remove();
-    body.append(row(one, start, "hosts" in body.dataset));
+    body.append(row(event, start, "hosts" in body.dataset));
   });
   source.addEventListener("job", (message) => {
     const job = JSON.parse(message.data);
-    const told = document.getElementById("job-message");
+    const note = document.getElementById("job-message");
     document.getElementById("job-state").replaceChildren(badge(job.state));
-    told.hidden = !job.message;
-    told.replaceChildren(element("bdi", job.message || ""));
+    note.hidden = !job.message;
+    note.replaceChildren(element("bdi", job.message || ""));
   });
   source.addEventListener("end", () => {
     source.close();
@@ -79,10 +79,10 @@ async function refresh(part) {
   if (!answer || !answer.ok) return refresh(part);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const main = fresh.querySelector("main");
-  const found = main && [...main.children].find((one) => one.tagName === "DIV" && one.className === "");
-  if (!found) return location.reload();
-  part.replaceWith(document.adoptNode(found));
-  if (found.dataset.refresh) return refresh(found);
+  const division = main && [...main.children].find((child) => child.tagName === "DIV" && child.className === "");
+  if (!division) return location.reload();
+  part.replaceWith(document.adoptNode(division));
+  if (division.dataset.refresh) return refresh(division);
 }
 
 for (const body of document.querySelectorAll("[data-stream]")) follow(body);
