@@ -100,7 +100,7 @@ class Host:
             changes = merge.merge(known, request, self.family)
         self.trusted += known.ruleset is None
         edits = {}
-        for name, rules in changes.wanted.items():
+        for name, rules in changes.differing_chains.items():
             lines = ruleset.edits(name, changes.rules_before(known, name), rules)
             if lines is not None:
                 edits[name] = lines
@@ -109,7 +109,7 @@ class Host:
             ruleset.refuse_foreign_users(known.ruleset, changes.gone)
             for hook in known.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(known.ruleset, hook, hook.root in changes.roots)
-        self.text = ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
+        self.text = ruleset.restore_text(changes.differing_chains, changes.gone, hooks, edits)
         self.tables = restored(self.tables, self.text)
         if self.directory:
             update = cache.Update(str(self.directory))
@@ -117,7 +117,7 @@ class Host:
                 update.family(family, known, changes)
             update.commit({"namespace": [], "generation": None, "legacy": {}}, {})
         again = merge.merge(self.present(), request, self.family)
-        assert (again.wanted, again.gone) == ({}, []), "a second run changes something"
+        assert (again.differing_chains, again.gone) == ({}, []), "a second run changes something"
         assert not ruleset.Ruleset(self.tables).misplaced_hooks(again.roots)
         return changes
 

@@ -98,7 +98,7 @@ def test_a_changed_group_is_rewritten_where_it_is_used_only(host: Host) -> None:
     apply(host, instance(1))
     before = host.filter
     changes = host.apply(request(groups=[{"id": 1, "rules": []}, {"id": 2, "rules": RULES}]))
-    assert changes.wanted == {"nova-sg-1": ()}
+    assert changes.differing_chains == {"nova-sg-1": ()}
     assert host.filter == {**before, "nova-sg-1": ()}
 
 
@@ -273,9 +273,9 @@ def test_many_instances_are_found_through_a_tree(host: Host) -> None:
     assert len(host.filter["nova-local"]) == 2
     assert host.filter["nova-l-0a00001"][3] == "-d 10.0.0.19/32 -j nova-inst-19"
     if host.directory:
-        assert not {"nova-inst-1", "nova-inst-64"} & changes.wanted.keys()
+        assert not {"nova-inst-1", "nova-inst-64"} & changes.differing_chains.keys()
         changes = host.apply(request(instance(300, addresses=["10.0.1.44"]), groups=GROUPS))
-        assert set(changes.wanted) == {"nova-inst-300", "nova-new-300", "nova-l-0a00012"}
+        assert set(changes.differing_chains) == {"nova-inst-300", "nova-new-300", "nova-l-0a00012"}
         assert host.trusted == 2
     apply(host, *many[60:], instance(300, addresses=[]), state="absent")
     assert len(host.filter["nova-local"]) == 60

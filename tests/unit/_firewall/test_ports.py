@@ -79,7 +79,7 @@ def test_a_device_that_moved_leaves_its_old_line() -> None:
             "nova-port-9-0": [],
         }
     )
-    chains = ports.wanted(present, {9: [ports.parse_port(9, V4)]}, {9}, False)
+    chains = ports.chains_after(present, {9: [ports.parse_port(9, V4)]}, {9}, False)
     assert chains["nova-ports"] == ["-i tap2 -j nova-port-9-0", "-i tap3 -j nova-port-8-0"]
     assert set(chains) == {"nova-ports", "nova-port-8-0", "nova-port-9-0"}
 

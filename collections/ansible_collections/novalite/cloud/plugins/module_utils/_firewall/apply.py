@@ -186,9 +186,9 @@ class _Run:
         ]
         for family, changes in changes_by_family.items():
             present = known.presents[family]
-            held = {name: changes.rules_before(present, name) for name in (*changes.wanted, *changes.gone)}
+            held = {name: changes.rules_before(present, name) for name in (*changes.differing_chains, *changes.gone)}
             before = ruleset.shown({name: rules for name, rules in held.items() if rules is not None})
-            after = ruleset.shown(changes.wanted)
+            after = ruleset.shown(changes.differing_chains)
             if present.ruleset is not None:
                 for hook in present.ruleset.misplaced_hooks(changes.roots):
                     # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
@@ -200,7 +200,7 @@ class _Run:
             if (before or after) and family not in self.outcome.before:
                 self.outcome.before[family], self.outcome.after[family] = before, after
         ensuring = self.request.state == "present"
-        self.port_chains = ports.wanted(
+        self.port_chains = ports.chains_after(
             known.intended_ports or known.ports,
             {instance.id: instance.ports for instance in self.request.instances if ensuring and instance.ports},
             {instance.id for instance in self.request.instances},
@@ -280,10 +280,10 @@ class _Run:
         hooks = [] if present.ruleset is None else ruleset.lines_of_hooks(present.ruleset, changes.roots)
         edits = {
             name: lines
-            for name, rules in changes.wanted.items()
+            for name, rules in changes.differing_chains.items()
             if (lines := ruleset.edits(name, changes.rules_before(present, name), rules)) is not None
         }
-        return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
+        return ruleset.restore_text(changes.differing_chains, changes.gone, hooks, edits)
 
     def _update(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> cache.Update:
         update = cache.Update(self.directory)
@@ -331,7 +331,7 @@ class _Run:
         for family in reversed(dict.fromkeys(self.written)):
             with contextlib.suppress(NovaliteError):
                 present = self.first.presents[family]
-                wanted = everything(present, family)
-                text = ruleset.delta(self.tables.read(family), wanted, roots(present))
+                chains = everything(present, family)
+                text = ruleset.delta(self.tables.read(family), chains, roots(present))
                 if text:
                     self.tables.write(family, text)

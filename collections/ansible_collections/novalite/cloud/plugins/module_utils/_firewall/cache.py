@@ -139,7 +139,7 @@ class Update:
                 shards[number] = dict(kept.shard(number))
             return shards[number]
 
-        for name, rules in {**({} if kept is present.chains else present.chains), **changes.wanted}.items():
+        for name, rules in {**({} if kept is present.chains else present.chains), **changes.differing_chains}.items():
             home(name)[name] = rules
         for name in changes.gone:
             home(name).pop(name, None)

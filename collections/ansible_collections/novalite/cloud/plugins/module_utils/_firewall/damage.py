@@ -34,10 +34,10 @@ def names(intended: Present, present: Present, family: str) -> list[str]:
 
 def against(present: Present, intended: Present, changes: Changes, family: str) -> None:
     """Make the changes, which are from what was intended, those from what is there."""
-    whole = {} if changes.is_last else {**everything(intended, family), **changes.wanted}
+    whole = {} if changes.is_last else {**everything(intended, family), **changes.differing_chains}
     for name in changes.gone:
         whole.pop(name, None)
-    changes.wanted = ruleset.differing(whole, present.chains)
+    changes.differing_chains = ruleset.differing(whole, present.chains)
     changes.gone = [name for name in present.chains if name not in whole]
 
 
@@ -54,10 +54,10 @@ def close(present: Present, changes: Changes, family: str) -> list[str]:
     chain_names = []
     for name, rules in present.chains.items():
         prefix = next((prefix for prefix in closed if name.startswith(prefix)), None)
-        if prefix is None or name in changes.wanted:
+        if prefix is None or name in changes.differing_chains:
             continue
         if not rules and name not in changes.gone:
-            changes.wanted[name] = (closed[prefix],)
+            changes.differing_chains[name] = (closed[prefix],)
             chain_names.append(name)
         elif prefix == INSTANCE and name[len(prefix) :] not in reached:
             chain_names.append(name)

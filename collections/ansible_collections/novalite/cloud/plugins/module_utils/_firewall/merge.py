@@ -32,22 +32,22 @@ class _Merge:
     def __init__(self, present: Present, request: Request, family: str) -> None:
         self.present, self.request, self.family = present, request, family
         self.is_present = request.state == "present"
-        self.given = {str(instance.id): instance for instance in request.instances}
+        self.instances = {str(instance.id): instance for instance in request.instances}
         given_groups = request.groups if self.is_present else ()
         self.members = {group.id: group.members for group in given_groups}
         self.groups = {group.id: group for group in given_groups if group.rules is not None}
         self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
         self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
         self.scopes.update((zone, scope) for scope, zone in self.zones.items())
-        leads = owners.merged(present.inbound, self.given, self.is_present, request.is_everything, family)
+        leads = owners.merged(present.inbound, self.instances, self.is_present, request.is_everything, family)
         self.keys = leads.keys
         self.changes = Changes(inbound=leads.inbound, moved=leads.moved, arrived=leads.arrived, crowded=leads.crowded)
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
-        given = self.given if self.is_present else {}
+        instances = self.instances if self.is_present else {}
         self.changes.devices = devices.merged(
             present.devices,
-            {who: given[who].devices if who in given else () for who in self.given},
-            {who: instance.open_devices for who, instance in given.items()},
+            {who: instances[who].devices if who in instances else () for who in self.instances},
+            {who: instance.open_devices for who, instance in instances.items()},
             not self.request.is_everything,
             family,
         )
@@ -75,13 +75,13 @@ class _Merge:
         leaving = before - self._staying() if before else set()
         writing = {who for who in after if "+" in who}
         if self.is_present:
-            writing |= {who for who, instance in self.given.items() if instance.is_in(self.family)}
+            writing |= {who for who, instance in self.instances.items() if instance.is_in(self.family)}
             writing |= {
                 who
                 for scope in changes.inbound.values()
                 if "+" in "".join(scope.values())
                 for who in set(scope.values())
-                if not self.given.keys().isdisjoint(who.split("+"))
+                if not self.instances.keys().isdisjoint(who.split("+"))
             }
         writing |= self._carriers(self._turned())
         changes.users = collections.Counter(present.users)
@@ -113,7 +113,7 @@ class _Merge:
 
     def _write(self, who: str) -> None:
         numbers = who.split("+")
-        instance = self.given.get(who) if self.is_present else None
+        instance = self.instances.get(who) if self.is_present else None
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
         restricted = owners.is_crowded(who) or any(
             self._restricts(group) for number in numbers for group in self._groups_of(number)
@@ -151,8 +151,8 @@ class _Merge:
         return [group for group in first if all(group in groups for groups in others)]
 
     def _groups_of(self, number: str) -> list[int]:
-        if self.is_present and number in self.given:
-            return list(self.given[number].security_groups)
+        if self.is_present and number in self.instances:
+            return list(self.instances[number].security_groups)
         return list(dict.fromkeys(group for group, _zone in self._jumps_of(number)))
 
     def _jumps_of(self, who: str) -> list[tuple[int, int | None]]:
@@ -364,7 +364,7 @@ class _Merge:
             ]
             changes.gone += [
                 prefix + who
-                for who in self.given
+                for who in self.instances
                 for prefix in (devices.TARGETS, devices.OPEN.target)
                 if prefix + who in chains
             ]
@@ -378,9 +378,9 @@ class _Merge:
             kept |= {devices.TARGETS + who for who in changes.devices[devices.ND.root].values()}
             changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
         changes.gone = [name for name in dict.fromkeys(changes.gone) if name not in self.all]
-        changes.wanted = ruleset.differing(self.all, chains)
+        changes.differing_chains = ruleset.differing(self.all, chains)
         changes.sets = present.sets
-        if any(name.startswith(_GROUPS) for name in (*changes.wanted, *changes.gone)):
+        if any(name.startswith(_GROUPS) for name in (*changes.differing_chains, *changes.gone)):
             changes.sets = sets_in(
                 {name: self.all[name] if name in self.all else chains[name] for name in changes.users}
             )

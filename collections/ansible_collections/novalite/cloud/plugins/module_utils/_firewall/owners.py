@@ -34,13 +34,13 @@ class Leads:
 
 
 def merged(
-    present: t.Mapping[str, Entries], given: t.Mapping[str, Instance], staying: bool, exclusive: bool, family: str
+    present: t.Mapping[str, Entries], instances: t.Mapping[str, Instance], staying: bool, exclusive: bool, family: str
 ) -> Leads:
-    """The addresses that are `present` with those of the `given` instances, by their numbers, which stay or go.
+    """The addresses that are `present` with those of the `instances`, by their numbers, which stay or go.
     `exclusive`: nobody else has anything."""
     own: dict[str, dict[str, str]] = {}
     shared: dict[str, dict[str, list[str]]] = {}
-    for who, instance in given.items() if staying else ():
+    for who, instance in instances.items() if staying else ():
         mine = instance.of(family)
         for scope, cidr in mine:
             own.setdefault(scope, {})[to_hex(cidr)] = who
@@ -49,7 +49,7 @@ def merged(
     leads = Leads()
     for scope in {**dict.fromkeys(present), **dict.fromkeys(own), **dict.fromkeys(shared)}:
         old = present.get(scope, {})
-        new, keys = changed(old, own.get(scope, {}), shared.get(scope, {}), set(given), exclusive)
+        new, keys = changed(old, own.get(scope, {}), shared.get(scope, {}), set(instances), exclusive)
         leads.inbound[scope], leads.keys[scope] = new, keys
         leads.crowded |= {key for key in shared.get(scope, ()) if is_crowded(new[key])}
         leads.arrived |= {(scope, key) for key in keys if key not in old}

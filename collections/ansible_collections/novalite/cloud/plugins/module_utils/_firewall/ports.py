@@ -120,7 +120,7 @@ def parse(text: str) -> Present:
     return present
 
 
-def wanted(
+def chains_after(
     present: Present, ports: t.Mapping[int, t.Sequence[Port]], instances: t.Container[int], exclusive: bool
 ) -> Chains:
     """All of novalite's chains afterwards: those of the `instances` are `ports`, the others stay."""

@@ -55,7 +55,7 @@ class Present(Held):
 class Changes(Held):
     """The work to do in one family, and what the host has afterwards."""
 
-    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
+    differing_chains: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
     # what those of them held that lead to instances: `Present` has these chains only where a host was read
     before: Chains = dataclasses.field(default_factory=dict)
     gone: list[str] = dataclasses.field(default_factory=list)

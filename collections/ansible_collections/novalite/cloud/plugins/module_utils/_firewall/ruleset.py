@@ -118,14 +118,14 @@ class Ruleset:
                 if not is_owned(table, name):
                     yield table, name, rules
 
-    def misplaced_hooks(self, wanted: t.Container[str]) -> list[Hook]:
-        """Those that are not where they belong, exactly once; nor absent where the root is not `wanted`."""
-        return [hook for hook in HOOKS if not self._is_placed(hook, hook.root in wanted)]
+    def misplaced_hooks(self, roots: t.Container[str]) -> list[Hook]:
+        """Those that are not where they belong, exactly once; nor absent where the root is none of `roots`."""
+        return [hook for hook in HOOKS if not self._is_placed(hook, hook.root in roots)]
 
-    def _is_placed(self, hook: Hook, wanted: bool) -> bool:
+    def _is_placed(self, hook: Hook, is_desired: bool) -> bool:
         places = self.hook_places(hook)
-        if hook.first or not wanted:
-            return places == ([0] if wanted else [])
+        if hook.first or not is_desired:
+            return places == ([0] if is_desired else [])
         end = passage.end_of(self.built_in(hook))
         return len(places) == 1 and (end is None or places[0] < end)
 
@@ -254,13 +254,13 @@ def target(rule: str) -> str | None:
 
 
 def restore_text(
-    wanted: policy.Chains,
+    chains: policy.Chains,
     gone: t.Collection[str],
     hooks: t.Sequence[str] = (),
     edits: t.Mapping[str, t.Sequence[str]] | None = None,
 ) -> str:
-    """The `iptables-restore --noflush` text that writes the chains `wanted`, removes those `gone` and, in between,
-    does the lines `hooks` (`<table> -I FORWARD 1 ...`). `edits` are the lines for chains that need not be rewritten.
+    """The `iptables-restore --noflush` text that writes the `chains`, removes those `gone` and, in between, does
+    the lines `hooks` (`<table> -I FORWARD 1 ...`). `edits` are the lines for chains that need not be rewritten.
 
     Whatever is somebody else's is not named in the text. What chains hold comes first, then the jumps to them, all in
     one transaction: at no moment does a packet meet a jump into a chain that does not yet end in DROP. Chains are
@@ -270,10 +270,10 @@ def restore_text(
     blocks = []  # type: list[str]
     leaving = {table: [name for name in gone if table_of(name) == table] for table in TABLES}
     for table in TABLES:
-        names = [name for name in wanted if table_of(name) == table]
+        names = [name for name in chains if table_of(name) == table]
         lines = [f":{name} - [0:0]" for name in (*names, *leaving[table]) if name not in edits]
         for name in names:
-            lines += edits[name] if name in edits else [f"-A {name} {rule}" for rule in wanted[name]]
+            lines += edits[name] if name in edits else [f"-A {name} {rule}" for rule in chains[name]]
         lines += [line.partition(" ")[2] for line in hooks if line.startswith(f"{table} ")]
         if lines:
             blocks += [f"*{table}", *lines, "COMMIT"]
@@ -283,12 +283,12 @@ def restore_text(
     return "\n".join(blocks) + "\n" if blocks else ""
 
 
-def delta(current: Ruleset, wanted: policy.Chains, roots: t.Container[str]) -> str:
-    """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
+def delta(current: Ruleset, chains: policy.Chains, roots: t.Container[str]) -> str:
+    """The text that makes `chains` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
-    gone = [name for name in owned if name not in wanted]
+    gone = [name for name in owned if name not in chains]
     refuse_foreign_users(current, gone)
-    return restore_text(differing(wanted, owned), gone, lines_of_hooks(current, roots))
+    return restore_text(differing(chains, owned), gone, lines_of_hooks(current, roots))
 
 
 def lines_of_hooks(current: Ruleset, roots: t.Container[str]) -> list[str]:
@@ -300,10 +300,10 @@ def shown(chains: t.Mapping[str, t.Iterable[str]]) -> dict[str, list[str]]:
     return {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in chains.items()}
 
 
-def hook_lines(current: Ruleset, hook: Hook, wanted: bool) -> list[str]:
+def hook_lines(current: Ruleset, hook: Hook, is_desired: bool) -> list[str]:
     """Lines that put the jump to the root where it belongs in a built-in chain, exactly once (or not at all)."""
     lines = [f"{hook.table} -D {hook.chain} {hook.rule}"] * len(current.hook_places(hook))
-    return lines + ([f"{hook.table} {current.hook_to_be(hook)}"] if wanted else [])
+    return lines + ([f"{hook.table} {current.hook_to_be(hook)}"] if is_desired else [])
 
 
 def edits(name: str, old: t.Sequence[str] | None, new: t.Sequence[str]) -> list[str] | None:
@@ -335,11 +335,11 @@ def in_order(name: str, old: t.Sequence[str], new: tuple[str, ...]) -> tuple[str
     return (*head, *sorted(entries, key=lambda rule: place.get(rule, len(old))))
 
 
-def differing(wanted: t.Mapping[str, tuple[str, ...]], there: t.Mapping[str, tuple[str, ...]]) -> policy.Chains:
-    """Those of the `wanted` chains that are not there, or mean something else; what stays keeps its place."""
+def differing(chains: t.Mapping[str, tuple[str, ...]], there: t.Mapping[str, tuple[str, ...]]) -> policy.Chains:
+    """Those of the `chains` that are not there, or mean something else; what stays keeps its place."""
     return {
         name: in_order(name, there.get(name, ()), rules)
-        for name, rules in wanted.items()
+        for name, rules in chains.items()
         if name not in there or not same(name, there[name], rules)
     }
 

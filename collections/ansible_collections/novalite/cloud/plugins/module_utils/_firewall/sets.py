@@ -71,11 +71,11 @@ def plan(
     for family in FAMILIES:
         for group in sorted(needed.get(family, ())):
             name = set_name(group, family)
-            wanted = members_of.get(group)
+            desired_members = members_of.get(group)
             there = read(name)
-            if wanted is None and there is not None:
+            if desired_members is None and there is not None:
                 continue
-            shall = frozenset(host.partition("/")[0] for host in hosts(wanted or (), family))
+            shall = frozenset(host.partition("/")[0] for host in hosts(desired_members or (), family))
             if there == shall:
                 continue
             if there is not None:
