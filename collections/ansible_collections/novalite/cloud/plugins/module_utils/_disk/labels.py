@@ -44,16 +44,18 @@ def labels(state_dir: str) -> tuple[Label, ...]:
     )
 
 
-def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
-    """Of `wanted`, what is not in the `listing` of `semanage fcontext -l -C -n`, each with the option that sets it: -a
-    adds a rule, -m changes one that is there."""
+def missing(desired_labels: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
+    """Of `desired_labels`, what is not in the `listing` of `semanage fcontext -l -C -n`, each with the option that sets
+    it: -a adds a rule, -m changes one that is there."""
     known = {}
     for line in listing.splitlines():
         match = _LOCAL.match(line.strip())
         if match and match["kind"] == "all files":
             known[match["pattern"]] = ([*match["context"].split(":"), "", "", ""])[2]
     return [
-        ("-m" if label.pattern in known else "-a", label) for label in wanted if known.get(label.pattern) != label.type
+        ("-m" if label.pattern in known else "-a", label)
+        for label in desired_labels
+        if known.get(label.pattern) != label.type
     ]
 
 

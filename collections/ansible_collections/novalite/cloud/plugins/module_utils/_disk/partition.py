@@ -84,22 +84,22 @@ class FileSystem:
     checks_scheduled: bool = False
 
 
-def find_partition(device: str, wanted: PartitionChoice) -> Partition | None:
+def find_partition(device: str, choice: PartitionChoice) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
-    `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
+    `choice` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
     table and the file systems' headers say; nothing is mounted to find out. Raises NovaliteError when that is not
     clear.
     """
-    if wanted == WHOLE_DISK:
+    if choice == WHOLE_DISK:
         return None
     with open(device, "rb") as handle:
         first = handle.read(512)
         size = handle.seek(0, os.SEEK_END)
         # Every table of DOS or GPT kind has the signature; without it there is no need to start a program.
         table = _read_table(handle, size) if first[510:] == BOOT_SIGNATURE else []
-        if isinstance(wanted, int):
-            return choose_partition(table, wanted, size)
+        if isinstance(choice, int):
+            return choose_partition(table, choice, size)
         headers = {
             entry.number: _header(handle, entry.start)
             for entry in table
@@ -155,16 +155,16 @@ def parse_table(text: str, device: str) -> list[Partition]:
     ]
 
 
-def choose_partition(table: t.Sequence[Partition], wanted: int, disk_size: int) -> Partition:
-    """The partition with the number `wanted`."""
+def choose_partition(table: t.Sequence[Partition], number: int, disk_size: int) -> Partition:
+    """The partition with the number `number`."""
     for entry in table:
-        if entry.number == wanted:
+        if entry.number == number:
             if not _lies_inside(entry, disk_size):
                 raise NovaliteError(f"partition {entry.number} lies outside the disk of {disk_size} bytes")
             return entry
     listed = ", ".join(str(entry.number) for entry in table) or "none"
     raise NovaliteError(
-        f"the disk has no partition {wanted} (there are: {listed}); correct the image's property os_partition"
+        f"the disk has no partition {number} (there are: {listed}); correct the image's property os_partition"
     )
 
 

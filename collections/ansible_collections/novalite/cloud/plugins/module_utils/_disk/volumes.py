@@ -83,7 +83,7 @@ def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, ch
             if not check_mode:
                 _delete(spec, done.path)
         return
-    wanted = spec["size_gb"] * GIB
+    desired_size = spec["size_gb"] * GIB
     done.size_gb, done.after = spec["size_gb"], f"{spec['format']}, {spec['size_gb']:g} GiB"
     if size is None:
         if not spec.get("create", True):
@@ -91,7 +91,7 @@ def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, ch
         done.action = "copy" if spec.get("source") else "create"
         if not check_mode:
             _create(spec, done.path, state_dir, guests)
-    elif size < wanted:
+    elif size < desired_size:
         done.action = "extend"
         if not check_mode:
             _extend(spec, done.path, guests)

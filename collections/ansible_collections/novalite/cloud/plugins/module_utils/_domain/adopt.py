@@ -123,12 +123,12 @@ def mark(domain: libvirt.virDomain, element: str, check_mode: bool = False) -> t
         bare = ElementTree.fromstring(domain.XMLDesc(_INACTIVE)).find("metadata") is None
         if bare or (before is not None and ElementTree.fromstring(before).get(BARE)):
             root.set(BARE, "true")
-        wanted = ElementTree.tostring(root, encoding="unicode")
+        desired_mark = ElementTree.tostring(root, encoding="unicode")
         flags = [_CONFIG, *([_LIVE] if domain.isActive() else [])]
-        todo = [flag for flag in flags if _meaning(_mark_of(domain, flag)) != _meaning(wanted)]
+        todo = [flag for flag in flags if _meaning(_mark_of(domain, flag)) != _meaning(desired_mark)]
         for flag in [] if check_mode else todo:
-            domain.setMetadata(_ELEMENT, wanted, PREFIX, METADATA_NAMESPACE, flag)
-        return bool(todo), before, wanted
+            domain.setMetadata(_ELEMENT, desired_mark, PREFIX, METADATA_NAMESPACE, flag)
+        return bool(todo), before, desired_mark
 
 
 def unmark(connection: libvirt.virConnect, domain: libvirt.virDomain, check_mode: bool = False) -> str | None:

@@ -181,9 +181,9 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[_Unlike]:
     if not same_machine(desired.machine, actual.machine):
         yield "machine", desired.machine, actual.machine
     for field in _WHOLE:
-        wanted, got = getattr(desired, field), getattr(actual, field)
-        if wanted != got:
-            yield field, wanted, got
+        desired_part, actual_part = getattr(desired, field), getattr(actual, field)
+        if desired_part != actual_part:
+            yield field, desired_part, actual_part
     for kind, devices in _devices(desired).items():
         yield from _compare_devices(kind, devices, _devices(actual)[kind])
     metadata, there = dict(desired.metadata), dict(actual.metadata)

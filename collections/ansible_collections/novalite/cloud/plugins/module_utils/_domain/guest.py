@@ -218,8 +218,8 @@ def _template() -> jinja2.Template:
 
 def _volumes(flavor: Flavor, directory: str) -> t.Iterator[Volume]:
     """Nova's further disks in Nova's order: each takes the next name after the root disk's vda."""
-    wanted = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
-    for file, target in zip(wanted, ("vdb", "vdc")):
+    files = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
+    for file, target in zip(files, ("vdb", "vdc")):
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
@@ -327,15 +327,16 @@ def next_device(taken: t.Iterable[str]) -> str:
     raise ConflictError(f"the instance has {len(used)} disks: there is no device name left for another one")
 
 
-def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
-    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one, also for a name of another bus
-    (/dev/sdb), as in Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for none."""
+def choose_device(taken: t.Iterable[str], requested_name: str | None = None) -> str:
+    """The name for a new disk: `requested_name` (vdb or /dev/vdb), or the first free one, also for a name of another
+    bus (/dev/sdb), as in Nova's libvirt driver. Raises ConflictError for a name that is taken, NovaliteError for none.
+    """
     used = set(taken)
-    if wanted is None:
+    if requested_name is None:
         return next_device(used)
-    match = _NAME.fullmatch(wanted)
+    match = _NAME.fullmatch(requested_name)
     if match is None or len(match[1]) < 3:
-        raise NovaliteError(f"The supplied device path ({wanted[:64]}) is invalid.")
+        raise NovaliteError(f"The supplied device path ({requested_name[:64]}) is invalid.")
     if match[1] in used:
         raise ConflictError(f"The supplied device path (/dev/{match[1]}) is in use.")
     return match[1] if match[1] in NAMES else next_device(used)

@@ -97,7 +97,7 @@ def diff_of(done: t.Sequence[Plugged]) -> dict[str, dict[str, list[str]]]:
 def _carry_out(
     connection: libvirt.virConnect, spec: DomainSpec, done: Plugged, check_mode: bool, timeout: float
 ) -> None:
-    wanted = interfaces_in(str(spec["xml"]))
+    xml_by_mac = interfaces_in(str(spec["xml"]))
     domain = lifecycle.lookup(connection, spec["uuid"])
     if domain is None:
         raise NovaliteError(f"domain {spec['name']} is not on this host")
@@ -106,15 +106,15 @@ def _carry_out(
         scopes.insert(0, libvirt.VIR_DOMAIN_AFFECT_LIVE)
     there = {scope: _there(domain, scope) for scope in scopes}
     done.before = sorted({mac for macs in there.values() for mac in macs})
-    new = {scope: [mac for mac in wanted if mac not in there[scope]] for scope in scopes}
-    gone = {scope: [mac for mac in there[scope] if mac not in wanted] for scope in scopes}
+    new = {scope: [mac for mac in xml_by_mac if mac not in there[scope]] for scope in scopes}
+    gone = {scope: [mac for mac in there[scope] if mac not in xml_by_mac] for scope in scopes}
     attached = sorted({mac for macs in new.values() for mac in macs})
     detached = sorted({mac for macs in gone.values() for mac in macs})
     filtered = {
         scope: {
             mac: xml
             for mac, present in there[scope].items()
-            if mac in wanted and (xml := _with_filter_of(present, wanted[mac])) is not None
+            if mac in xml_by_mac and (xml := _with_filter_of(present, xml_by_mac[mac])) is not None
         }
         for scope in scopes
     }
@@ -126,7 +126,7 @@ def _carry_out(
     try:
         for scope in scopes:
             for mac in new[scope]:
-                domain.attachDeviceFlags(wanted[mac], scope)
+                domain.attachDeviceFlags(xml_by_mac[mac], scope)
                 plugged.append((scope, mac))
     except libvirt.libvirtError:
         for scope, mac in reversed(plugged):
@@ -144,9 +144,9 @@ def _carry_out(
     done.detached = detached
 
 
-def _with_filter_of(present: str, wanted: str) -> str | None:
-    """The XML of an interface that is `present` with the network filter of the `wanted` one; None where it has that."""
-    interface, model = (ElementTree.fromstring(xml) for xml in (present, wanted))
+def _with_filter_of(present: str, desired: str) -> str | None:
+    """The XML of an interface that is `present` with the network filter of `desired`; None where it has that."""
+    interface, model = (ElementTree.fromstring(xml) for xml in (present, desired))
     if _filter_of(interface) == _filter_of(model):
         return None
     for reference in interface.findall("filterref"):

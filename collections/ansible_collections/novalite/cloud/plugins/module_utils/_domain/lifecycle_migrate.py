@@ -49,7 +49,7 @@ class Moved(t.TypedDict):
 def migrate(
     connection: libvirt.virConnect,
     moves: t.Sequence[Move],
-    wanted: t.Mapping[str, str],
+    xml_by_uuid: t.Mapping[str, str],
     doors: t.Mapping[str, channel.Door],
     *,
     daemons: t.Mapping[str, str],
@@ -59,7 +59,7 @@ def migrate(
 ) -> list[Moved]:
     """Move each domain; one after the other, as Nova does, since they share the wire.
 
-    `wanted` is how the domains are to be defined there: UUID -> XML. `daemons` are the names of the destinations'
+    `xml_by_uuid` is how the domains are to be defined there: UUID -> XML. `daemons` are the names of the destinations'
     daemons, by the names of the hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
     """
 
@@ -75,7 +75,7 @@ def migrate(
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)
             memory, disks = (os.path.join(directory, name) for name in names)
-            params = _parameters(xml, wanted[move["uuid"]], memory, disks, bandwidth, copied)
+            params = _parameters(xml, xml_by_uuid[move["uuid"]], memory, disks, bandwidth, copied)
             flags = _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
             domain.migrateToURI3(uri, params, flags)
 
@@ -125,11 +125,11 @@ def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:
     return int(flags)
 
 
-def _parameters(xml: str, wanted: str, memory: str, disks: str, bandwidth: int, copied: list[str]) -> _Parameters:
+def _parameters(xml: str, desired_xml: str, memory: str, disks: str, bandwidth: int, copied: list[str]) -> _Parameters:
     params: _Parameters = {
         libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{memory}",
-        libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, wanted),
-        libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: wanted,
+        libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, desired_xml),
+        libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: desired_xml,
     }
     if copied:
         params[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{disks}"
@@ -170,10 +170,10 @@ def _writable(xml: str) -> t.Iterator[Disk]:
             yield disk_of(element)
 
 
-def merged(running: str, wanted: str) -> str:
-    """The XML of a `running` domain with that which differs from host to host as in `wanted`: what its interfaces are
+def merged(running: str, desired: str) -> str:
+    """The XML of a `running` domain with that which differs from host to host as in `desired`: what its interfaces are
     connected to, and what their filters hold them to."""
-    root, other = ElementTree.fromstring(running), ElementTree.fromstring(wanted)
+    root, other = ElementTree.fromstring(running), ElementTree.fromstring(desired)
     by_mac = {attribute(nic, "mac", "address"): nic for nic in other.findall("./devices/interface")}
     for nic in root.findall("./devices/interface"):
         model = by_mac.get(attribute(nic, "mac", "address"))

@@ -94,23 +94,23 @@ def owners(bridge: str) -> list[str]:
 
 
 @locked(_LOCK)
-def claim(user: str, wanted: t.Mapping[str, str]) -> bool:
-    """Make kernel settings (path below net/ -> value) be as `wanted` for as long as `user` is there, and remember what
-    they were. A setting that was so already is nobody's. Returns whether `user` is a new one.
+def claim(user: str, settings: t.Mapping[str, str]) -> bool:
+    """Make kernel settings (path below net/ -> value) be as in `settings` for as long as `user` is there, and remember
+    what they were. A setting that was so already is nobody's. Returns whether `user` is a new one.
 
     Raises NovaliteError for one that cannot be set.
     """
-    wrong = sysctl.wrong(wanted)
+    wrong = sysctl.wrong(settings)
     known = _settings()
     after = dict(known)
-    for name, value in wanted.items():
+    for name, value in settings.items():
         if name in known and user not in known[name].users:
             after[name] = dataclasses.replace(known[name], users=(*known[name].users, user))
         elif name in wrong and name not in known:
             after[name] = Setting(wrong[name], value, (user,), tuple(sysctl.forwarding(name)))
     if after != known:
         _keep(after)
-    sysctl.put({name: wanted[name] for name in wrong})
+    sysctl.put({name: settings[name] for name in wrong})
     return after != known
 
 

@@ -72,12 +72,12 @@ class _Run:
             with contextlib.suppress(NovaliteError, OSError):
                 additions.release(user)
 
-    def claim(self, name: str, bridges: t.Iterable[Bridge], wanted: t.Mapping[str, str]) -> None:
+    def claim(self, name: str, bridges: t.Iterable[Bridge], settings: t.Mapping[str, str]) -> None:
         """Settings of the whole host, for as long as one of the bridges is there."""
-        self._show(name, wanted, sysctl.wrong(wanted))
+        self._show(name, settings, sysctl.wrong(settings))
         for bridge in bridges if not self.check_mode else ():
             user = additions.user_of(bridge.name, bridge.mark)
-            if additions.claim(user, wanted):
+            if additions.claim(user, settings):
                 self.claimed.append(user)
 
     def release(self, bridge: Bridge) -> None:
@@ -88,18 +88,18 @@ class _Run:
             self.before.setdefault("net", {}).update({name: was for name, (was, _now) in released.items()})
             self.after.setdefault("net", {}).update({name: now for name, (_was, now) in released.items()})
 
-    def set(self, name: str, wanted: t.Mapping[str, str], namespace: str | None = None) -> None:
+    def set(self, name: str, settings: t.Mapping[str, str], namespace: str | None = None) -> None:
         """Kernel settings, shown under `name`."""
         if self.check_mode and namespace is not None and not namespaces.exists(namespace):
             return  # it comes with its settings, and that it comes is shown
-        wrong = sysctl.wrong(wanted, namespace)
-        self._show(name, wanted, wrong)
+        wrong = sysctl.wrong(settings, namespace)
+        self._show(name, settings, wrong)
         if not self.check_mode:
-            sysctl.put({key: wanted[key] for key in wrong}, namespace)
+            sysctl.put({key: settings[key] for key in wrong}, namespace)
 
-    def _show(self, name: str, wanted: t.Mapping[str, str], wrong: t.Mapping[str, str]) -> None:
+    def _show(self, name: str, settings: t.Mapping[str, str], wrong: t.Mapping[str, str]) -> None:
         if wrong:
-            self.before[name], self.after[name] = dict(wrong), {key: wanted[key] for key in wrong}
+            self.before[name], self.after[name] = dict(wrong), {key: settings[key] for key in wrong}
 
 
 def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False) -> JsonObject:
@@ -192,17 +192,17 @@ def _own_settings(bridge: Bridge) -> dict[str, str]:
     """A guest's router advertisement must not give the host an address or a default route; and on an isolated network
     the host itself is not there at all: it answers to no address of its own, and forwards nothing."""
     name = bridge.name
-    wanted = {f"ipv6/conf/{name}/accept_ra": "0", f"ipv6/conf/{name}/autoconf": "0"}
+    settings = {f"ipv6/conf/{name}/accept_ra": "0", f"ipv6/conf/{name}/autoconf": "0"}
     if bridge.vxlan is not None:
-        wanted[f"ipv6/conf/{bridge.port}/disable_ipv6"] = "1"  # else the host's own solicitations go into the tunnels
+        settings[f"ipv6/conf/{bridge.port}/disable_ipv6"] = "1"  # else the host's own solicitations go into the tunnels
     if bridge.namespace is not None:
-        wanted |= {
+        settings |= {
             f"ipv6/conf/{namespaces.port_name(name)}/disable_ipv6": "1",
             f"ipv6/conf/{name}/disable_ipv6": "1",
             f"ipv4/conf/{name}/arp_ignore": "8",
             f"ipv4/conf/{name}/forwarding": "0",
         }
-    return wanted
+    return settings
 
 
 def _inner_settings(bridge: Bridge) -> dict[str, str]:
@@ -217,7 +217,7 @@ def _forwarding(work: _Run, bridges: t.Sequence[Bridge]) -> None:
     if any(address.version == 4 for address in addresses):
         work.claim("net", bridges, {"ipv4/ip_forward": "1"})
     if any(address.version == 6 and not address.is_link_local for address in addresses):
-        wanted = {"ipv6/conf/all/forwarding": "1"}
-        if sysctl.wrong(wanted):
-            wanted = {**sysctl.keep_router_advertisements(), **wanted}
-        work.claim("net IPv6", bridges, wanted)
+        settings = {"ipv6/conf/all/forwarding": "1"}
+        if sysctl.wrong(settings):
+            settings = {**sysctl.keep_router_advertisements(), **settings}
+        work.claim("net IPv6", bridges, settings)

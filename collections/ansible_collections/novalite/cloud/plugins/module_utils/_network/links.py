@@ -141,8 +141,8 @@ def flood(operation: str, device: str, remote: str) -> list[str]:
     return ["bridge", "fdb", operation, _EVERYWHERE, "dev", device, "dst", remote, "self"]
 
 
-def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = ()) -> Host:
-    """Read links, routes, the way of this ssh session, the `wanted` namespaces, and where VXLAN `tunnels` flood."""
+def look(namespace_names: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = ()) -> Host:
+    """Read links, routes, the way of this ssh session, these namespaces, and where VXLAN `tunnels` flood."""
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
     names = [row["ifname"] for row in json.loads(text) if "ifname" in row]
     kinds = {name: read_text(f"/sys/class/net/{name}/addr_assign_type") or "" for name in names}
@@ -157,7 +157,7 @@ def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = 
             routed |= {row["dev"] for row in rows if "dev" in row and row.get("protocol") not in ("kernel", "ra")}
     inside = {
         name: read_links(run(["ip", "-n", name, "-d", "-j", "addr", "show"]).stdout)
-        for name in wanted
+        for name in namespace_names
         if name and namespaces.exists(name)
     }
     return Host(links, frozenset(routed), frozenset(ssh_links(links, os.environ)), inside)

@@ -53,10 +53,10 @@ class _Run:
         """`ip <kind> <verb> <words>`, which the verb `undo` takes back."""
         self.command(["ip", kind, verb, *words.split()], ["ip", kind, undo, *words.split()])
 
-    def write(self, current: rules.Tables, wanted: rules.Tables, namespace: str | None) -> None:
+    def write(self, current: rules.Tables, desired: rules.Tables, namespace: str | None) -> None:
         """Our chains in one namespace."""
         for table in rules.CHAINS:
-            have, want = current.get(table, {}), wanted.get(table, {})
+            have, want = current.get(table, {}), desired.get(table, {})
             text = rules.delta(table, have, want)
             if not text:
                 continue
@@ -88,18 +88,18 @@ def ensure(
 def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
-    wanted = [vrouter for vrouter in routers if present and router.works(vrouter)]
+    working_routers = [vrouter for vrouter in routers if present and router.works(vrouter)]
     names = {vrouter.bridge for vrouter in routers}
-    leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
+    leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in working_routers}
     if exclusive and present:
         strangers = [bridge for bridge in router.owners(work.root.values()) - names if not _is_others(work, bridge)]
         leaving.update((bridge, f"{namespaces.PREFIX}{bridge}") for bridge in strangers)
-    if wanted:
-        _forward(work, wanted)
+    if working_routers:
+        _forward(work, working_routers)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[tuple[str | None, str]]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
-    _check_addresses(work, wanted)
-    for vrouter in wanted:
+    _check_addresses(work, working_routers)
+    for vrouter in working_routers:
         for each in vrouter.floating:
             if each.interface not in work.links:
                 raise NotFoundError(
@@ -108,9 +108,9 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
                 )
         if vrouter.namespace is not None:
             inner[vrouter.bridge] = _transit(work, vrouter)
-    for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in wanted)]:
+    for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in working_routers)]:
         old[bridge] = _floating_now(work, bridge, namespace)
-    for vrouter in wanted:
+    for vrouter in working_routers:
         now = {each.floating: each.fixed for each in vrouter.floating}
         gone += [
             (vrouter.namespace, address) for address, fixed in old[vrouter.bridge].items() if now.get(address) != fixed
@@ -120,15 +120,15 @@ def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive
         ]
         if vrouter.namespace is not None:
             outer, own = inner[vrouter.bridge]
-            wanted_inside = router.merged({}, [router.inner_rules(vrouter, outer, own)], bridges=False)
-            work.write(_read(vrouter.namespace), wanted_inside, vrouter.namespace)
+            inner_tables = router.merged({}, [router.inner_rules(vrouter, outer, own)], bridges=False)
+            work.write(_read(vrouter.namespace), inner_tables, vrouter.namespace)
         chains.append(router.root_rules(vrouter, inner[vrouter.bridge][1] if vrouter.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
-    staying = {each.floating for vrouter in wanted for each in vrouter.floating}
+    staying = {each.floating for vrouter in working_routers for each in vrouter.floating}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
     work.write(work.root, router.merged(work.root, chains, (names | set(leaving)).__contains__), None)
-    for vrouter in wanted:
+    for vrouter in working_routers:
         for each in vrouter.floating:
             _offer(work, vrouter, each, inner.get(vrouter.bridge))
     for bridge, namespace in leaving.items():
@@ -147,19 +147,19 @@ def _is_others(work: _Run, bridge: str) -> bool:
     return owner is Owner.OTHER_LEDGER or (owner is Owner.NOT_MARKED and bool(adding) and work.mark.text not in adding)
 
 
-def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) -> None:
+def _claim(work: _Run, bridges: t.Iterable[str], settings: t.Mapping[str, str]) -> None:
     """Settings of the host, for as long as these bridges are there."""
     for bridge in bridges:
         user = additions.user_of(bridge, work.mark)
-        if additions.claim(user, wanted):
+        if additions.claim(user, settings):
             work.undo.callback(_quietly, additions.release, user)
 
 
-def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
+def _forward(work: _Run, routers: t.Sequence[Router]) -> None:
     setting = {"ipv4/ip_forward": "1"}
     wrong = sysctl.wrong(setting)
     if not work.check_mode:
-        _claim(work, [vrouter.bridge for vrouter in wanted], setting)
+        _claim(work, [vrouter.bridge for vrouter in routers], setting)
     if wrong:
         work.before["net"], work.after["net"] = wrong, setting
         if not work.check_mode:

@@ -63,18 +63,18 @@ def owned(table: str, current: Table) -> dict[str, list[str]]:
     return {name: list(current[name]) for name in CHAINS[table] if name in current}
 
 
-def delta(table: str, current: Table, wanted: Table) -> str:
-    """The `iptables-restore --noflush` text that makes our chains `wanted` (a chain without rules: none); "" when
+def delta(table: str, current: Table, desired: Table) -> str:
+    """The `iptables-restore --noflush` text that makes our chains `desired` (a chain without rules: none); "" when
     nothing is to be done. Chains are deleted in a second transaction: nftables wants them unreferenced when it starts.
     """
     lines, flushed = [], []  # type: list[str], list[str]
     have = owned(table, current)
-    kept = [name for name in CHAINS[table] if wanted.get(name)]
+    kept = [name for name in CHAINS[table] if desired.get(name)]
     gone = [name for name in have if name not in kept]
     for name in kept:
-        if have.get(name) != list(wanted[name]):
+        if have.get(name) != list(desired[name]):
             flushed.append(name)
-            lines += [f"-A {name} {rule}" for rule in wanted[name]]
+            lines += [f"-A {name} {rule}" for rule in desired[name]]
     for name, built_in in CHAINS[table].items():
         if built_in is not None:
             lines += _hook(table, built_in, name, current.get(built_in, ()), name in kept)
@@ -87,12 +87,12 @@ def delta(table: str, current: Table, wanted: Table) -> str:
     return "\n".join(text) + "\n"
 
 
-def difference(table: str, current: Table, wanted: Table) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def difference(table: str, current: Table, desired: Table) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Chains of ours that `delta` changes, before and after."""
     have = owned(table, current)
     before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
     for name, built_in in CHAINS[table].items():
-        was, shall = have.get(name, []), list(wanted.get(name, ()))
+        was, shall = have.get(name, []), list(desired.get(name, ()))
         calling = current.get(built_in, ()) if built_in is not None else ()
         hooked = built_in is not None and bool(_hook(table, built_in, name, calling, bool(shall)))
         if was != shall or hooked:
@@ -101,12 +101,12 @@ def difference(table: str, current: Table, wanted: Table) -> tuple[dict[str, lis
     return before, after
 
 
-def _hook(table: str, built_in: str, name: str, rules: t.Sequence[str], wanted: bool) -> list[str]:
+def _hook(table: str, built_in: str, name: str, rules: t.Sequence[str], is_desired: bool) -> list[str]:
     """Lines that put the jump into a built-in chain once: in the filter table in front, where no other program's
     ACCEPT comes before it, but behind the security groups."""
     jump = f"-j {name}"
     places = [place for place, rule in enumerate(rules) if rule == jump]
-    if not wanted:
+    if not is_desired:
         return [f"-D {built_in} {jump}"] * len(places)
     front = 1 if rules[:1] and rules[0] in _BEFORE else 0
     if len(places) == 1 and (table != "filter" or places[0] <= front):

@@ -16,12 +16,12 @@ from .namespaces import entered
 ROOT = "/proc/sys/net"
 
 
-def wrong(wanted: t.Mapping[str, str], namespace: str | None = None) -> dict[str, str]:
-    """Those of the `wanted` settings (path below net/ -> value) that are something else, with what they are. One that
+def wrong(settings: t.Mapping[str, str], namespace: str | None = None) -> dict[str, str]:
+    """Those of the `settings` (path below net/ -> value) that are something else, with what they are. One that
     the kernel does not have (IPv6 turned off, a device not made yet) is not wrong."""
     with entered(namespace):
-        values = {name: _read(name) for name in wanted}
-    return {name: value for name, value in values.items() if value is not None and value != wanted[name]}
+        values = {name: _read(name) for name in settings}
+    return {name: value for name, value in values.items() if value is not None and value != settings[name]}
 
 
 def put(values: t.Mapping[str, str], namespace: str | None = None) -> None:
