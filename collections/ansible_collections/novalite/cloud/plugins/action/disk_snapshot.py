@@ -52,10 +52,10 @@ class ActionModule(TripAction):
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, copy: JsonObject, directory: str, disk_format: str, wanted: str) -> None:
+    def _fetch(self, copy: JsonObject, directory: str, disk_format: str, wanted_format: str) -> None:
         """Bring one copy into `directory`; `copy` gets its source and checksum, or an error."""
         try:
             fetch = functools.partial(self._connection.fetch_file, copy["path"])
-            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format, wanted))
+            copy.update(received(copy["image_id"], directory, fetch, copy["size"], disk_format, wanted_format))
         except (NovaliteError, AnsibleError) as error:
             copy["error"] = f"{copy['uuid']}: the copy of its disk cannot be fetched: {error}"

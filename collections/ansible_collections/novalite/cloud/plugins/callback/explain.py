@@ -82,7 +82,7 @@ class CallbackModule(CallbackBase):
         now = time.monotonic()
         seconds = now - self.since.pop((name, str(task._uuid)), now)
         try:
-            lines = self.story.told(_short(task), name, result.result, seconds, now)
+            lines = self.story.task_lines(_short(task), name, result.result, seconds, now)
         except Exception as error:  # a mistake of ours costs the story, never the run
             self._display.warning(f"novalite.cloud.explain gives up: {type(error).__name__}: {error}")
             self.disabled = True

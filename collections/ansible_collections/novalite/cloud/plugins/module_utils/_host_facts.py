@@ -94,15 +94,15 @@ def gather(
 
 
 def choose_domain_type(
-    wanted: str, capabilities: Capabilities, key: str, known: str, remember: bool
+    requested_type: str, capabilities: Capabilities, key: str, known: str, remember: bool
 ) -> tuple[str, str | None]:
     """kvm where it works and qemu otherwise, and why it is qemu.
 
     KVM's probe can take seconds where KVM does not work, so its answer is taken from the file `known`, and kept there
     if `remember`, as long as `key` (this boot of the kernel, this QEMU, these rights) is the same.
     """
-    if wanted != "auto":
-        return wanted, f"the inventory says domain_type: {wanted}"
+    if requested_type != "auto":
+        return requested_type, f"the inventory says domain_type: {requested_type}"
     if "kvm" not in capabilities.domain_types:
         return "qemu", "libvirt offers no kvm on this host"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

@@ -28,7 +28,7 @@ def story(events: c.Iterable[JsonMapping]) -> Lines:
     launch_story, lines, now = Story(0.0), [], 0.0  # type: Story, Lines, float
     for event in events:
         now += event["seconds"]
-        lines += launch_story.told(event["operation"], event["host"], event["result"], event["seconds"], now)
+        lines += launch_story.task_lines(event["operation"], event["host"], event["result"], event["seconds"], now)
     return lines
 
 
@@ -40,7 +40,7 @@ class Story:
         self.plans: JsonObject = {}
         self.names: dict[str, str] = {}
 
-    def told(self, operation: str, host: str, result: JsonMapping, seconds: float, now: float) -> Lines:
+    def task_lines(self, operation: str, host: str, result: JsonMapping, seconds: float, now: float) -> Lines:
         """The lines for what a task of module `operation` returned on `host`."""
         if operation == "host_steps":
             return self.built(host, result) if "steps" in result else self.hidden(host, seconds)
@@ -56,11 +56,11 @@ class Story:
         if not instances:
             return []
         self.names.update((instance["uuid"], instance["name"]) for instance in instances)
-        lines = _told(REQUEST, 1, "playbooks/launch.yml")
+        lines = _step_head(REQUEST, 1, "playbooks/launch.yml")
         lines += _each(instances, _request)
-        lines += _told("server", 2, "module server", seconds)
+        lines += _step_head("server", 2, "module server", seconds)
         lines += _once(instances, _needs)
-        lines += _told("server", 3, "the same transaction")
+        lines += _step_head("server", 3, "the same transaction")
         lines += _each(
             instances,
             lambda instance: (
@@ -68,7 +68,7 @@ class Story:
                 f"task_state {instance['task_state']}"
             ),
         )
-        lines += _told("job", 4, "the next task of the same run; a job, where the API was asked")
+        lines += _step_head("job", 4, "the next task of the same run; a job, where the API was asked")
         uuids = [instance["uuid"] for instance in instances]
         message: JsonObject = {"method": "run_instance", "args": {"topic": "compute", "instance_uuids": uuids[:SHOWN]}}
         message["args"].update(request_id=result.get("request_id"), project=instances[0]["project"]["name"])
@@ -82,7 +82,7 @@ class Story:
         explained = {explanation["uuid"]: explanation for explanation in result.get("explanations") or ()}
         lines: Lines = []
         if explained:
-            lines += _told("scheduler", 5, "module launch_plan", took.get("scheduler", seconds))
+            lines += _step_head("scheduler", 5, "module launch_plan", took.get("scheduler", seconds))
             lines += _each(list(explained.values()), _verdict)
         for unplaced in result.get("unplaced") or ():
             lines.append(f"     {unplaced['message']}")
@@ -90,19 +90,19 @@ class Story:
             lines.append(f"     refused, and nothing of it is kept: {refused}")
         if not instances:
             return lines
-        lines += _told("scheduler", 6, "a claim, in the transaction that chose")
+        lines += _step_head("scheduler", 6, "a claim, in the transaction that chose")
         lines += _each(instances, _claim)
-        lines += _told("scheduler", 7, "journalctl -t novalite")
+        lines += _step_head("scheduler", 7, "journalctl -t novalite")
         lines += _each(
             instances, lambda instance: f"Casting to compute {instance['host']} for run_instance of {instance['uuid']}"
         )
-        lines += _told("fixed_ip", 8, "module launch_plan")
+        lines += _step_head("fixed_ip", 8, "module launch_plan")
         lines += _each(instances, lambda instance: f"{instance['name']}: task_state {instance['task_state']}")
-        lines += _told("fixed_ip", 9, "module launch_plan", took.get("fixed_ip"))
+        lines += _step_head("fixed_ip", 9, "module launch_plan", took.get("fixed_ip"))
         lines += _each(instances, _interfaces)
-        lines += _told("fixed_ip", 10, "guarded writes to the pools")
+        lines += _step_head("fixed_ip", 10, "guarded writes to the pools")
         lines += _each(instances, _pools)
-        lines += _told("server_plan", 13, "module launch_plan, on the controller", took.get("server_plan"))
+        lines += _step_head("server_plan", 13, "module launch_plan, on the controller", took.get("server_plan"))
         return lines + self._xml(instances)
 
     def _xml(self, instances: c.Sequence[JsonMapping]) -> Lines:
@@ -150,7 +150,7 @@ class Story:
     def recorded(self, result: JsonMapping, seconds: float, now: float) -> Lines:
         """Step 21, from what module `launch_record` returned, and what it planned anew."""
         instances = result.get("instances") or []
-        lines = _told("launch_record", 21, "module launch_record", seconds) if instances else []
+        lines = _step_head("launch_record", 21, "module launch_record", seconds) if instances else []
         lines += _each(instances, _state)
         lines += self.planned(result, seconds)
         if not self.plans and instances:
@@ -163,7 +163,7 @@ def _head(step: LaunchStep, here: str, seconds: float | None = None) -> Lines:
     return [f"[{step.label:>2}] {step.component} {step.method} -> {here}{took}"]
 
 
-def _told(operation: str, number: int, here: str, seconds: float | None = None) -> Lines:
+def _step_head(operation: str, number: int, here: str, seconds: float | None = None) -> Lines:
     (step,) = (step for step in BY_OPERATION[operation] if step.number == number)
     return _head(step, here, seconds)
 

@@ -56,8 +56,10 @@ class ImageAction(TripAction):
         for image in missing:
             paths[image["checksum"]] = image["source"]
             if _is_url(image["source"]) and image["staged"]:  # in check mode nothing is downloaded
-                wanted = images[image["checksum"]]
-                plain = Image(wanted["checksum"], wanted["source"], int(wanted.get("size") or 0), "kernel")
+                listed_image = images[image["checksum"]]
+                plain = Image(
+                    listed_image["checksum"], listed_image["source"], int(listed_image.get("size") or 0), "kernel"
+                )
                 paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
         return paths
 

@@ -262,10 +262,10 @@ def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
     host's."""
     module = importlib.import_module(f"{NAME}.modules.{step['module']}")
     spec = module.ARGUMENT_SPEC
-    given = json.loads(json.dumps(step["args"]))
+    step_args = json.loads(json.dumps(step["args"]))
     if "state_dir" in spec:
-        given.setdefault("state_dir", state_dir)
-    validated = ArgumentSpecValidator(_as_text(spec), **getattr(module, "SPEC_RULES", {})).validate(given)
+        step_args.setdefault("state_dir", state_dir)
+    validated = ArgumentSpecValidator(_as_text(spec), **getattr(module, "SPEC_RULES", {})).validate(step_args)
     if validated.error_messages:
         message = "; ".join(validated.error_messages)
         if validated.unsupported_parameters:
@@ -274,7 +274,7 @@ def _checked(step: JsonMapping, state_dir: str) -> JsonObject:
     return {
         "name": step["name"],
         "module": step["module"],
-        "given": given,
+        "given": step_args,
         "args": validated.validated_parameters,
         "paths": [name for name, option in spec.items() if option.get("type") == "path"],
         "may_fail": bool(step.get("may_fail")),

@@ -23,11 +23,11 @@ Files = dict[str, bytes]
 def config_drive(instance: Instance, guest: GuestRecord) -> JsonObject:
     """`{"uuid", "format", "files": {path on the drive: base64}}` of `instance`, and of what only the `guest` may know:
     `user_data` (base64), `files` ([{"path", "content" (base64)}]), `password_hash`. Raises NovaliteError."""
-    wanted = image_properties.config_drive_format(instance["image"])
-    files = (_config_2 if wanted == CONFIG_2 else _nocloud)(instance, guest)
+    drive_format = image_properties.config_drive_format(instance["image"])
+    files = (_config_2 if drive_format == CONFIG_2 else _nocloud)(instance, guest)
     return {
         "uuid": instance["uuid"],
-        "format": wanted,
+        "format": drive_format,
         "files": {path: base64.b64encode(content).decode() for path, content in files.items()},
     }
 

@@ -147,7 +147,7 @@ def router(network: Network, address: str | None, floating: t.Sequence[Plan]) ->
         "cidr": first["cidr"],
         "address": first["address"],
         "snat": network["snat"],
-        "floating": sorted(floating, key=lambda one: netaddr.IPAddress(one["floating"])),
+        "floating": sorted(floating, key=lambda floating_plan: netaddr.IPAddress(floating_plan["floating"])),
         **(
             {"further_ranges": [{"cidr": each["cidr"], "address": each["address"]} for each in further]}
             if further
@@ -185,10 +185,10 @@ def routed(network: Network, floating: t.Collection[Plan]) -> bool:
 
 def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     """Networks whose guests ask for metadata. The network's UUID tells apart those that may use the same addresses."""
-    found = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
+    network_by_bridge = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
     return [
-        {"bridge": name, "namespace": namespace_of(found[name]), "network": found[name]["uuid"]}
-        for name in sorted(found)
+        {"bridge": name, "namespace": namespace_of(network_by_bridge[name]), "network": network_by_bridge[name]["uuid"]}
+        for name in sorted(network_by_bridge)
     ]
 
 

@@ -83,7 +83,7 @@ def parse_floating_cidr(what: str, text: str) -> netaddr.IPNetwork:
 
 def parse_ranges(what: str, items: t.Iterable[str], network: netaddr.IPNetwork) -> set[int]:
     """The addresses in a list of "a", "a-b" and "a/prefix". Raises NovaliteError for one outside `network`."""
-    found: set[int] = set()
+    addresses: set[int] = set()
     for item in items:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if "/" in first and not dash:
@@ -96,13 +96,13 @@ def parse_ranges(what: str, items: t.Iterable[str], network: netaddr.IPNetwork) 
             raise NovaliteError(f"{what} {item!r} ends before it begins")
         if low < network.first or high > network.last:
             raise NovaliteError(f"{what} {item!r} is not within {network}")
-        found.update(range(low, high + 1))
-    return found
+        addresses.update(range(low, high + 1))
+    return addresses
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(cidr: str, other: str) -> bool:
     """Tell whether two ranges of the same family have an address in common."""
-    ours, theirs = netaddr.IPNetwork(one), netaddr.IPNetwork(other)
+    ours, theirs = netaddr.IPNetwork(cidr), netaddr.IPNetwork(other)
     return ours in theirs or theirs in ours
 
 
@@ -147,17 +147,17 @@ def manager_of(item: JsonMapping, before: JsonMapping | None) -> str:
 
 def manager_defaults(manager: str, item: JsonMapping, before: JsonMapping | None) -> JsonObject:
     """Settings that follow from the manager, and from a gateway of the network's own, where the user gave none."""
-    found: JsonObject = {"manager": manager}
+    defaults: JsonObject = {"manager": manager}
     if before is None or before["manager"] != manager:
-        found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
-        found |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
+        defaults |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
+        defaults |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
         if manager == "vxlan":
-            found |= {"mtu": VXLAN_MTU, "bridge_interface": None}
+            defaults |= {"mtu": VXLAN_MTU, "bridge_interface": None}
     if before is None:
-        found["snat"] = manager != "flat"
+        defaults["snat"] = manager != "flat"
     if item["gateway"]:  # then no hypervisor routes
-        found["snat"] = False
-    return {key: value for key, value in found.items() if item.get(key) is None}
+        defaults["snat"] = False
+    return {key: value for key, value in defaults.items() if item.get(key) is None}
 
 
 def free_number(what: str, manager: str, taken: t.Collection[int]) -> int:

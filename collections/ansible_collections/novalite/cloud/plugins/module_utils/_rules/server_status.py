@@ -47,14 +47,14 @@ class States(t.NamedTuple):
 
 def states_of(statuses: t.Iterable[str]) -> States:
     """Of statuses in any case; one that there is none of stands for no state."""
-    wanted = {status.upper() for status in statuses}
+    upper_statuses = {status.upper() for status in statuses}
     states: list[tuple[str, tuple[str | None, ...] | None]] = []
     others: dict[str, tuple[str, ...]] = {}
     for vm_state, of_vm in _STATUS.items():
-        tasks = tuple(task for task, status in of_vm.items() if status in wanted)
+        tasks = tuple(task for task, status in of_vm.items() if status in upper_statuses)
         if "default" in tasks:
             states.append((vm_state, None))
-            others[vm_state] = tuple(task for task, status in of_vm.items() if status not in wanted)
+            others[vm_state] = tuple(task for task, status in of_vm.items() if status not in upper_statuses)
         elif tasks:
             states.append((vm_state, tasks))
     return States(states, others)

@@ -106,7 +106,7 @@ class Candidates:
         What was claimed since makes no room, but another filter may be the first to refuse it now, or the same one
         with other figures: an explanation tells of the host as it is.
         """
-        for position, _one in self._again:
+        for position, _filter in self._again:
             if name in self.removed[position]:
                 self.removed[position] = {key: why for key, why in self.removed[position].items() if key != name}
                 return True

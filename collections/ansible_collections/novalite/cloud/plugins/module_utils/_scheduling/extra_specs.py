@@ -30,12 +30,12 @@ _TEXTS: dict[str, t.Callable[[str, str], bool]] = {
 }
 
 
-def matches(value: str, wanted: str) -> bool:
+def matches(value: str, requirement: str) -> bool:
     """Tell whether a host's `value` is what is wanted. An operator without an operand is satisfied by nothing.
 
     So is an operator for numbers when either side is none: Nova fails the whole request then (ValueError).
     """
-    operation, *words = wanted.split() or [""]
+    operation, *words = requirement.split() or [""]
     if operation == "<or>":
         return value in words[::2]  # the others are the next <or>
     if operation == "<all-in>":
@@ -47,4 +47,4 @@ def matches(value: str, wanted: str) -> bool:
             return bool(words) and _NUMBERS[operation](float(value), float(words[0]))
         except ValueError:
             return False
-    return value == wanted
+    return value == requirement

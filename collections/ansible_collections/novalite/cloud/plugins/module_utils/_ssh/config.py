@@ -72,7 +72,7 @@ def render(
         lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
     names = collections.Counter(instance["name"] for instance, _host, _ip in reachable)
     addresses = collections.Counter(ip for _instance, _host, ip in reachable)
-    for instance, host, ip in sorted(reachable, key=lambda found: (found[0]["name"], found[0]["uuid"])):
+    for instance, host, ip in sorted(reachable, key=lambda guest: (guest[0]["name"], guest[0]["uuid"])):
         try:
             user = image_properties.login_user(instance["image"])
         except NovaliteError:

@@ -79,21 +79,21 @@ def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name")
     ]
 
 
-def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
+def groups(server: Guest, by: t.Iterable[str]) -> list[str]:
     """The groups of a guest, safe as names: `project_demo`, `metadata_role_web`, `security_group_default`, ..."""
-    found = []
+    group_names = []
     for kind in by:
         values: list[str | None]
         if kind == "metadata":
-            values = [f"{key}_{value}" for key, value in sorted(one["metadata"].items())]
+            values = [f"{key}_{value}" for key, value in sorted(server["metadata"].items())]
         elif kind == "security_group":
-            values = one["security_groups"]
+            values = server["security_groups"]
         elif kind == "network":
-            values = [network["name"] for network in one["networks"]]
+            values = [network["name"] for network in server["networks"]]
         else:
-            values = [one[kind]]
-        found += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
-    return list(dict.fromkeys(found))
+            values = [server[kind]]
+        group_names += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
+    return list(dict.fromkeys(group_names))
 
 
 def safe(name: str) -> str:
@@ -101,9 +101,9 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def variables(one: Guest) -> JsonObject:
+def variables(server: Guest) -> JsonObject:
     """The guest's own variables, `novalite_<key>`."""
-    return {f"novalite_{key}": value for key, value in one.items() if key != "admin_user"}
+    return {f"novalite_{key}": value for key, value in server.items() if key != "admin_user"}
 
 
 class Way(t.NamedTuple):
@@ -122,37 +122,37 @@ class Way(t.NamedTuple):
     agent_uri: str = "qemu+ssh://root@{host}/system"
 
 
-def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> JsonObject:
+def connection(server: Guest, way: Way, shared: t.Collection[str] = ()) -> JsonObject:
     """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest. `shared` are the
     fixed IPs of several guests on isolated networks, whom the ssh_config knows by their UUIDs alone."""
-    first = one["networks"][0] if one["networks"] else None
+    first = server["networks"][0] if server["networks"] else None
     address = first and (first["ip"] or first["ipv6"])
     agent = way.agent == "always" or (way.agent == "unaddressed" and address is None)
-    if agent and one["host"] and one.get("agent"):
-        uri = way.agent_uri.replace("{host}", one["host"])
-        return {"ansible_connection": AGENT, "ansible_libvirt_uri": uri, "ansible_host": one["domain_name"]}
-    found: JsonObject = {
-        "ansible_user": one["admin_user"] or way.user,
+    if agent and server["host"] and server.get("agent"):
+        uri = way.agent_uri.replace("{host}", server["host"])
+        return {"ansible_connection": AGENT, "ansible_libvirt_uri": uri, "ansible_host": server["domain_name"]}
+    host_variables: JsonObject = {
+        "ansible_user": server["admin_user"] or way.user,
         # A connection that is kept open belongs to this guest, not to the one that gets its address next.
-        "ansible_control_path": f"%(directory)s/novalite-{one['uuid'].replace('-', '')[:16]}-%%r-%%p",
+        "ansible_control_path": f"%(directory)s/novalite-{server['uuid'].replace('-', '')[:16]}-%%r-%%p",
     }
     if way.identity_file:
-        found["ansible_ssh_private_key_file"] = way.identity_file
-    floating = [address for network in one["networks"] for address in network["floating_ips"]]
+        host_variables["ansible_ssh_private_key_file"] = way.identity_file
+    floating = [address for network in server["networks"] for address in network["floating_ips"]]
     if way.floating and floating:
-        found["ansible_host"] = floating[0]
-        return found
+        host_variables["ansible_host"] = floating[0]
+        return host_variables
     if first is None or address is None:
         # Nobody's: ssh must not try the name, which may be some other machine's in the DNS.
-        found["ansible_host"] = one["uuid"]
-        return found
-    found["ansible_host"] = address
+        host_variables["ansible_host"] = server["uuid"]
+        return host_variables
+    host_variables["ansible_host"] = address
     if not way.jump:
-        return found
+        return host_variables
     if way.ssh_config:
-        found["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
+        host_variables["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
         if address in shared or first["ip"] is None:
-            found["ansible_host"] = one["uuid"]
-    elif one["host"]:
-        found["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={one['host']}"])
-    return found
+            host_variables["ansible_host"] = server["uuid"]
+    elif server["host"]:
+        host_variables["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={server['host']}"])
+    return host_variables

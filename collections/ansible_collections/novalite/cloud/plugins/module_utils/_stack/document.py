@@ -131,7 +131,7 @@ def _check(data: t.Any, path: str | None) -> None:
 def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
     """Return the error in plain words, and the key that is wrong, if it is one."""
     what = _described(tuple(error.absolute_path), data)
-    rule, wanted = error.validator, error.validator_value
+    rule, constraint = error.validator, error.validator_value
     if rule == "additionalProperties":
         known = sorted(error.schema.get("properties", {}))
         unknown = sorted(str(key) for key in error.instance if key not in known)
@@ -141,17 +141,17 @@ def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
     shown = json.dumps(error.instance, default=str)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     if rule == "required":
-        missing = next(name for name in wanted if name not in error.instance)
+        missing = next(name for name in constraint if name not in error.instance)
         return f"{what}: {missing!r} is missing", None
     if rule == "type":
-        kinds = " or ".join([wanted] if isinstance(wanted, str) else wanted)
+        kinds = " or ".join([constraint] if isinstance(constraint, str) else constraint)
         return f"{what} is {shown}: give {kinds.replace('object', 'a mapping').replace('array', 'a list')}", None
     if rule == "enum":
-        return f"{what} is {shown}: give {' or '.join(str(choice) for choice in wanted)}", None
+        return f"{what} is {shown}: give {' or '.join(str(choice) for choice in constraint)}", None
     if rule in ("minimum", "maximum"):
-        return f"{what} is {shown}: give {'at least' if rule == 'minimum' else 'at most'} {wanted}", None
+        return f"{what} is {shown}: give {'at least' if rule == 'minimum' else 'at most'} {constraint}", None
     if rule == "pattern":
-        return f"{what} is {shown}: it must match {wanted}", None
+        return f"{what} is {shown}: it must match {constraint}", None
     return f"{what} is {shown}: {error.message.split(' ', 1)[-1]}", None
 
 

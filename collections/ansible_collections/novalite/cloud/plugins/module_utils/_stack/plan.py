@@ -54,12 +54,12 @@ def record_item(kind: str, name: str, said: Values, before: Values | None, after
     return Item(CHANGE, kind, name, tuple(_changes(before, after)))
 
 
-def server_item(name: str, wanted: Values, live: Live | None) -> Item | None:
-    """The item of a server that shall be as `wanted`, or None if it is so. Of `live`, only what `wanted` speaks of is
+def server_item(name: str, desired: Values, live: Live | None) -> Item | None:
+    """The item of a server that shall be as `desired`, or None if it is so. Of `live`, only what `desired` speaks of is
     looked at. One whose build failed, or was cut off, is built again."""
     if live is None:
-        return Item(ADD, "server", name, tuple(_new(wanted)))
-    changes = tuple(server_changes(wanted, live))
+        return Item(ADD, "server", name, tuple(_new(desired)))
+    changes = tuple(server_changes(desired, live))
     if live["vm_state"] == "building":
         return Item(ADD, "server", name, note="its build was begun, and goes on")
     if live["vm_state"] == "error" and live["launched_at"] is None:
@@ -71,9 +71,9 @@ def server_item(name: str, wanted: Values, live: Live | None) -> Item | None:
     return Item(CHANGE, "server", name, changes) if changes else None
 
 
-def server_changes(wanted: Values, live: Live) -> t.Iterator[Change]:
-    """The fields that `wanted` names and that are otherwise in `live`."""
-    for field, value in wanted.items():
+def server_changes(desired: Values, live: Live) -> t.Iterator[Change]:
+    """The fields that `desired` names and that are otherwise in `live`."""
+    for field, value in desired.items():
         there: t.Any = live.get(field)
         if field == "metadata":
             for key, text in value.items():
@@ -89,10 +89,10 @@ def server_changes(wanted: Values, live: Live) -> t.Iterator[Change]:
             yield Change(field, _veiled(field, there), _veiled(field, value))
 
 
-def _same_networks(wanted: t.Sequence[Values], there: t.Sequence[Values]) -> bool:
-    return len(wanted) == len(there) and all(
+def _same_networks(desired: t.Sequence[Values], there: t.Sequence[Values]) -> bool:
+    return len(desired) == len(there) and all(
         ours["name"] == theirs["name"] and ours.get("fixed_ip") in (None, theirs.get("fixed_ip"))
-        for ours, theirs in zip(wanted, there)
+        for ours, theirs in zip(desired, there)
     )
 
 
@@ -100,8 +100,8 @@ def _network(network: Values) -> str:
     return f"{network['name']} ({network['fixed_ip']})" if network.get("fixed_ip") else str(network["name"])
 
 
-def _new(wanted: Values) -> t.Iterator[Change]:
-    for field, value in wanted.items():
+def _new(desired: Values) -> t.Iterator[Change]:
+    for field, value in desired.items():
         after = [_network(network) for network in value] if field == "networks" else _veiled(field, value)
         yield Change(field, None, after)
 
@@ -161,7 +161,9 @@ def _change_texts(change: Change) -> list[str]:
         gone = [mapping for mapping in change.before if mapping not in change.after]
         new = [mapping for mapping in change.after if mapping not in change.before]
         return [
-            f"{change.field}: {sign} {_shown(mapping)}" for sign, ones in (("-", gone), ("+", new)) for mapping in ones
+            f"{change.field}: {sign} {_shown(mapping)}"
+            for sign, mappings in (("-", gone), ("+", new))
+            for mapping in mappings
         ]
     return [f"{change.field}: {_shown(change.before)} -> {_shown(change.after)}"]
 

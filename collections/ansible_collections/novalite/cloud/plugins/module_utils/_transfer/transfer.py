@@ -94,8 +94,8 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
     for disk in disks:
         directory = layout.instance_dir(state_dir, disk.uuid)
         records = read_records(directory)
-        wanted = {layout.DISK: disk.virtual_size_gb * GIB, layout.EPHEMERAL: disk.ephemeral_gb * GIB}
-        for name, size in wanted.items():
+        sizes = {layout.DISK: disk.virtual_size_gb * GIB, layout.EPHEMERAL: disk.ephemeral_gb * GIB}
+        for name, size in sizes.items():
             path = os.path.join(directory, name)
             if name not in records or not size or not os.path.exists(path):
                 continue
@@ -197,7 +197,7 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
     elif name != base:
         raise NovaliteError(f"instance {uuid}: its {os.path.basename(path)} stands on {name[:70]!r}, not on {base}")
     there = os.path.abspath(state_dir)
-    wanted = layout.base_path(there, name)
+    base_path = layout.base_path(there, name)
     with open(path, "rb") as handle:
         head = handle.read(104)
         if len(head) < 104:
@@ -210,14 +210,14 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
         raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file of ours")
     if backing == layout.former_path(there, name):
         layout.link_former(there, name)  # made on a host that had it under that name; the disk is left as it is
-    elif backing != wanted:
+    elif backing != base_path:
         directory, file = os.path.split(backing)
-        if os.path.basename(directory) != layout.BASE or file not in (name, os.path.basename(wanted)):
+        if os.path.basename(directory) != layout.BASE or file not in (name, os.path.basename(base_path)):
             raise NovaliteError(
-                f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {wanted} here"
+                f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {base_path} here"
             )
         # of a host with another state directory: the same file has another name here
-        rebase = ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", "raw", "-b", wanted, path]
+        rebase = ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", "raw", "-b", base_path, path]
         run_confined(rebase, writes=[path], limits=Limits(file_size=ANY_SIZE))
 
 

@@ -53,11 +53,11 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     architecture = _named(request, "hw_architecture", SAME_ARCHITECTURE)
     hypervisor = _named(request, "img_hv_type", SAME_HYPERVISOR)
     mode = _named(request, "hw_vm_mode", SAME_MODE)
-    wanted = [value for value in (architecture, hypervisor, mode) if value]
-    if not wanted:
+    requirements = [value for value in (architecture, hypervisor, mode) if value]
+    if not requirements:
         return None
     supported = supported_instances(host.facts)
-    if not any(all(value in combination for value in wanted) for combination in supported):
+    if not any(all(value in combination for value in requirements) for combination in supported):
         return _mismatch(host, supported, architecture, hypervisor, mode)
     required, version = _named(request, "img_hv_requested_version"), host.facts.get("hypervisor_version")
     if required and version and not versions.satisfies(version, required):
