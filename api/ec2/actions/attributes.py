@@ -136,7 +136,7 @@ def _change_type(connection: Connection, caller: Caller, record: Record, name: s
     """Resize the instance, which has to be stopped; there is nothing to confirm. Returns the job's id."""
     policy.check("compute:servers:resize")
     flavor = flavor_of(connection, caller, name)
-    row = server_listing.one(connection, record["uuid"], caller.project)
+    row = server_listing.instance_row(connection, record["uuid"], caller.project)
     if state(record) is not STOPPED or record["vm_state"] != "stopped":
         raise Ec2Error("IncorrectInstanceState", f"The instance '{instance_id(record)}' is not in the 'stopped' state.")
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "InstanceLimitExceeded"}):
@@ -175,7 +175,7 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, group
     rows = group_rules.groups_of(connection, caller.project)
     after = {find_group(rows, number, None)["uuid"] for number in group_ids}
     before = {group["uuid"] for group in record["group_records"]}
-    row = server_listing.one(connection, record["uuid"], caller.project)
+    row = server_listing.instance_row(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
         for uuid in sorted(after - before):
             SERVER_ACTIONS["addSecurityGroup"].do(connection, row, {"name": uuid}, caller)

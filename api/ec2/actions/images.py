@@ -272,7 +272,7 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
     tags = tags_for(asked, KIND, "snapshot")
     description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
     record = find_live(connection, caller.project, asked["InstanceId"])
-    row = server_listing.one(connection, record["uuid"], caller.project)
+    row = server_listing.instance_row(connection, record["uuid"], caller.project)
     images_seen = image_records.images_seen(connection, caller.project)
     own = [image for image in images_seen if image["owner"] == caller.project]
     if any(asked["Name"] in (image["name"], image["handle"]) for image in own):

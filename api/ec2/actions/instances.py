@@ -153,7 +153,7 @@ def _act(connection: Connection, caller: Caller, asked: Asked, decide: Decide, d
             continue
         name, value = decided
         with as_codes(_WRONG_STATE):
-            row = server_listing.one(connection, record["uuid"], caller.project)
+            row = server_listing.instance_row(connection, record["uuid"], caller.project)
             if name == DELETE:
                 delete(connection, row, caller)
             else:

@@ -77,7 +77,7 @@ def _change_instance(connection: Connection, caller: Caller, number: str, update
     (record,) = find_instances(connection, caller.project, [number])
     if record["deleted"]:
         raise ids.not_found("i", number)
-    row = server_listing.one(connection, record["uuid"], caller.project)
+    row = server_listing.instance_row(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))
     server_changes.change_metadata(connection, row, after, replace=True)

@@ -253,7 +253,7 @@ def _check_attached(seen: Port, body: Record) -> None:
 def _change_groups(connection: Connection, seen: Port, server_uuid: str, group_uuids: list[str]) -> None:
     """Groups are a server's: all of its interfaces have the same."""
     project = seen.project_id
-    server = server_listing.one(connection, server_uuid, project)
+    server = server_listing.instance_row(connection, server_uuid, project)
     before = set(seen.security_groups)
     joined = [server_changes.security_group_of(connection, project, uuid) for uuid in group_uuids if uuid not in before]
     left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(group_uuids))]

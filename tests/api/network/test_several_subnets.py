@@ -45,7 +45,7 @@ def started(cloud: Cloud, doors: Doors, made_port: Body, name: str = "web", host
     return server
 
 
-def given(cloud: Cloud, *servers: str) -> list[Instance]:
+def with_addresses(cloud: Cloud, *servers: str) -> list[Instance]:
     """The servers with the addresses that they, and their hosts, get."""
     with transaction(cloud.engine) as connection:
         return give_addresses(connection, instances_by(connection, uuids=servers)).instances
@@ -203,7 +203,7 @@ def test_the_next_one_takes_the_place_of_the_first(cloud: Cloud, doors: Doors) -
     third = subnet(doors, of, "10.70.0.0/24")
     made = port(doors, of, fixed_ips=[{"subnet_id": second["id"]}])
     server = started(cloud, doors, made)
-    given(cloud, server)
+    with_addresses(cloud, server)
     assert set(owners(cloud)) == {"hv1", "hv1/1"}
     own = owners(cloud)["hv1/1"]
     doors.member.delete(f"/subnets/{first['id']}", 204)
@@ -218,7 +218,7 @@ def test_the_next_one_takes_the_place_of_the_first(cloud: Cloud, doors: Doors) -
     after = doors.member.put(f"/subnets/{second['id']}", {"subnet": {"dns_nameservers": ["192.0.2.54"]}})["subnet"]
     assert after["dns_nameservers"] == ["192.0.2.54"]
     doors.member.delete(f"/subnets/{third['id']}", 204)
-    (nic,) = given(cloud, server)[0]["nics"]
+    (nic,) = with_addresses(cloud, server)[0]["nics"]
     assert (nic["ip"], nic["dhcp_server"]) == (made["fixed_ips"][0]["ip_address"], own)
     assert "ranges" not in nic["network"]
     assert error_of(doors.member.delete(f"/subnets/{second['id']}", 409)) == "SubnetInUse"
@@ -228,7 +228,7 @@ def test_hosts_are_told_of_a_subnet_that_goes(cloud: Cloud, doors: Doors) -> Non
     of, _first, second = both(doors)
     here = started(cloud, doors, port(doors, of, fixed_ips=[{"subnet_id": second["id"]}]), "here")
     started(cloud, doors, port(doors, of), "other")
-    given(cloud, here)
+    with_addresses(cloud, here)
     doors.member.put(f"/ports/{_port_of(cloud, here)}", {"port": {"fixed_ips": [{"ip_address": "10.50.0.9"}]}})
     assert "hv1/1" in owners(cloud)
     doors.member.delete(f"/subnets/{second['id']}", 204)
@@ -308,7 +308,7 @@ def test_a_host_has_an_address_in_each_range_of_its_guests(cloud: Cloud, doors: 
         for name, host, number in (("a", "hv1", first["id"]), ("b", "hv2", second["id"]))
     ]
     assert owners(cloud) == {}
-    a, b = (server["nics"][0] for server in given(cloud, *servers))
+    a, b = (server["nics"][0] for server in with_addresses(cloud, *servers))
     own = owners(cloud)  # in the first one always: what a host is known by there stays when guests of that come
     assert (own["hv1"], own["hv2/1"]) == (a["dhcp_server"], b["dhcp_server"])
     assert set(own) == {"hv1", "hv2", "hv2/1"}
@@ -330,7 +330,7 @@ def test_a_host_has_an_address_in_each_range_of_its_guests(cloud: Cloud, doors: 
         row = a["network"]["id"]
         on_hv2 = networks_on(connection, [(row, "hv2")])[row, "hv2"]
         assert (on_hv2.address, on_hv2.network["ranges"]) == (own["hv2"], b["network"]["ranges"])
-    assert given(cloud, *servers)[1]["nics"][0]["dhcp_server"] == b["dhcp_server"]  # it keeps its own
+    assert with_addresses(cloud, *servers)[1]["nics"][0]["dhcp_server"] == b["dhcp_server"]  # it keeps its own
 
 
 def test_a_launch_tells_of_all_addresses_that_its_host_has(cloud: Cloud, doors: Doors) -> None:
@@ -339,12 +339,12 @@ def test_a_launch_tells_of_all_addresses_that_its_host_has(cloud: Cloud, doors: 
     second, third = subnet(doors, of, SECOND), subnet(doors, of, "10.70.0.0/24")
     for each in (second, third):
         made = port(doors, of, fixed_ips=[{"subnet_id": each["id"]}])
-        (nic,) = given(cloud, started(cloud, doors, made, each["id"]))[0]["nics"]
+        (nic,) = with_addresses(cloud, started(cloud, doors, made, each["id"]))[0]["nics"]
     assert [bool(each["address"]) for each in nic["network"]["ranges"]] == [True, True, True]
     # a host has none where none is left
     port(doors, of, fixed_ips=[{"subnet_id": first["id"]}])
     other = started(cloud, doors, port(doors, of, fixed_ips=[{"subnet_id": second["id"]}]), "other", "hv2")
-    (nic,) = given(cloud, other)[0]["nics"]
+    (nic,) = with_addresses(cloud, other)[0]["nics"]
     assert [bool(each["address"]) for each in nic["network"]["ranges"]] == [False, True, False]
 
 
@@ -352,7 +352,7 @@ def test_a_host_gives_back_what_it_has_with_its_last_guest(cloud: Cloud, doors: 
     of, first, second = both(doors)
     made = [port(doors, of, fixed_ips=[{"subnet_id": each["id"]}]) for each in (first, second)]
     servers = [started(cloud, doors, each, each["id"]) for each in made]
-    network_id = given(cloud, *servers)[0]["nics"][0]["network"]["id"]
+    network_id = with_addresses(cloud, *servers)[0]["nics"][0]["network"]["id"]
     assert set(owners(cloud)) == {"hv1", "hv1/1"}
     for server, left in zip(servers, ({"hv1", "hv1/1"}, set[str]())):
         cloud.write(sa.update(tables.vif).where(tables.vif.c.instance_uuid == server).values(instance_uuid=None))
@@ -365,7 +365,7 @@ def test_a_server_gets_an_address_of_a_further_subnet(cloud: Cloud, doors: Doors
     of, first, second = both(doors)
     made = port(doors, of, fixed_ips=[{"subnet_id": first["id"]}])
     server = started(cloud, doors, made)
-    given(cloud, server)
+    with_addresses(cloud, server)
     wanted = [*made["fixed_ips"], {"subnet_id": second["id"]}]
     now = change(doors, made, wanted)
     assert len(now) == 2 and set(owners(cloud)) == {"hv1", "hv1/1"}
@@ -384,7 +384,7 @@ def test_nova_adds_an_address_where_there_is_room(cloud: Cloud, doors: Doors) ->
     second = subnet(doors, of, SECOND)
     made = port(doors, of)
     server = started(cloud, doors, made)
-    given(cloud, server)  # the host takes the other one
+    with_addresses(cloud, server)  # the host takes the other one
     compute = User(cloud, doors.client, doors.project, "member", "/compute/v2.1")
     compute.post(f"/servers/{server}/action", {"addFixedIp": {"networkId": of["id"]}}, 202)
     _own, added = doors.member.get(f"/ports/{made['id']}")["port"]["fixed_ips"]

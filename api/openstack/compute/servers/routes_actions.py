@@ -159,7 +159,7 @@ def act(server_id: str) -> Reply:
         return {"output": console_output(server_id, value, caller)}, 200
     if name in UNSUPPORTED:
         with writing_ledger() as connection:
-            server_listing.one(connection, server_id, caller.reach)
+            server_listing.instance_row(connection, server_id, caller.reach)
         raise BadRequestError(f"The action {name} is not supported here.")
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:40]}. Available actions: {', '.join(ACTIONS)}")
@@ -169,7 +169,7 @@ def act(server_id: str) -> Reply:
     if action.prepare is not None:
         value = action.prepare(value)
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.instance_row(connection, server_id, caller.reach)
         policy.check(action.operation)  # what is another's is not there, whoever may do what
         answer = action.do(connection, row, value, caller)
     if answer is None:
@@ -186,7 +186,7 @@ def console_output(server_id: str, value: Record, caller: Caller) -> str:
     # -1, as nothing at all, means everything
     lines = None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.instance_row(connection, server_id, caller.reach)
         if row.host is None:
             raise ConflictError(f"Instance {row.uuid} is not ready")
         if lines == 0:

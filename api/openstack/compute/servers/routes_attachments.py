@@ -103,7 +103,7 @@ def _interface_schema() -> Schema:
 
 
 def _record(connection: Connection, server_id: str) -> Record:
-    row = server_listing.one(connection, server_id, current().reach)
+    row = server_listing.instance_row(connection, server_id, current().reach)
     return server_listing.load(connection, [row.id])[0]
 
 
@@ -166,7 +166,7 @@ def _attachment_of(connection: Connection, row: InstanceRow, volume_id: str) -> 
 @compute.get("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:read")
 def list_volume_attachments(server_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         attachments = attachments_by(connection, instances=[row.uuid])
     shown = sorted(attachments, key=lambda attachment: attachment.device)
     return {"volumeAttachments": [_volume(attachment) for attachment in part(shown)]}, 200
@@ -175,7 +175,7 @@ def list_volume_attachments(server_id: str) -> Answer:
 @compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:read")
 def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         return {"volumeAttachment": _volume(_attachment_of(connection, row, volume_id))}, 200
 
 
@@ -184,7 +184,7 @@ def attach_volume(server_id: str) -> Answer:
     terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
     asked = _volume_body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         with _in_novas_words():
             made = volume_attachments.begin_attach(
                 connection,
@@ -206,7 +206,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
     asked = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         attachment = _attachment_of(connection, row, volume_id)
         if asked["volumeId"].lower() != volume_id.lower():
             raise ConflictError(
@@ -223,7 +223,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
 @compute.delete("/servers/<server_id>/os-volume_attachments/<volume_id>", "compute:server-volumes:write")
 def detach_volume(server_id: str, volume_id: str) -> Answer:
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         attachment = _attachment_of(connection, row, volume_id)
         with _in_novas_words():
             volume_attachments.begin_detach(connection, attachment.volume_id, row.uuid, **asker())

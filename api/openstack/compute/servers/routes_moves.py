@@ -193,7 +193,7 @@ def _live(row: Record) -> Body:
 
 
 def _under_way(connection: Connection, server_id: str) -> list[Record]:
-    row = server_listing.one(connection, server_id, current().reach)
+    row = server_listing.instance_row(connection, server_id, current().reach)
     return migration_records.under_way(connection, row.uuid)
 
 

@@ -125,7 +125,7 @@ ACTIVE = "active"
 
 def _record(server_id: str, deleted: bool = False) -> Record:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach, deleted=deleted)
+        row = server_listing.instance_row(connection, server_id, current().reach, deleted=deleted)
         return server_listing.load(connection, [row.id])[0]
 
 
@@ -145,7 +145,7 @@ def show_ips(server_id: str, network: str) -> Answer:
 @compute.get("/servers/<server_id>/os-security-groups", "compute:server-parts:read")
 def list_groups_of_server(server_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
         groups = server_history.groups_with_rules(connection, row.id)
     return {"security_groups": [_security_group(group) for group in groups]}, 200
 
@@ -161,7 +161,7 @@ def list_actions(server_id: str) -> Answer:
     since_, before = query_servers.moment("changes-since"), query_servers.moment("changes-before")
     with reading_ledger() as connection:
         # the record of a server stays when it goes
-        row = server_listing.one(connection, server_id, current().reach, deleted=version >= (2, 21))
+        row = server_listing.instance_row(connection, server_id, current().reach, deleted=version >= (2, 21))
         with in_words({NotFoundError: BadRequestError}):  # the marker
             actions = server_history.actions_of(
                 connection,
@@ -181,7 +181,7 @@ def list_actions(server_id: str) -> Answer:
 def show_action(server_id: str, asked_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
+        row = server_listing.instance_row(connection, server_id, caller.reach, deleted=version >= (2, 21))
         action = server_history.action_of(connection, row.uuid, asked_id)
         hidden = host_name_mask(connection, caller.reach)
     body = _action(action, row)
@@ -221,7 +221,7 @@ def clear_password(server_id: str) -> Response:
 
 
 def _row(connection: Connection, server_id: str) -> InstanceRow:
-    row: InstanceRow = server_listing.one(connection, server_id, current().reach)
+    row: InstanceRow = server_listing.instance_row(connection, server_id, current().reach)
     return row
 
 

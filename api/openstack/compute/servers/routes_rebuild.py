@@ -182,7 +182,7 @@ def _unavailable(row: InstanceRow, kind: str) -> Exception:
 def create_remote_console(server_id: str) -> Answer:
     asked = validation.body(REMOTE_CONSOLE)["remote_console"]
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, current().reach)
+        row = server_listing.instance_row(connection, server_id, current().reach)
     protocol = asked["protocol"]
     if asked["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
         raise BadRequestError(f"Invalid console type {asked['type']}")

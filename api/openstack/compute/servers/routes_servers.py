@@ -99,7 +99,7 @@ def _list(view: t.Callable[[Record, RenderContext], Body]) -> Answer:
 def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.instance_row(connection, server_id, caller.reach)
         return {"server": shown(connection, row, caller)}, 200
 
 
@@ -125,7 +125,7 @@ def update_server(server_id: str) -> Answer:
     asked = validation.body(schemas_servers.update(microversion()))["server"]
     values = server_requests.said(asked)
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, caller.reach)
+        row = server_listing.instance_row(connection, server_id, caller.reach)
         if values:
             server_changes.change(connection, row, values)
         return {"server": shown(connection, row, caller, views_servers.changed)}, 200
@@ -135,7 +135,7 @@ def update_server(server_id: str) -> Answer:
 def delete_server(server_id: str) -> Response:
     caller = current()
     with writing_ledger() as connection:
-        delete(connection, server_listing.one(connection, server_id, caller.reach), caller)
+        delete(connection, server_listing.instance_row(connection, server_id, caller.reach), caller)
     return Response(status=204)
 
 

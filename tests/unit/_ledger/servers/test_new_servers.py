@@ -80,7 +80,7 @@ def made(cloud: t.Any) -> list[str]:
 @pytest.mark.parametrize("ascending", [True, False])
 def test_every_sort_key_leads_through_all_pages(cloud: t.Any, made: list[str], key: str, ascending: bool) -> None:
     with cloud.engine.connect() as connection:
-        of_demo = server_listing.one(connection, made[0], None).project_id
+        of_demo = server_listing.instance_row(connection, made[0], None).project_id
         query = server_listing.Query(project_id=of_demo, sort=[(key, ascending)], limit=2)
         found: list[str] = []
         while True:

@@ -84,6 +84,6 @@ def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
     return value
 
 
-def given(item: JsonMapping, keys: t.Iterable[str]) -> JsonObject:
+def set_values(item: JsonMapping, keys: t.Iterable[str]) -> JsonObject:
     """The values that the user gave for `keys`: an option that was left out is None, and changes nothing."""
     return {key: item[key] for key in keys if item.get(key) is not None}

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._json import Json, JsonMapping, JsonObject
-from ..._rules.records import Changes, check_range, checked_names, given, scalar_text
+from ..._rules.records import Changes, check_range, checked_names, scalar_text, set_values
 from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
 from ..queries.counts import is_project
@@ -127,7 +127,7 @@ def _new(item: JsonMapping, name: str) -> JsonObject:
 
 
 def _requested_attributes(item: JsonMapping, name: str) -> JsonObject:
-    attributes = given(item, (*LOWEST, "extra_specs"))
+    attributes = set_values(item, (*LOWEST, "extra_specs"))
     for key, low in LOWEST.items():
         if key in attributes:
             check_range(f"flavor {name!r}: {key}", attributes[key], low)

@@ -17,7 +17,7 @@ from ..._host import in_threads
 from ..._json import Json, JsonMapping, JsonObject
 from ..._model.instance import Image as KeptImage
 from ..._plan.host_plan import image_files
-from ..._rules.records import Changes, check_range, check_text, checked_names, given
+from ..._rules.records import Changes, check_range, check_text, checked_names, set_values
 from ..catalog.image_files import File, measure
 from ..catalog.image_records import checked_properties, delete_images
 from ..db import engine, tables
@@ -148,7 +148,7 @@ def _boot_file(what: str, value: Json, known: File | None) -> File | None:
 def _desired_image(item: JsonMapping, before: Image | None, files: Files) -> Image:
     what = f"image {item['name']!r}"
     empty: Image = {"kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0, "properties": {}}
-    after = {**(before or empty), **given(item, ("disk_format", "cmdline", "min_disk_gb", "min_ram_mb"))}
+    after = {**(before or empty), **set_values(item, ("disk_format", "cmdline", "min_disk_gb", "min_ram_mb"))}
     for key in ("min_disk_gb", "min_ram_mb"):
         check_range(f"{what}: {key}", after[key], 0)
     check_text(f"{what}: cmdline", after["cmdline"], CMDLINE_LENGTH)

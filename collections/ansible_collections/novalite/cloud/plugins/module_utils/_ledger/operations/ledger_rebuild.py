@@ -27,7 +27,7 @@ from ..compute.slices import POOL, Row
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
-from ..drift.found_slices import Found, Slice, judge
+from ..drift.slices_on_hosts import Slice, SlicesOnHosts, judge
 from ..queries.subnet_records import derived_id
 from .ledger_heal import wrong_sums
 
@@ -78,7 +78,7 @@ def ledger_rebuild(connection: sa.Connection, params: JsonMapping) -> JsonObject
     return with_diff(result, {"servers": before}, {"servers": [*before, *servers]})
 
 
-def _merged(findings: Found) -> dict[str, list[Row]]:
+def _merged(findings: SlicesOnHosts) -> dict[str, list[Row]]:
     """The rows of all slices by table; of a row that several have, the newest one. An instance's own counts more."""
     rows: dict[str, dict[str, Row]] = collections.defaultdict(dict)
     own = ("volume", "volume_attachment", "vif", "fixed_ip")
@@ -306,7 +306,7 @@ def _on_the_controller(connection: sa.Connection) -> list[str]:
     ]
 
 
-def _withheld(findings: Found) -> list[str]:
+def _withheld(findings: SlicesOnHosts) -> list[str]:
     """List the instances' data that no host keeps."""
     words = {"user_data": "user data", "files": "injected files", "password_hash": "a password"}
     names = collections.defaultdict(list)

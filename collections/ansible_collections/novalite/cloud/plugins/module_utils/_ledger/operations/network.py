@@ -15,7 +15,7 @@ from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
 from ..._rules import pools
-from ..._rules.records import Changes, checked_names, given
+from ..._rules.records import Changes, checked_names, set_values
 from ..db import tables
 from ..db.engine import inserted_id
 from ..identity.quotas import check_quota
@@ -123,8 +123,8 @@ def _desired_network(connection: sa.Connection, item: JsonMapping, before: Recor
     what = f"network {item['name']!r}"
     if (before is None or before["cidr"] is None) and item["cidr"] is None:
         raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")
-    after: Record = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
-    after.update({key: text or None for key, text in given(item, NULLABLE).items()})
+    after: Record = {**DEFAULTS, "reserved": [], **(before or {}), **set_values(item, ("cidr", *PLAIN))}
+    after.update({key: text or None for key, text in set_values(item, NULLABLE).items()})
     after.update(pools.manager_defaults(pools.manager_of(item, before), item, before))
     cidr = pools.parse_cidr(what, after["cidr"])
     after["cidr"] = str(cidr)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._json import JsonMapping, JsonObject
-from ..._rules.records import Changes, checked_names, given
+from ..._rules.records import Changes, checked_names, set_values
 from ..catalog import volume_types
 from ..queries import lookups
 from ..queries.volume_views import Volume, volumes_by
@@ -89,7 +89,7 @@ def _changed(connection: sa.Connection, before: Volume, item: JsonMapping) -> Vo
     size = item.get("size")
     if size is not None and size < before.size_gb:
         raise NovaliteError(f"volume {name!r} has {before.size_gb} GiB: a volume cannot be made smaller ({size})")
-    said = given(item, ("description", "metadata", "bootable", "readonly"))
+    said = set_values(item, ("description", "metadata", "bootable", "readonly"))
     changes = {key: value for key, value in said.items() if getattr(before, key) != value}
     after = volumes.update_volume(connection, before.id, changes) if changes else before
     if size is not None and size > (before.new_size_gb or before.size_gb):

@@ -163,9 +163,9 @@ def load(connection: sa.Connection, ids: t.Sequence[int], user_data: bool = Fals
     return records
 
 
-def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: bool = False) -> t.Any:
+def instance_row(connection: sa.Connection, uuid: str, project_id: str | None, deleted: bool = False) -> t.Any:
     """The row of the instance `uuid`, if it is of `project_id` (None: of any). Raises NotFoundError."""
-    row = connection.execute(_ONE, {"uuid": uuid}).first()
+    row = connection.execute(_INSTANCE_ROW, {"uuid": uuid}).first()
     if row is None or (project_id is not None and row.project_id != project_id) or (row.deleted and not deleted):
         raise NotFoundError(f"Instance {uuid} could not be found.")
     return row
@@ -173,7 +173,7 @@ def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: b
 
 _IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
 _LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
-_ONE = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
+_INSTANCE_ROW = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
 _LOAD_VOLUMES = (
     sa.select(
         *(volume_attachment.c[name] for name in ("instance_uuid", "volume_id", "boot_index", "delete_on_termination"))

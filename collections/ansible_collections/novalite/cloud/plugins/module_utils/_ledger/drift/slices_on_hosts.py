@@ -43,7 +43,7 @@ class Slice:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class SlicesOnHosts:
     """Records to be made again: `slices`, oldest first, one for each instance, and the names of what has none."""
 
     ledger: str | None
@@ -53,7 +53,7 @@ class Found:
     unmarked: tuple[str, ...]  # adopted instances whose domains do not exist, or carry no mark any more
 
 
-def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
+def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> SlicesOnHosts:
     """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.scan), `records`, `host_record`.
     `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named."""
     slices: list[Slice] = []
@@ -102,7 +102,7 @@ def judge(hosts: t.Sequence[Kept], ledger: str | None = None) -> Found:
     )
     kept_slices.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
     gone = sorted(f"{slice_.tables['instance'][0]['name']} ({slice_.uuid}) on {slice_.host}" for slice_ in unmarked)
-    return Found(ledger, tuple(kept_slices), tuple(names), tuple(unreadable), tuple(gone))
+    return SlicesOnHosts(ledger, tuple(kept_slices), tuple(names), tuple(unreadable), tuple(gone))
 
 
 def _is_adopted(slice_: Slice) -> bool:
