@@ -16,15 +16,15 @@ Body = dict[str, t.Any]
 
 
 def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
-    wanted = {"name": "mine", "ram": 64, "vcpus": 1, "disk": 1, "id": "p1", "os-flavor-access:is_public": False}
-    doors.admin.post("/flavors", {"flavor": wanted}, 200)
+    flavor_body = {"name": "mine", "ram": 64, "vcpus": 1, "disk": 1, "id": "p1", "os-flavor-access:is_public": False}
+    doors.admin.post("/flavors", {"flavor": flavor_body}, 200)
     path = "/flavors/p1/os-flavor-access"
     assert doors.admin.get(path) == {"flavor_access": []}
     doors.member.get("/flavors/p1", 404)
     change = {"addTenantAccess": {"tenant": doors.other}}
     doors.member.post("/flavors/p1/action", change, 403)
-    given = doors.admin.post("/flavors/p1/action", change, 200)
-    assert given == {"flavor_access": [{"flavor_id": "p1", "tenant_id": doors.other}]} == doors.admin.get(path)
+    access = doors.admin.post("/flavors/p1/action", change, 200)
+    assert access == {"flavor_access": [{"flavor_id": "p1", "tenant_id": doors.other}]} == doors.admin.get(path)
     doors.admin.post("/flavors/p1/action", change, 409)
     doors.admin.post("/flavors/p1/action", {"addTenantAccess": {"tenant": "0" * 32}}, 400)
     assert doors.stranger.get("/flavors/p1")["flavor"]["name"] == "mine"
@@ -34,7 +34,7 @@ def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
     assert doors.admin.post("/flavors/p1/action", taken, 200) == {"flavor_access": []}
     doors.admin.post("/flavors/p1/action", taken, 404)
     doors.stranger.get("/flavors/p1", 404)
-    public = {**wanted, "id": "p2", "name": "all", "os-flavor-access:is_public": True}
+    public = {**flavor_body, "id": "p2", "name": "all", "os-flavor-access:is_public": True}
     doors.admin.post("/flavors", {"flavor": public}, 200)
     doors.admin.get("/flavors/p2/os-flavor-access", 404)
     doors.admin.post("/flavors/p2/action", change, 409)
@@ -42,8 +42,8 @@ def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
 
 def test_a_server_has_a_private_flavor_of_its_project(api: Api) -> None:
     admin, client = api.client_as("admin"), api.client_as("alt")
-    wanted = {"name": "mine", "ram": 64, "vcpus": 1, "disk": 1, "id": "p1", "os-flavor-access:is_public": False}
-    ask(admin, "POST", "/compute/v2.1/flavors", {"flavor": wanted})
+    flavor_body = {"name": "mine", "ram": 64, "vcpus": 1, "disk": 1, "id": "p1", "os-flavor-access:is_public": False}
+    ask(admin, "POST", "/compute/v2.1/flavors", {"flavor": flavor_body})
     server = {"server": {"name": "x", "flavorRef": "p1", "imageRef": IMAGE_ID, "networks": "none"}}
     ask(client, "POST", "/compute/v2.1/servers", server, 400)
     change = {"addTenantAccess": {"tenant": api.projects["alt"]}}
@@ -76,9 +76,17 @@ def test_hosts_as_old_clients_ask_for_them(cloud: Cloud, doors: Doors) -> None:
     (host,) = doors.admin.get("/os-hosts")["hosts"]
     assert host == {"host_name": "hv1", "service": "compute", "zone": "east"}
     assert doors.admin.get("/os-hosts?zone=nosuch")["hosts"] == []
-    found = {row["resource"]["project"]: row["resource"] for row in doors.admin.get("/os-hosts/hv1")["host"]}
-    assert found["(total)"] == {"host": "hv1", "project": "(total)", "cpu": 4, "memory_mb": 4096, "disk_gb": 40}
-    assert found[doors.other]["memory_mb"] == 512 == found["(used_max)"]["memory_mb"]
+    resource_by_project = {
+        row["resource"]["project"]: row["resource"] for row in doors.admin.get("/os-hosts/hv1")["host"]
+    }
+    assert resource_by_project["(total)"] == {
+        "host": "hv1",
+        "project": "(total)",
+        "cpu": 4,
+        "memory_mb": 4096,
+        "disk_gb": 40,
+    }
+    assert resource_by_project[doors.other]["memory_mb"] == 512 == resource_by_project["(used_max)"]["memory_mb"]
     doors.admin.get("/os-hosts/nosuch", 404)
     assert doors.admin.put("/os-hosts/hv1", {"status": "disable"}) == {"host": "hv1", "status": "disabled"}
     doors.admin.put("/os-hosts/hv1", {"status": "nosuch"}, 400)

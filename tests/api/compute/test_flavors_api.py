@@ -83,7 +83,7 @@ def test_flavors_are_filtered_sorted_and_paged(cloud: Cloud, doors: Doors) -> No
 
 
 def test_an_administrator_makes_and_removes_flavors(doors: Doors) -> None:
-    wanted = {
+    flavor_body = {
         "name": "m1.nano",
         "ram": 512,
         "vcpus": "1",
@@ -94,11 +94,11 @@ def test_an_administrator_makes_and_removes_flavors(doors: Doors) -> None:
         "os-flavor-access:is_public": True,
         "rxtx_factor": 1.0,
     }
-    doors.member.post("/flavors", {"flavor": wanted}, 403)
-    made = doors.admin.post("/flavors", {"flavor": wanted}, 200, version="2.61")["flavor"]
+    doors.member.post("/flavors", {"flavor": flavor_body}, 403)
+    made = doors.admin.post("/flavors", {"flavor": flavor_body}, 200, version="2.61")["flavor"]
     assert (made["id"], made["ram"], made["description"], made["extra_specs"]) == ("77", 512, None, {})
-    doors.admin.post("/flavors", {"flavor": {**wanted, "name": "other"}}, 409)
-    doors.admin.post("/flavors", {"flavor": {**wanted, "id": "78"}}, 409)
+    doors.admin.post("/flavors", {"flavor": {**flavor_body, "name": "other"}}, 409)
+    doors.admin.post("/flavors", {"flavor": {**flavor_body, "id": "78"}}, 409)
     auto = doors.admin.post("/flavors", {"flavor": {"name": "auto", "ram": 1, "vcpus": 1, "disk": 0}}, 200)["flavor"]
     assert len(auto["id"]) == 36
     put = {"flavor": {"description": "small"}}
@@ -152,10 +152,10 @@ def test_a_private_flavor_is_given_to_projects(cloud: Cloud, doors: Doors) -> No
     assert doors.admin.get(f"/flavors/{private}/os-flavor-access") == {"flavor_access": []}
     doors.admin.get(f"/flavors/{public}/os-flavor-access", 404)
     doors.member.get(f"/flavors/{private}/os-flavor-access", 403)
-    given = doors.admin.post(f"/flavors/{private}/action", {"addTenantAccess": {"tenant": doors.other}}, 200)
-    assert given == {"flavor_access": [{"flavor_id": str(private), "tenant_id": doors.other}]}
+    access = doors.admin.post(f"/flavors/{private}/action", {"addTenantAccess": {"tenant": doors.other}}, 200)
+    assert access == {"flavor_access": [{"flavor_id": str(private), "tenant_id": doors.other}]}
     doors.admin.post(f"/flavors/{private}/action", {"addTenantAccess": {"tenant": doors.other}}, 409)
-    assert doors.admin.get(f"/flavors/{private}/os-flavor-access") == given
+    assert doors.admin.get(f"/flavors/{private}/os-flavor-access") == access
     doors.stranger.get(f"/flavors/{private}")
     doors.member.get(f"/flavors/{private}", 404)
     taken = doors.admin.post(f"/flavors/{private}/action", {"removeTenantAccess": {"tenant": doors.other}}, 200)

@@ -76,8 +76,13 @@ def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts
     cloud.insert(
         tables.allocation, instance_uuid=server, compute_host_id=host, vcpus=1, memory_mb=512, disk_gb=1, created_at=0
     )
-    found = doors.admin.get("/os-hypervisors/statistics")["hypervisor_statistics"]
-    assert (found["count"], found["vcpus"], found["vcpus_used"], found["running_vms"]) == (2, 8, 1, 1)
+    statistics = doors.admin.get("/os-hypervisors/statistics")["hypervisor_statistics"]
+    assert (statistics["count"], statistics["vcpus"], statistics["vcpus_used"], statistics["running_vms"]) == (
+        2,
+        8,
+        1,
+        1,
+    )
     doors.admin.get("/os-hypervisors/statistics", 404, version="2.88")
     path = "/os-hypervisors?with_servers=true&hypervisor_hostname_pattern=hv1"
     (hypervisor,) = doors.admin.get(path, version="2.53")["hypervisors"]

@@ -50,8 +50,8 @@ def ask(client: FlaskClient, method: str, path: str, body: t.Any = None, status:
 def network(client: FlaskClient, name: str = "storage", cidr: str | None = "10.60.0.0/24") -> str:
     made = ask(client, "POST", "/network/v2.0/networks", {"network": {"name": name}}, 201)["network"]["id"]
     if cidr is not None:
-        wanted = {"network_id": made, "ip_version": 4, "cidr": cidr}
-        ask(client, "POST", "/network/v2.0/subnets", {"subnet": wanted}, 201)
+        subnet_body = {"network_id": made, "ip_version": 4, "cidr": cidr}
+        ask(client, "POST", "/network/v2.0/subnets", {"subnet": subnet_body}, 201)
     return str(made)
 
 
@@ -61,8 +61,8 @@ def port(client: FlaskClient, of: str, **values: t.Any) -> Body:
 
 
 def server(client: FlaskClient, networks: t.Any, status: int = 202, **values: t.Any) -> t.Any:
-    wanted = {"name": "web", "flavorRef": "1", "imageRef": IMAGE_ID, "networks": networks, **values}
-    made = ask(client, "POST", "/compute/v2.1/servers", {"server": wanted}, status)
+    server_body = {"name": "web", "flavorRef": "1", "imageRef": IMAGE_ID, "networks": networks, **values}
+    made = ask(client, "POST", "/compute/v2.1/servers", {"server": server_body}, status)
     return made["server"]["id"] if status == 202 else made
 
 
@@ -133,8 +133,8 @@ def test_networks_none_auto_and_without_addresses(api: Api) -> None:
     alone = server(client, "none")
     assert ask(client, "GET", f"/compute/v2.1/servers/{alone}/os-interface")["interfaceAttachments"] == []
     bare = network(client, "bare", None)
-    found = server(client, "auto")  # one that has no addresses is no choice
-    assert len(ask(client, "GET", f"/compute/v2.1/servers/{found}/os-interface")["interfaceAttachments"]) == 1
+    auto_server = server(client, "auto")  # one that has no addresses is no choice
+    assert len(ask(client, "GET", f"/compute/v2.1/servers/{auto_server}/os-interface")["interfaceAttachments"]) == 1
     refused = server(client, [{"uuid": bare}], 400)
     assert "requires a subnet" in refused["badRequest"]["message"]
 
@@ -144,10 +144,10 @@ def test_an_interface_comes(api: Api) -> None:
     of = network(client)
     uuid = server(client, "none")
     path = f"/compute/v2.1/servers/{uuid}/os-interface"
-    wanted = {"net_id": of, "fixed_ips": [{"ip_address": "10.60.0.77"}]}
-    ask(client, "POST", path, {"interfaceAttachment": wanted}, 409)  # it is being built
+    interface_body = {"net_id": of, "fixed_ips": [{"ip_address": "10.60.0.77"}]}
+    ask(client, "POST", path, {"interfaceAttachment": interface_body}, 409)  # it is being built
     set_active(api, uuid)
-    interface = ask(client, "POST", path, {"interfaceAttachment": wanted})["interfaceAttachment"]
+    interface = ask(client, "POST", path, {"interfaceAttachment": interface_body})["interfaceAttachment"]
     assert interface["port_state"] == "DOWN" and interface["net_id"] == of
     assert [address["ip_address"] for address in interface["fixed_ips"]] == ["10.60.0.77"]
     ask(client, "POST", path, {"interfaceAttachment": {"net_id": of}}, 409)  # one after the other
@@ -262,8 +262,8 @@ def test_by_name_what_is_there_is_left_alone(api: Api) -> None:
     network(client)
     uuid = server(client, "none")
     set_active(api, uuid)
-    wanted = {"server": "web", "network": "storage", "port": None, "fixed_ip": None}
-    params = {"state": "present", "project": "demo", "interfaces": [wanted], "state_dir": "/var/lib/novalite"}
+    interface = {"server": "web", "network": "storage", "port": None, "fixed_ip": None}
+    params = {"state": "present", "project": "demo", "interfaces": [interface], "state_dir": "/var/lib/novalite"}
     with transaction(api.engine) as connection:
         begun = server_interface(connection, params)
     assert begun["changed"] and begun["diff"]["before"] == {"web": []} and len(begun["diff"]["after"]["web"]) == 1

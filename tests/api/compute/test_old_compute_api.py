@@ -36,9 +36,12 @@ def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:
     assert {server["name"]: server["state"] for server in usage["server_usages"]} == {"a": "active", "b": "terminated"}
     doors.member.get(f"/os-simple-tenant-usage/{doors.other}?{query}", 404)
     doors.member.get(f"/os-simple-tenant-usage?{query}", 403)
-    found = doors.admin.get(f"/os-simple-tenant-usage?{query}")["tenant_usages"]
-    assert {project["tenant_id"]: project["total_hours"] for project in found} == {doors.project: 2.5, doors.other: 2.0}
-    assert "server_usages" not in found[0]
+    usages = doors.admin.get(f"/os-simple-tenant-usage?{query}")["tenant_usages"]
+    assert {project["tenant_id"]: project["total_hours"] for project in usages} == {
+        doors.project: 2.5,
+        doors.other: 2.0,
+    }
+    assert "server_usages" not in usages[0]
     assert "server_usages" in doors.admin.get(f"/os-simple-tenant-usage?detailed=1&{query}")["tenant_usages"][0]
     before = doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start={at(-9999)}&end={at(-9000)}")
     assert (before["tenant_usage"]["total_hours"], before["tenant_usage"]["server_usages"]) == (0, [])
@@ -54,24 +57,24 @@ def test_usage_is_paged_over_instances_from_2_40(cloud: Cloud, doors: Doors) -> 
 
     def walk(path: str, plural: str) -> tuple[list[str], int]:
         """Ask as Horizon does, until a page holds no server; return the servers, and how many pages had a next one."""
-        found: list[str] = []
+        uuids: list[str] = []
         links, marker = 0, ""
-        while len(found) < 20:
+        while len(uuids) < 20:
             answer = doors.admin.get(f"{path}?start={start}&detailed=1&limit=2{marker}", version="2.40")
             usages = answer[plural] if isinstance(answer[plural], list) else [answer[plural]]
             page = [server["instance_id"] for usage in usages for server in usage["server_usages"]]
             links += f"{plural}_links" in answer
             if not page:
                 break
-            found += page
+            uuids += page
             marker = f"&marker={page[-1]}"
             assert f"{plural}_links" not in answer or answer[f"{plural}_links"][0]["href"].endswith(marker)
-        return found, links
+        return uuids, links
 
-    found, links = walk("/os-simple-tenant-usage", "tenant_usages")
-    assert (len(found), set(found), links) == (5, servers, 2)
-    found, links = walk(f"/os-simple-tenant-usage/{doors.other}", "tenant_usage")
-    assert (len(found), links) == (2, 1)
+    server_ids, links = walk("/os-simple-tenant-usage", "tenant_usages")
+    assert (len(server_ids), set(server_ids), links) == (5, servers, 2)
+    server_ids, links = walk(f"/os-simple-tenant-usage/{doors.other}", "tenant_usage")
+    assert (len(server_ids), links) == (2, 1)
     nosuch = "/os-simple-tenant-usage?marker=11111111-1111-1111-1111-111111111111"
     doors.admin.get(nosuch, 400, version="2.40")
     doors.admin.get(nosuch, version="2.39")  # is not read there
@@ -83,8 +86,8 @@ def test_what_nova_gave_up_is_gone(doors: Doors, path: str) -> None:
 
 
 def test_extensions(doors: Doors) -> None:
-    found = doors.member.get("/extensions")["extensions"]
-    assert doors.member.get("/extensions/os-keypairs")["extension"] in found
+    extensions = doors.member.get("/extensions")["extensions"]
+    assert doors.member.get("/extensions/os-keypairs")["extension"] in extensions
     for alias in ("os-admin-actions", "os-attach-interfaces", "os-server-start-stop"):
         assert doors.member.get(f"/extensions/{alias}")["extension"]["alias"] == alias
     doors.member.get("/extensions/nosuch", 404)
@@ -265,9 +268,9 @@ def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, door
 
 def test_no_host_audits_usage(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv1")
-    found = doors.admin.get("/os-instance_usage_audit_log/2026-03-15%2010:00:00")["instance_usage_audit_log"]
-    assert (found["period_beginning"], found["period_ending"]) == ("2026-02-01 00:00:00", "2026-03-01 00:00:00")
-    assert found["hosts_not_run"] == ["hv1"] and found["num_hosts_done"] == 0
+    audit_log = doors.admin.get("/os-instance_usage_audit_log/2026-03-15%2010:00:00")["instance_usage_audit_log"]
+    assert (audit_log["period_beginning"], audit_log["period_ending"]) == ("2026-02-01 00:00:00", "2026-03-01 00:00:00")
+    assert audit_log["hosts_not_run"] == ["hv1"] and audit_log["num_hosts_done"] == 0
     assert doors.admin.get("/os-instance_usage_audit_log")["instance_usage_audit_logs"]["num_hosts"] == 1
     for before in ("soon", "0001-01-01", "9999-12-31"):
         doors.admin.get(f"/os-instance_usage_audit_log/{before}", 200 if before[0] == "9" else 400)

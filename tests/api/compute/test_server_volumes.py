@@ -132,12 +132,12 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
     uuid_ = answer.get_json()["server"]["id"]
     with api.engine.connect() as connection:
         (server,) = instances_by(connection, uuids=[uuid_])
-        found = volumes_by(connection, instances=[uuid_])
+        volume_rows = volumes_by(connection, instances=[uuid_])
     assert [(disk["device"], disk["boot_index"], disk["delete_on_termination"]) for disk in server["volumes"]] == [
         ("/dev/vda", 0, True),
         ("/dev/vdb", None, False),
     ]
-    assert sorted((volume.size_gb, volume.status, volume.host) for volume in found) == [
+    assert sorted((volume.size_gb, volume.status, volume.host) for volume in volume_rows) == [
         (1, "creating", None),
         (2, "creating", None),
     ]

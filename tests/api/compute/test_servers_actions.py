@@ -311,12 +311,12 @@ def test_what_was_done_comes_in_pages(api: seeds.Api, server: str, client_as: Cl
             started_at=number,
             details={},
         )
-    url, found = f"{SERVERS}/{server}/os-instance-actions?limit=2", []
+    url, request_ids = f"{SERVERS}/{server}/os-instance-actions?limit=2", []
     while url:
         body = client_as("demo").get(url, headers=at("2.58")).get_json()
-        found += [action["request_id"] for action in body["instanceActions"]]
+        request_ids += [action["request_id"] for action in body["instanceActions"]]
         url = body["links"][0]["href"] if "links" in body else ""
-    assert found == [f"req-{number}" for number in (4, 3, 2, 1, 0)]
+    assert request_ids == [f"req-{number}" for number in (4, 3, 2, 1, 0)]
     url = f"{SERVERS}/{server}/os-instance-actions"
     changed = client_as("demo").get(f"{url}?changes-since=1970-01-01T00:00:03Z", headers=at("2.66")).get_json()
     assert len(changed["instanceActions"]) == 2

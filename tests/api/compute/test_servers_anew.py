@@ -101,15 +101,20 @@ def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does
         data,
     )
     assert shown["image"]["id"] == OTHER_IMAGE and answer.headers["Location"].endswith(f"/servers/{server}")
-    found = row(api, server)
-    assert (found.metadata, found.key_name, found.public_key, found.host) == ({"b": "2"}, None, None, "hv1")
-    assert found.password_hash.startswith("$6$") and not found.password_optional
+    instance_row = row(api, server)
+    assert (instance_row.metadata, instance_row.key_name, instance_row.public_key, instance_row.host) == (
+        {"b": "2"},
+        None,
+        None,
+        "hv1",
+    )
+    assert instance_row.password_hash.startswith("$6$") and not instance_row.password_optional
     (job,) = jobs(api)
     assert (job.kind, job.variables) == ("rebuild", {})
     assert does({"rebuild": {"imageRef": OTHER_IMAGE}}).status_code == 409
     assert finish(api, "rebuild", server) == [server]
-    found = row(api, server)
-    assert (found.vm_state, found.task_state, found.power_state) == ("active", None, 1)
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.task_state, instance_row.power_state) == ("active", None, 1)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does
 def test_the_answers_to_changes_show_less_in_old_microversions(
     client_as: ClientAs, does: Does, server: str, version: str, more: set[str]
 ) -> None:
-    told = {
+    newer_fields = {
         "key_name",
         "config_drive",
         "OS-EXT-STS:vm_state",
@@ -132,12 +137,12 @@ def test_the_answers_to_changes_show_less_in_old_microversions(
         "OS-EXT-SRV-ATTR:user_data",
     }
     rebuilt = does({"rebuild": {"imageRef": OTHER_IMAGE}}, version).get_json()["server"]
-    assert told & rebuilt.keys() == more
+    assert newer_fields & rebuilt.keys() == more
     headers = {"OpenStack-API-Version": f"compute {version}"}
     path = f"/compute/v2.1/servers/{server}"
     answer = client_as("demo").put(path, json={"server": {"name": "other"}}, headers=headers)
     changed = answer.get_json()["server"]
-    assert told & changed.keys() == (more if version == "2.75" else set())
+    assert newer_fields & changed.keys() == (more if version == "2.75" else set())
     assert {"id", "name", "status", "addresses", "OS-DCF:diskConfig"} <= changed.keys()
 
 
@@ -158,9 +163,9 @@ def test_what_a_server_is_after_a_rebuild(
     assert does({"rebuild": {"imageRef": OTHER_IMAGE}}).status_code == 202
     said = {server: {"untouched": True}} if how.pop("untouched", False) else {}
     finish(api, "rebuild", server, said=said, **how)
-    found = row(api, server)
-    assert (found.vm_state, found.task_state, found.image["id"]) == (after, None, image)
-    assert (found.fault is not None) == (after == "error")
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.task_state, instance_row.image["id"]) == (after, None, image)
+    assert (instance_row.fault is not None) == (after == "error")
 
 
 @pytest.mark.parametrize(
@@ -192,16 +197,16 @@ def test_a_rescue_and_back(api: seeds.Api, does: Does, server: str) -> None:
     assert does({"rescue": {"rescue_image_ref": HIDDEN_IMAGE}}).status_code == 400
     answer = does({"rescue": {"adminPass": "let me in", "rescue_image_ref": OTHER_IMAGE}})
     assert (answer.status_code, answer.get_json()) == (200, {"adminPass": "let me in"})
-    found = row(api, server)
-    assert found.task_state == "rescuing" and found.rescue_image["id"] == OTHER_IMAGE
-    assert found.rescue_image["password_hash"].startswith("$6$") and found.password_hash is None
+    instance_row = row(api, server)
+    assert instance_row.task_state == "rescuing" and instance_row.rescue_image["id"] == OTHER_IMAGE
+    assert instance_row.rescue_image["password_hash"].startswith("$6$") and instance_row.password_hash is None
     finish(api, "rescue", server)
     assert row(api, server).vm_state == "rescued" and row(api, server).image["id"] == seeds.IMAGE_ID
     assert does({"rescue": None}).status_code == 409
     assert does({"unrescue": None}).status_code == 202
     finish(api, "unrescue", server)
-    found = row(api, server)
-    assert (found.vm_state, found.task_state, found.rescue_image) == ("active", None, None)
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.task_state, instance_row.rescue_image) == ("active", None, None)
     assert [job.kind for job in jobs(api)] == ["rescue", "unrescue"]
 
 
@@ -210,8 +215,8 @@ def test_a_rescue_without_a_word_takes_the_servers_own_image(api: seeds.Api, doe
     assert answer.status_code == 200 and len(answer.get_json()["adminPass"]) >= 12
     assert row(api, server).rescue_image["id"] == seeds.IMAGE_ID
     finish(api, "rescue", server, error="its host does not answer")
-    found = row(api, server)
-    assert (found.vm_state, found.rescue_image) == ("error", None)
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.rescue_image) == ("error", None)
 
 
 def test_an_image_of_a_server(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
@@ -312,8 +317,8 @@ def test_a_foreign_server_is_none(does: Does, api: seeds.Api, body: t.Any) -> No
 def test_a_reset_ends_what_was_under_way(api: seeds.Api, does: Does, server: str) -> None:
     does({"rescue": None})
     assert does({"os-resetState": {"state": "error"}}, user="admin").status_code == 202
-    found = row(api, server)
-    assert (found.vm_state, found.task_state, found.rescue_image) == ("error", None, None)
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.task_state, instance_row.rescue_image) == ("error", None, None)
     with api.engine.connect() as connection:
         assert connection.execute(sa.select(tables.instance_action.c.finished_at)).scalar_one() is not None
     assert finish(api, "rescue", server) == []

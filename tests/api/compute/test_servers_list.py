@@ -75,7 +75,7 @@ def crowd(api: seeds.Api) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected_names"),
     [
         ("", ["Data base", "web-2", "web-1"]),
         ("name=web", ["web-2", "web-1"]),
@@ -116,8 +116,8 @@ def crowd(api: seeds.Api) -> dict[str, str]:
         ("limit=0", []),
     ],
 )
-def test_filters(crowd: dict[str, str], client_as: ClientAs, query: str, found: list[str]) -> None:
-    assert names(client_as("demo"), query) == found
+def test_filters(crowd: dict[str, str], client_as: ClientAs, query: str, expected_names: list[str]) -> None:
+    assert names(client_as("demo"), query) == expected_names
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_what_administrators_may_ask(crowd: dict[str, str], api: seeds.Api, clie
 def test_pages_hold_everything_once(crowd: dict[str, str], client_as: ClientAs, sort: str, size: int) -> None:
     client = client_as("demo")
     whole = names(client, sort)
-    url, found, pages = f"{SERVERS}?{sort}limit={size}", [], 0
+    url, server_names, pages = f"{SERVERS}?{sort}limit={size}", [], 0
     while url:
         body = client.get(url).get_json()
         assert len(body["servers"]) <= size
-        found += [server["name"] for server in body["servers"]]
+        server_names += [server["name"] for server in body["servers"]]
         url = body["servers_links"][0]["href"] if "servers_links" in body else ""
         pages += 1
-    assert (found, pages) == (whole, 3 // size + 1)
+    assert (server_names, pages) == (whole, 3 // size + 1)
 
 
 def test_a_foreign_marker_is_none(crowd: dict[str, str], client_as: ClientAs) -> None:

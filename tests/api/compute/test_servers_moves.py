@@ -58,14 +58,14 @@ def status(client_as: ClientAs, server: str) -> str:
 
 
 def test_a_resize_waits_for_a_word(api: seeds.Api, server: str, does: Does, client_as: ClientAs) -> None:
-    wanted = flavor_id(api, "m1.small")
-    assert does({"resize": {"flavorRef": wanted, "OS-DCF:diskConfig": "AUTO"}}) == (202, None)
+    new_flavor_id = flavor_id(api, "m1.small")
+    assert does({"resize": {"flavorRef": new_flavor_id, "OS-DCF:diskConfig": "AUTO"}}) == (202, None)
     assert status(client_as, server) == "RESIZE"
     (job,) = api.rows(sa.select(tables_jobs.job))
     assert (job.kind, job.variables) == ("resize", {})
     (move,) = api.rows(sa.select(migration))
     assert (move.type, move.status, move.new_flavor["name"]) == ("resize", "queued", "m1.small")
-    code, message = does({"resize": {"flavorRef": wanted}})
+    code, message = does({"resize": {"flavorRef": new_flavor_id}})
     assert (code, "task_state resize_prep" in message) == (409, True)
     api.write(sa.update(migration).values(status="finished", dest_host="hv2"))
     change(api, server, vm_state="resized", task_state=None)

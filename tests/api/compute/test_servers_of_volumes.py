@@ -36,7 +36,7 @@ def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
 def root(api: seeds.Api, server: str) -> str:
     """Id of the volume, made of the seeds' image, that the server starts from; another one is attached, too."""
     image = row(api, server).image
-    found = []
+    volume_ids = []
     for name, device, index in (("root", "/dev/vda", 0), ("data", "/dev/vdb", None)):
         with transaction(api.engine) as connection:
             made = volumes.create_volume(connection, api.projects["demo"], {"size_gb": 1, "name": name})
@@ -52,8 +52,8 @@ def root(api: seeds.Api, server: str) -> str:
             created_at=1,
             attached_at=1,
         )
-        found.append(str(made.id))
-    return found[0]
+        volume_ids.append(str(made.id))
+    return volume_ids[0]
 
 
 def snapshots(api: seeds.Api) -> list[Snapshot]:
@@ -63,8 +63,8 @@ def snapshots(api: seeds.Api) -> list[Snapshot]:
 
 def plan(api: seeds.Api, uuid: str, action: str = "rebuild") -> t.Any:
     with transaction(api.engine) as connection:
-        found = instances_by(connection, uuids=[uuid])
-        return reimage.plans(connection, {"action": action, "state_dir": "/x"}, found)["hv1"]
+        instances = instances_by(connection, uuids=[uuid])
+        return reimage.plans(connection, {"action": action, "state_dir": "/x"}, instances)["hv1"]
 
 
 def test_an_image_of_its_volumes_launches_a_server(

@@ -117,8 +117,8 @@ def test_a_job_that_is_dead_leaves_a_shelved_server(api: seeds.Api, does: Does, 
     change(api, server, task_state="spawning", host="hv1")
     with transaction(api.engine) as connection:
         job_outcomes.settle(connection, "unshelve", [server], "its worker is gone")
-    found = row(api, server)
-    assert (found.vm_state, found.task_state, found.host) == ("shelved_offloaded", None, None)
+    instance_row = row(api, server)
+    assert (instance_row.vm_state, instance_row.task_state, instance_row.host) == ("shelved_offloaded", None, None)
 
 
 def test_volumes_come_to_and_go_from_a_shelved_server(
