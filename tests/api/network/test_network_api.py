@@ -76,11 +76,11 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     own = cloud.network("mine", "10.21.0.0/24", owner=doors.project)
     cloud.network("theirs", "10.22.0.0/24", owner=doors.other)
     pool = make_pool(cloud)
-    found = {network["name"]: network for network in doors.member.get("/networks")["networks"]}
-    assert set(found) == {"private", "mine", "public"}
-    assert found["private"]["shared"] and not found["mine"]["shared"]
-    assert found["public"]["router:external"] and not found["private"]["router:external"]
-    assert found["private"]["subnets"] == [str(uuid.uuid5(uuid.UUID(public.uuid), "IPv4"))]
+    network_by_name = {network["name"]: network for network in doors.member.get("/networks")["networks"]}
+    assert set(network_by_name) == {"private", "mine", "public"}
+    assert network_by_name["private"]["shared"] and not network_by_name["mine"]["shared"]
+    assert network_by_name["public"]["router:external"] and not network_by_name["private"]["router:external"]
+    assert network_by_name["private"]["subnets"] == [str(uuid.uuid5(uuid.UUID(public.uuid), "IPv4"))]
     assert doors.member.get("/networks/private", 404)["NeutronError"]["type"] == "NetworkNotFound"
     (named,) = doors.member.get("/networks?name=private")["networks"]
     assert doors.member.get(f"/networks/{named['id']}")["network"] == named
@@ -259,11 +259,11 @@ def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str
 
 def test_a_floating_ip_with_a_port_at_once(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
-    wanted = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
-    floating_ip = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    floating_ip_body = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
+    floating_ip = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 201)["floatingip"]
     assert (floating_ip["floating_ip_address"], floating_ip["port_id"]) == ("203.0.113.9", port)
-    doors.member.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
-    doors.stranger.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
+    doors.member.post("/floatingips", {"floatingip": {**floating_ip_body, "port_id": None}}, 409)
+    doors.stranger.post("/floatingips", {"floatingip": {**floating_ip_body, "port_id": None}}, 409)
     doors.member.delete(f"/floatingips/{floating_ip['id']}", 204)
     assert [job["variables"]["holders"] for job in doors.jobs()] == [["hv1"], []]
 

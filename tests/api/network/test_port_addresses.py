@@ -34,8 +34,8 @@ def addresses(port_body: Body) -> list[str]:
     return [address["ip_address"] for address in port_body["fixed_ips"]]
 
 
-def change(doors: Doors, port_body: Body, wanted: t.Sequence[Body], status: int = 200) -> t.Any:
-    body = doors.member.put(f"/ports/{port_body['id']}", {"port": {"fixed_ips": list(wanted)}}, status)
+def change(doors: Doors, port_body: Body, fixed_ips: t.Sequence[Body], status: int = 200) -> t.Any:
+    body = doors.member.put(f"/ports/{port_body['id']}", {"port": {"fixed_ips": list(fixed_ips)}}, status)
     return addresses(body["port"]) if status == 200 else body
 
 
@@ -162,7 +162,7 @@ def test_addresses_of_a_server_come_and_go(cloud: Cloud, doors: Doors) -> None:
     assert (job["kind"], job["variables"]) == ("security_groups", {"project": "demo", "ports": [made["id"]]})
     assert change(doors, made, three[1:]) == ["10.50.0.8", "10.50.0.9"]
     assert "keeps an IPv4 address" in str(change(doors, made, [], 400))
-    (plan,) = told(cloud, made)
+    (plan,) = host_plans(cloud, made)
     (guest,) = plan["dhcp_networks"][0]["hosts"]
     assert guest["ip"] == "10.50.0.8" and "10.50.0.9" in plan["domains"][0]["xml"]
     cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == server).values(task_state="resize_prep"))
@@ -170,7 +170,7 @@ def test_addresses_of_a_server_come_and_go(cloud: Cloud, doors: Doors) -> None:
     assert addresses(doors.member.get(f"/ports/{made['id']}")["port"]) == ["10.50.0.8", "10.50.0.9"]
 
 
-def told(cloud: Cloud, of_port: Body) -> list[Body]:
+def host_plans(cloud: Cloud, of_port: Body) -> list[Body]:
     """The plans that the job of a port's change gives to hosts."""
     cloud.write(sa.update(tables.compute_host).values(facts=FACTS))
     with transaction(cloud.engine) as connection:
@@ -250,15 +250,15 @@ def test_floating_ips_lead_to_each(cloud: Cloud, doors: Doors) -> None:
     assert "multiple fixed IPv4" in str(doors.member.post("/floatingips", {"floatingip": body}, 400))
     third = {"floatingip": {**body, "fixed_ip_address": "10.50.0.9"}}
     assert "does not have" in str(doors.member.post("/floatingips", third, 400))
-    made_ones = {}
+    floating_ips = {}
     for address in ("10.50.0.7", "10.50.0.8"):
-        wanted = {"floatingip": {**body, "fixed_ip_address": address}}
-        made_ones[address] = doors.member.post("/floatingips", wanted, 201)["floatingip"]
-        assert made_ones[address]["fixed_ip_address"] == address
-        assert error_of(doors.member.post("/floatingips", wanted, 409)) == "FloatingIPPortAlreadyAssociated"
+        floating_ip_body = {"floatingip": {**body, "fixed_ip_address": address}}
+        floating_ips[address] = doors.member.post("/floatingips", floating_ip_body, 201)["floatingip"]
+        assert floating_ips[address]["fixed_ip_address"] == address
+        assert error_of(doors.member.post("/floatingips", floating_ip_body, 409)) == "FloatingIPPortAlreadyAssociated"
     # the first address goes: what led there leads to what is first now, and nobody has two
-    second = made_ones["10.50.0.8"]
-    doors.member.put(f"/floatingips/{made_ones['10.50.0.7']['id']}", {"floatingip": {"port_id": None}})
+    second = floating_ips["10.50.0.8"]
+    doors.member.put(f"/floatingips/{floating_ips['10.50.0.7']['id']}", {"floatingip": {"port_id": None}})
     moved = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.7"}}
     assert doors.member.put(f"/floatingips/{second['id']}", moved)["floatingip"]["fixed_ip_address"] == "10.50.0.7"
     back = {"floatingip": {"port_id": made["id"], "fixed_ip_address": "10.50.0.8"}}
@@ -279,8 +279,8 @@ def test_an_address_that_goes_from_a_server_takes_its_floating_ip(cloud: Cloud, 
     outside, made = routed(cloud, doors)
     leads: dict[str, str] = {}
     for address in ("10.50.0.7", "10.50.0.8"):
-        wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": address}
-        leads[address] = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]["id"]
+        floating_ip_body = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": address}
+        leads[address] = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 201)["floatingip"]["id"]
     attach(cloud, doors, made)
     assert change(doors, made, TWO[1:]) == ["10.50.0.8"]
     shown = {address: doors.member.get(f"/floatingips/{number}")["floatingip"] for address, number in leads.items()}
@@ -293,8 +293,8 @@ def test_an_address_that_goes_from_a_server_takes_its_floating_ip(cloud: Cloud, 
 
 def test_an_address_that_goes_takes_its_floating_ip(cloud: Cloud, doors: Doors) -> None:
     outside, made = routed(cloud, doors)
-    wanted = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": "10.50.0.8"}
-    led = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    floating_ip_body = {"floating_network_id": outside, "port_id": made["id"], "fixed_ip_address": "10.50.0.8"}
+    led = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 201)["floatingip"]
     # the other one goes: this one is the first now, and still led to
     assert change(doors, made, TWO[1:]) == ["10.50.0.8"]
     assert doors.member.get(f"/floatingips/{led['id']}")["floatingip"]["fixed_ip_address"] == "10.50.0.8"

@@ -72,9 +72,9 @@ def test_the_host_of_a_server_hears_of_dhcp_options(cloud: Cloud, doors: Doors) 
     nics = [(cloud.network("private"), "10.20.0.5")]
     cloud.instance(doors.project, "a", cloud.host("hv1", facts=FACTS), nics, power_state=1)
     (made,) = doors.member.get("/ports")["ports"]
-    wanted = {"port": {"extra_dhcp_opts": [option("tftp-server", "192.0.2.1")]}}
-    doors.member.put(f"/ports/{made['id']}", wanted)
-    doors.member.put(f"/ports/{made['id']}", wanted)
+    port_body = {"port": {"extra_dhcp_opts": [option("tftp-server", "192.0.2.1")]}}
+    doors.member.put(f"/ports/{made['id']}", port_body)
+    doors.member.put(f"/ports/{made['id']}", port_body)
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]["ports"]) == ("security_groups", [made["id"]])
     with transaction(cloud.engine) as connection:
@@ -87,8 +87,8 @@ def test_administrators_say_where_a_port_is_to_be_bound(cloud: Cloud, doors: Doo
     of = network(doors)
     subnet(doors, of)
     profile = {"foo": "bar"}
-    wanted = {"network_id": of["id"], "binding:profile": profile, "binding:host_id": "localhost"}
-    made = doors.admin.post("/ports", {"port": wanted}, 201)["port"]
+    port_body = {"network_id": of["id"], "binding:profile": profile, "binding:host_id": "localhost"}
+    made = doors.admin.post("/ports", {"port": port_body}, 201)["port"]
     assert (made["binding:profile"], made["binding:host_id"]) == (profile, "localhost")
     assert (made["binding:vnic_type"], made["binding:vif_type"]) == ("normal", "unbound")
     path = f"/ports/{made['id']}"

@@ -81,12 +81,12 @@ def test_it_is_the_networks_owner_who_decides(cloud: Cloud, doors: Doors) -> Non
     cloud.network("private", "10.20.0.0/24")
     (of,) = doors.member.get("/networks")["networks"]
     for value in (True, False):
-        wanted = {"port": {"network_id": of["id"], "port_security_enabled": value}}
-        assert error_of(doors.member.post("/ports", wanted, 403)) == "PolicyNotAuthorized"
+        port_body = {"port": {"network_id": of["id"], "port_security_enabled": value}}
+        assert error_of(doors.member.post("/ports", port_body, 403)) == "PolicyNotAuthorized"
     made = port(doors, of)
-    wanted = {"port": {**OFF, "security_groups": []}}
-    assert error_of(doors.member.put(f"/ports/{made['id']}", wanted, 403)) == "PolicyNotAuthorized"
-    assert doors.admin.put(f"/ports/{made['id']}", wanted)["port"]["port_security_enabled"] is False
+    port_body = {"port": {**OFF, "security_groups": []}}
+    assert error_of(doors.member.put(f"/ports/{made['id']}", port_body, 403)) == "PolicyNotAuthorized"
+    assert doors.admin.put(f"/ports/{made['id']}", port_body)["port"]["port_security_enabled"] is False
 
 
 def test_the_host_of_a_servers_port_is_told(cloud: Cloud, doors: Doors) -> None:
@@ -138,9 +138,9 @@ def test_address_pairs_change_while_a_server_has_the_port(cloud: Cloud, doors: D
         doors.project, "a", cloud.host("hv1", facts=FACTS), [(cloud.network("private"), "10.20.0.5")], power_state=1
     )
     (made,) = doors.member.get("/ports")["ports"]
-    wanted = {"allowed_address_pairs": [{"ip_address": "10.20.0.99"}]}
+    port_body = {"allowed_address_pairs": [{"ip_address": "10.20.0.99"}]}
     for _twice in range(2):
-        after = doors.admin.put(f"/ports/{made['id']}", {"port": wanted})["port"]
+        after = doors.admin.put(f"/ports/{made['id']}", {"port": port_body})["port"]
         assert [pair["ip_address"] for pair in after["allowed_address_pairs"]] == ["10.20.0.99"]
     (job,) = doors.jobs()
     assert job["variables"]["ports"] == [made["id"]]

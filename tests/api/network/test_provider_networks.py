@@ -57,8 +57,8 @@ def test_the_carrier_is_the_one_that_is_asked_for(doors: Doors, asked: tuple[t.A
     assert {name: kept[name] for name in row} == row and kept["owner"] == doors.project
     seen = doors.member.get(f"/networks/{network['id']}")["network"]
     assert not [name for name in seen if name.startswith("provider:")]
-    (found,) = doors.admin.get(f"/networks?provider:network_type={kind}")["networks"]
-    assert found["id"] == network["id"]
+    (listed_network,) = doors.admin.get(f"/networks?provider:network_type={kind}")["networks"]
+    assert listed_network["id"] == network["id"]
     assert doors.admin.get(f"/networks?provider:network_type={kind}x")["networks"] == []
 
 

@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._model.instance imp
 from tests.api.conftest import Cloud
 from tests.api.doors import Body, Doors, User
 from tests.api.network.test_ip_availability import PATH as AVAILABILITY
-from tests.api.network.test_port_addresses import addresses, change, told
+from tests.api.network.test_port_addresses import addresses, change, host_plans
 from tests.api.network.test_tenant_networks import error_of, network, pool, port, subnet
 
 SECOND = "10.60.0.0/24"
@@ -89,8 +89,8 @@ def test_a_further_subnet_has_settings_of_its_own(doors: Doors) -> None:
 def test_subnets_of_a_network_do_not_overlap(doors: Doors, cidr: str) -> None:
     of = network(doors)
     subnet(doors, of)
-    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": cidr}
-    refused = doors.member.post("/subnets", {"subnet": wanted}, 400)["NeutronError"]
+    subnet_body = {"network_id": of["id"], "ip_version": 4, "cidr": cidr}
+    refused = doors.member.post("/subnets", {"subnet": subnet_body}, 400)["NeutronError"]
     assert refused["type"] == "InvalidInput"
     assert f"Requested subnet with cidr: {cidr} for network: {of['id']} overlaps with another subnet" in str(refused)
     subnet(doors, network(doors), cidr)  # another network is a world of its own
@@ -100,8 +100,8 @@ def test_a_network_has_so_many_at_most(doors: Doors) -> None:
     of = network(doors)
     for number in range(16):
         subnet(doors, of, f"10.50.{number}.0/28")
-    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": "10.51.0.0/28"}
-    assert "is the limit" in str(doors.member.post("/subnets", {"subnet": wanted}, 400))
+    subnet_body = {"network_id": of["id"], "ip_version": 4, "cidr": "10.51.0.0/28"}
+    assert "is the limit" in str(doors.member.post("/subnets", {"subnet": subnet_body}, 400))
     used = doors.member.get(f"/quotas/{doors.project}/details")["quota"]["subnet"]["used"]
     assert used == 16
 
@@ -110,8 +110,8 @@ def test_the_quota_counts_each(doors: Doors) -> None:
     doors.admin.put(f"/quotas/{doors.project}", {"quota": {"subnet": 1}})
     of = network(doors)
     subnet(doors, of)
-    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": SECOND}
-    assert error_of(doors.member.post("/subnets", {"subnet": wanted}, 409)) == "OverQuota"
+    subnet_body = {"network_id": of["id"], "ip_version": 4, "cidr": SECOND}
+    assert error_of(doors.member.post("/subnets", {"subnet": subnet_body}, 409)) == "OverQuota"
 
 
 def test_ranges_of_networks_that_hosts_cannot_tell_apart_do_not_overlap(cloud: Cloud, doors: Doors) -> None:
@@ -121,18 +121,18 @@ def test_ranges_of_networks_that_hosts_cannot_tell_apart_do_not_overlap(cloud: C
     of = network(doors)
     cloud.write(sa.update(tables.network).where(tables.network.c.uuid == of["id"]).values(isolated=False))
     subnet(doors, of)
-    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": SECOND}
-    assert "overlaps 10.60.0.0/16" in str(doors.member.post("/subnets", {"subnet": wanted}, 409))
+    subnet_body = {"network_id": of["id"], "ip_version": 4, "cidr": SECOND}
+    assert "overlaps 10.60.0.0/16" in str(doors.member.post("/subnets", {"subnet": subnet_body}, 409))
     subnet(doors, of, "10.70.0.0/24")
     other = network(doors, name="other")
     cloud.write(sa.update(tables.network).where(tables.network.c.uuid == other["id"]).values(isolated=False))
-    wanted = {"network_id": other["id"], "ip_version": 4, "cidr": "10.70.0.0/16"}
-    assert "overlaps 10.70.0.0/24" in str(doors.member.post("/subnets", {"subnet": wanted}, 409))
+    subnet_body = {"network_id": other["id"], "ip_version": 4, "cidr": "10.70.0.0/16"}
+    assert "overlaps 10.70.0.0/24" in str(doors.member.post("/subnets", {"subnet": subnet_body}, 409))
 
 
 def test_each_draws_of_a_subnet_pool(doors: Doors) -> None:
-    wanted = {"name": "p", "prefixes": ["10.80.0.0/16"], "default_prefixlen": 26}
-    drawn = doors.member.post("/subnetpools", {"subnetpool": wanted}, 201)["subnetpool"]["id"]
+    pool_body = {"name": "p", "prefixes": ["10.80.0.0/16"], "default_prefixlen": 26}
+    drawn = doors.member.post("/subnetpools", {"subnetpool": pool_body}, 201)["subnetpool"]["id"]
     of = network(doors)
     from_pool = {"network_id": of["id"], "ip_version": 4, "subnetpool_id": drawn}
     made = [doors.member.post("/subnets", {"subnet": from_pool}, 201)["subnet"] for _turn in range(3)]
@@ -172,8 +172,8 @@ def test_a_port_without_a_wish_is_where_there_is_room(doors: Doors) -> None:
     assert there == [small["id"], small["id"], second["id"]]
     full = doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)
     assert error_of(full) == "IpAddressGenerationFailure"
-    wanted = {"network_id": of["id"], "fixed_ips": [{"subnet_id": small["id"]}]}
-    assert error_of(doors.member.post("/ports", {"port": wanted}, 409)) == "IpAddressGenerationFailure"
+    port_body = {"network_id": of["id"], "fixed_ips": [{"subnet_id": small["id"]}]}
+    assert error_of(doors.member.post("/ports", {"port": port_body}, 409)) == "IpAddressGenerationFailure"
 
 
 # --- Deletion -------------------------------------------------------------------------------------------------------
@@ -257,9 +257,9 @@ def test_a_router_has_an_interface_in_each(cloud: Cloud, doors: Doors) -> None:
     router = doors.member.post("/routers", gateway, 201)["router"]
     path = f"/routers/{router['id']}"
     made = port(doors, of, fixed_ips=[{"subnet_id": second["id"]}])
-    wanted = {"floating_network_id": outside, "port_id": made["id"]}
+    floating_ip_body = {"floating_network_id": outside, "port_id": made["id"]}
     doors.member.put(f"{path}/add_router_interface", {"subnet_id": first["id"]})
-    far = doors.member.post("/floatingips", {"floatingip": wanted}, 404)  # the router has none in that subnet
+    far = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 404)  # the router has none in that subnet
     assert error_of(far) == "ExternalGatewayForFloatingIPNotFound"
     done = doors.member.put(f"{path}/add_router_interface", {"subnet_id": second["id"]})
     assert (done["subnet_id"], done["network_id"]) == (second["id"], of["id"])
@@ -267,7 +267,7 @@ def test_a_router_has_an_interface_in_each(cloud: Cloud, doors: Doors) -> None:
     shown = doors.member.get(f"/ports?device_id={router['id']}")["ports"]
     assert sorted(address["ip_address"] for row in shown for address in row["fixed_ips"]) == ["10.50.0.1", "10.60.0.1"]
     assert {address["subnet_id"] for row in shown for address in row["fixed_ips"]} == {first["id"], second["id"]}
-    led = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    led = doors.member.post("/floatingips", {"floatingip": floating_ip_body}, 201)["floatingip"]
     assert led["router_id"] == router["id"] and len(doors.member.get("/floatingips")["floatingips"]) == 1
     taken = doors.member.put(f"/subnets/{second['id']}", {"subnet": {"gateway_ip": None}}, 409)
     assert error_of(taken) == "GatewayIpInUse"
@@ -314,8 +314,8 @@ def test_a_host_has_an_address_in_each_range_of_its_guests(cloud: Cloud, doors: 
     assert set(own) == {"hv1", "hv2", "hv2/1"}
     assert (a["network"]["cidr"], b["network"]["cidr"]) == ("10.50.0.0/24", SECOND)
     assert (a["network"]["dns"], b["network"]["dns"]) == ([], ["192.0.2.53"])
-    told_ranges = [(each["cidr"], each["address"]) for each in b["network"]["ranges"]]
-    assert told_ranges == [("10.50.0.0/24", own["hv2"]), (SECOND, b["dhcp_server"]), ("10.70.0.0/24", None)]
+    ranges = [(each["cidr"], each["address"]) for each in b["network"]["ranges"]]
+    assert ranges == [("10.50.0.0/24", own["hv2"]), (SECOND, b["dhcp_server"]), ("10.70.0.0/24", None)]
     assert dict(b["network"]["ranges"][1]) == {
         "cidr": SECOND,
         "gateway": None,
@@ -366,14 +366,14 @@ def test_a_server_gets_an_address_of_a_further_subnet(cloud: Cloud, doors: Doors
     made = port(doors, of, fixed_ips=[{"subnet_id": first["id"]}])
     server = started(cloud, doors, made)
     with_addresses(cloud, server)
-    wanted = [*made["fixed_ips"], {"subnet_id": second["id"]}]
-    now = change(doors, made, wanted)
+    fixed_ips = [*made["fixed_ips"], {"subnet_id": second["id"]}]
+    now = change(doors, made, fixed_ips)
     assert len(now) == 2 and set(owners(cloud)) == {"hv1", "hv1/1"}
     assert {job["kind"] for job in doors.jobs()} == {"security_groups", "floating_ips"}  # bridge and router, too
     compute = User(cloud, doors.client, doors.project, "member", "/compute/v2.1")
     (interface,) = compute.get(f"/servers/{server}/os-interface")["interfaceAttachments"]
     assert [address["subnet_id"] for address in interface["fixed_ips"]] == [first["id"], second["id"]]
-    (plan,) = told(cloud, made)
+    (plan,) = host_plans(cloud, made)
     assert now[1] in plan["domains"][0]["xml"]
     assert f"{owners(cloud)['hv1/1']}/24" in plan["bridges"][0]["addresses"]  # before DHCP listens there
 

@@ -30,8 +30,8 @@ def network(doors: Doors, **values: t.Any) -> Body:
 
 
 def subnet(doors: Doors, of: Body, cidr: str = "10.50.0.0/24", **values: t.Any) -> Body:
-    wanted = {"network_id": of["id"], "ip_version": 6 if ":" in cidr else 4, "cidr": cidr, **values}
-    return t.cast("Body", doors.member.post("/subnets", {"subnet": wanted}, 201)["subnet"])
+    subnet_body = {"network_id": of["id"], "ip_version": 6 if ":" in cidr else 4, "cidr": cidr, **values}
+    return t.cast("Body", doors.member.post("/subnets", {"subnet": subnet_body}, 201)["subnet"])
 
 
 def port(doors: Doors, of: Body, **values: t.Any) -> Body:
@@ -166,7 +166,7 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "subnet_body",
     [
         {"cidr": "10.50.0.0/8"},
         {"cidr": "10.50.0.1/24"},
@@ -188,22 +188,22 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
         {"ip_version": 4},
     ],
 )
-def test_subnets_that_cannot_be(doors: Doors, wanted: Body) -> None:
+def test_subnets_that_cannot_be(doors: Doors, subnet_body: Body) -> None:
     of = network(doors)
-    doors.member.post("/subnets", {"subnet": {"network_id": of["id"], "ip_version": 4, **wanted}}, 400)
+    doors.member.post("/subnets", {"subnet": {"network_id": of["id"], "ip_version": 4, **subnet_body}}, 400)
     assert doors.member.get("/subnets")["subnets"] == []
 
 
 def test_a_pool_holds_no_gateway_and_a_network_one_subnet_of_ipv6(doors: Doors) -> None:
     of = network(doors)
-    wanted = {
+    subnet_body = {
         "network_id": of["id"],
         "ip_version": 4,
         "cidr": "10.50.0.0/24",
         "gateway_ip": "10.50.0.5",
         "allocation_pools": [{"start": "10.50.0.2", "end": "10.50.0.9"}],
     }
-    conflict = doors.member.post("/subnets", {"subnet": wanted}, 409)
+    conflict = doors.member.post("/subnets", {"subnet": subnet_body}, 409)
     assert error_of(conflict) == "GatewayConflictWithAllocationPools"
     subnet(doors, of, "fd00:50::/64")
     second = {"network_id": of["id"], "ip_version": 6, "cidr": "fd00:60::/64"}
@@ -231,15 +231,15 @@ def test_what_hosts_write_as_an_address_is_one(doors: Doors, place: str, text: s
     """A zone, a line break or a range in the place of an address would come to a file or a chain of a host."""
     kind = "port" if place in ("fixed_ips", "allowed_address_pairs", "mac_address") else "subnet"
     of = network(doors)
-    wanted, more = ADDRESSES[place](text), {"network_id": of["id"]}
+    attributes, more = ADDRESSES[place](text), {"network_id": of["id"]}
     if kind == "subnet":
         more |= {"ip_version": 4, "cidr": "10.50.0.0/24"}
-        doors.member.post("/subnets", {kind: {**more, **wanted}}, 400)
+        doors.member.post("/subnets", {kind: {**more, **attributes}}, 400)
     there = subnet(doors, of)
     if kind == "port":
-        doors.member.post("/ports", {kind: {**more, **wanted}}, 400)
+        doors.member.post("/ports", {kind: {**more, **attributes}}, 400)
         there = port(doors, of)
-    doors.member.put(f"/{kind}s/{there['id']}", {kind: wanted}, 400)
+    doors.member.put(f"/{kind}s/{there['id']}", {kind: attributes}, 400)
     assert doors.member.get(f"/{kind}s")[f"{kind}s"] == [there]
 
 
@@ -311,15 +311,15 @@ def test_a_port_has_the_default_group_and_addresses_of_its_network(doors: Doors)
 def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors: Doors) -> None:
     net = cloud.network("private", "10.20.0.0/24")
     number, group = doors.group("web")
-    _other, wanted = doors.group("db")
+    _other, new_group = doors.group("db")
     cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")], groups=[number], power_state=1)
     (made_port,) = doors.member.get("/ports")["ports"]
     assert error_of(doors.member.delete(f"/ports/{made_port['id']}", 409)) == "PortInUse"
     moved = {"fixed_ips": [{"ip_address": "10.20.0.6"}]}
     assert error_of(doors.member.put(f"/ports/{made_port['id']}", {"port": moved}, 403)) == "PolicyNotAuthorized"
-    change = {"security_groups": [wanted], "name": "nic"}
+    change = {"security_groups": [new_group], "name": "nic"}
     after = doors.member.put(f"/ports/{made_port['id']}", {"port": change})["port"]
-    assert (after["security_groups"], after["name"]) == ([wanted], "nic") and group != wanted
+    assert (after["security_groups"], after["name"]) == ([new_group], "nic") and group != new_group
     (job,) = doors.jobs()
     assert job["kind"] == "security_groups"
     assert job["variables"]["join"] == [{"name": "a", "security_groups": ["db"]}]

@@ -69,10 +69,10 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
 
 def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors) -> None:
     shared = cloud.network("shared", "10.77.0.0/24")
-    found = doors.member.get(f"/networks/{shared.uuid}")["network"]
+    shared_network = doors.member.get(f"/networks/{shared.uuid}")["network"]
     router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
     own = port(doors, {"id": shared.uuid})  # a port of the project's there
-    for interface in ({"subnet_id": found["subnets"][0]}, {"port_id": own["id"]}):
+    for interface in ({"subnet_id": shared_network["subnets"][0]}, {"port_id": own["id"]}):
         refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", interface, 403)
         assert error_of(refused) == "PolicyNotAuthorized"
 
@@ -96,13 +96,13 @@ def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> Non
     taken = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"port_id": lonely["id"]}, 409)
     assert error_of(taken) == "PortInUse"
     doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": same["id"]}, 400)  # overlaps
-    wanted = {"external_gateway_info": {"network_id": a["id"]}}
-    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 400)
-    wanted = {"external_gateway_info": {"network_id": "11111111-2222-3333-4444-555555555555"}}
-    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 404)
-    wanted = {"external_gateway_info": {"network_id": pool(cloud), "enable_snat": False}}
-    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 403)
-    after = doors.admin.put(f"/routers/{router['id']}", {"router": wanted})["router"]
+    router_body = {"external_gateway_info": {"network_id": a["id"]}}
+    doors.member.put(f"/routers/{router['id']}", {"router": router_body}, 400)
+    router_body = {"external_gateway_info": {"network_id": "11111111-2222-3333-4444-555555555555"}}
+    doors.member.put(f"/routers/{router['id']}", {"router": router_body}, 404)
+    router_body = {"external_gateway_info": {"network_id": pool(cloud), "enable_snat": False}}
+    doors.member.put(f"/routers/{router['id']}", {"router": router_body}, 403)
+    after = doors.admin.put(f"/routers/{router['id']}", {"router": router_body})["router"]
     assert after["external_gateway_info"]["enable_snat"] is False
     doors.member.put(f"/routers/{router['id']}/remove_router_interface", {"port_id": lonely["id"]})
     doors.member.put(f"/routers/{router['id']}/add_router_interface", {}, 400)
@@ -115,9 +115,9 @@ def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors
     assert {record["id"] for record in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
     body = {"network": {"name": "given", "tenant_id": doors.other}}
     doors.member.post("/networks", body, 403)
-    given = doors.admin.post("/networks", body, 201)["network"]
-    assert given["project_id"] == doors.other and doors.stranger.get(f"/networks/{given['id']}")
-    doors.member.get(f"/networks/{given['id']}", 404)
+    assigned_network = doors.admin.post("/networks", body, 201)["network"]
+    assert assigned_network["project_id"] == doors.other and doors.stranger.get(f"/networks/{assigned_network['id']}")
+    doors.member.get(f"/networks/{assigned_network['id']}", 404)
     doors.admin.post("/networks", {"network": {"tenant_id": "0" * 32}}, 404)
     made = doors.stranger.post("/routers", {"router": {"name": "r"}}, 201)["router"]
     change = {"router": {"external_gateway_info": {"network_id": outside, "enable_snat": False}}}
@@ -158,8 +158,8 @@ def test_tags_are_kept_and_found(doors: Doors) -> None:
             ("not-tags=red,blue", 0),
             ("not-tags-any=black", 1),
         ):
-            found = [record["id"] for record in doors.member.get(f"/{plural}?{query}")[key]]
-            assert (number in found) == bool(hits), (plural, query)
+            record_ids = [record["id"] for record in doors.member.get(f"/{plural}?{query}")[key]]
+            assert (number in record_ids) == bool(hits), (plural, query)
         doors.member.get(f"{path}/red", 204)
         doors.member.delete(f"{path}/red", 204)
         assert error_of(doors.member.get(f"{path}/red", 404)) == "TagNotFound"
