@@ -39,8 +39,8 @@ def test_attributes(door: Door, demo: Client) -> None:
     became(door.api, number)
 
     def attribute(name: str, client: Client = demo) -> t.Any:
-        found = client.describe_instance_attribute(InstanceId=number, Attribute=name)
-        return found[name[0].upper() + name[1:] if name != "groupSet" else "Groups"]
+        answer = client.describe_instance_attribute(InstanceId=number, Attribute=name)
+        return answer[name[0].upper() + name[1:] if name != "groupSet" else "Groups"]
 
     assert attribute("instanceType") == {"Value": "m1.tiny"}
     assert attribute("userData") == {"Value": base64.b64encode(b"hello").decode()}
@@ -130,25 +130,25 @@ def test_filters(door: Door, demo: Client) -> None:
     became(door.api, tagged["InstanceId"])
     both = [tagged["InstanceId"], plain["InstanceId"]]
 
-    def found(*filters: tuple[str, list[str]]) -> list[str]:
+    def filtered_ids(*filters: tuple[str, list[str]]) -> list[str]:
         asked = [{"Name": name, "Values": values} for name, values in filters]
         return names(demo.describe_instances(Filters=asked))
 
-    assert found() == both
-    assert found(("instance-state-name", ["running"])) == both[:1]
-    assert found(("instance-state-name", ["running", "pending"])) == both
-    assert found(("instance-state-code", ["0"])) == both[1:]
-    assert found(("tag:a", ["b*"])) == both[:1]
-    assert found(("tag:a", [r"b\*c"])) == both[:1]
-    assert found(("tag:a", [r"b\*d"])) == found(("tag:a", ["?"])) == []
-    assert found(("tag-key", ["a"])) == found(("tag:a", ["b??"])) == both[:1]
-    assert found(("instance-type", ["m1.n*"])) == found(("key-name", ["test"])) == both[1:]
-    assert found(("instance-type", ["m1.*"]), ("instance-state-name", ["pending"])) == both[1:]
-    assert found(("image-id", ["ami-tiny"])) == found(("image-id", ["ami-6a6f*"])) == both
-    assert found(("vpc-id", ["vpc-*"]), ("availability-zone", ["nova"])) == both
-    assert found(("reservation-id", [demo.describe_instances()["Reservations"][0]["ReservationId"]])) == both[:1]
+    assert filtered_ids() == both
+    assert filtered_ids(("instance-state-name", ["running"])) == both[:1]
+    assert filtered_ids(("instance-state-name", ["running", "pending"])) == both
+    assert filtered_ids(("instance-state-code", ["0"])) == both[1:]
+    assert filtered_ids(("tag:a", ["b*"])) == both[:1]
+    assert filtered_ids(("tag:a", [r"b\*c"])) == both[:1]
+    assert filtered_ids(("tag:a", [r"b\*d"])) == filtered_ids(("tag:a", ["?"])) == []
+    assert filtered_ids(("tag-key", ["a"])) == filtered_ids(("tag:a", ["b??"])) == both[:1]
+    assert filtered_ids(("instance-type", ["m1.n*"])) == filtered_ids(("key-name", ["test"])) == both[1:]
+    assert filtered_ids(("instance-type", ["m1.*"]), ("instance-state-name", ["pending"])) == both[1:]
+    assert filtered_ids(("image-id", ["ami-tiny"])) == filtered_ids(("image-id", ["ami-6a6f*"])) == both
+    assert filtered_ids(("vpc-id", ["vpc-*"]), ("availability-zone", ["nova"])) == both
+    assert filtered_ids(("reservation-id", [demo.describe_instances()["Reservations"][0]["ReservationId"]])) == both[:1]
     with refused("InvalidParameterValue"):
-        found(("nosuch", ["x"]))
+        filtered_ids(("nosuch", ["x"]))
     statuses = demo.describe_instance_status()["InstanceStatuses"]
     assert [status["InstanceId"] for status in statuses] == both[:1]
     assert statuses[0]["InstanceStatus"]["Status"] == "ok"

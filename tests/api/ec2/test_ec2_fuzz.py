@@ -40,31 +40,31 @@ def flat(shape: parameters.Shape, name: str, draw: random.Random, values: t.Sequ
     """Parameters that a shape takes, by and large."""
     if draw.random() < 0.05:
         return {f"{name}.{draw.choice(['x', '-1', '1.2.3', '0', 'Value'])}": draw.choice(values)}
-    found: dict[str, str] = {}
+    request_parameters: dict[str, str] = {}
     if isinstance(shape, parameters.Group):
         for field, below in shape._fields.items():
             if draw.random() < (0.3 if len(shape._fields) > 6 else 0.6) or (
                 field in shape._required and draw.random() < 0.9
             ):
-                found.update(flat(below, f"{name}.{field}" if name else field, draw, values))
+                request_parameters.update(flat(below, f"{name}.{field}" if name else field, draw, values))
     elif isinstance(shape, parameters.ListOf):
         for index in range(1, draw.choice([2, 2, 3, 5])):
-            found.update(flat(shape._member, f"{name}.{index}", draw, values))
+            request_parameters.update(flat(shape._member, f"{name}.{index}", draw, values))
     elif draw.random() < 0.6 and isinstance(shape, parameters.Text) and shape._choices:
-        found[name] = draw.choice(list(shape._choices))
+        request_parameters[name] = draw.choice(list(shape._choices))
     elif draw.random() < 0.6 and isinstance(shape, parameters.Boolean):
-        found[name] = draw.choice(["true", "false"])
+        request_parameters[name] = draw.choice(["true", "false"])
     elif draw.random() < 0.6 and isinstance(shape, parameters.Number):
-        found[name] = str(draw.choice([0, 1, 5, 22, 1000]))
+        request_parameters[name] = str(draw.choice([0, 1, 5, 22, 1000]))
     else:
-        found[name] = draw.choice(values)
-    return found
+        request_parameters[name] = draw.choice(values)
+    return request_parameters
 
 
-def signed(access: str, secret: str, method: str, given: t.Mapping[str, str]) -> str:
-    """`given` as a query or a form, with a signature of version 2."""
+def signed(access: str, secret: str, method: str, request_parameters: t.Mapping[str, str]) -> str:
+    """`request_parameters` as a query or a form, with a signature of version 2."""
     asked = {
-        **given,
+        **request_parameters,
         "AWSAccessKeyId": access,
         "SignatureVersion": "2",
         "SignatureMethod": "HmacSHA256",
@@ -101,20 +101,24 @@ def test_no_request_is_our_fault(api: seeds.Api) -> None:
     for name, action in [*ACTIONS.items()] * EXAMPLES:
         for user in USERS:
             values = draw.choice([mild, wild])
-            given = flat(action.shape, "", draw, values) if draw.random() < 0.8 else {}
+            request_parameters = flat(action.shape, "", draw, values) if draw.random() < 0.8 else {}
             if draw.random() < 0.1:
-                given[draw.choice(["Nosuch", "", ".", "Filter", "a" * 300, "Version", "\0"])] = draw.choice(values)
+                request_parameters[draw.choice(["Nosuch", "", ".", "Filter", "a" * 300, "Version", "\0"])] = (
+                    draw.choice(values)
+                )
             method = draw.choice(["GET", "POST"])
-            data = signed(*keys[user], method, {**given, "Action": name})
+            data = signed(*keys[user], method, {**request_parameters, "Action": name})
             if method == "GET":
                 answer = client.get(f"/ec2?{data}")
             else:
                 answer = client.post("/ec2", data=data, content_type="application/x-www-form-urlencoded")
             statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
             root = ElementTree.fromstring(answer.data)
-            told = root.findtext("Errors/Error/Code")
-            if answer.status_code >= 500 or (answer.status_code >= 400) != (told is not None):
-                faults.append((name, user, method, given, answer.status_code, answer.get_data(as_text=True)[:300]))
+            error_code = root.findtext("Errors/Error/Code")
+            if answer.status_code >= 500 or (answer.status_code >= 400) != (error_code is not None):
+                faults.append(
+                    (name, user, method, request_parameters, answer.status_code, answer.get_data(as_text=True)[:300])
+                )
     assert faults == [], f"seed {SEED}: {faults[:5]}"
     assert statuses.get(200, 0) > 30 and statuses.get(400, 0) > 50, statuses
 

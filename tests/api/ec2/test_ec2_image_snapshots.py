@@ -55,8 +55,8 @@ def test_an_images_snapshot_is_described_and_tagged(door: Door, demo: Client, ma
     demo.create_tags(Resources=[made, number], Tags=[{"Key": "k", "Value": "v"}])
     tagged = demo.describe_snapshots(Filters=[{"Name": "tag:k", "Values": ["v"]}])["Snapshots"]
     assert [snapshot["SnapshotId"] for snapshot in tagged] == [number]
-    found = demo.describe_tags(Filters=[{"Name": "resource-type", "Values": ["snapshot"]}])["Tags"]
-    assert {tag["Key"] for tag in found} == {"of", "k"}
+    tags = demo.describe_tags(Filters=[{"Name": "resource-type", "Values": ["snapshot"]}])["Tags"]
+    assert {tag["Key"] for tag in tags} == {"of", "k"}
     alt = door.client("alt")
     assert alt.describe_snapshots()["Snapshots"] == []
     for call in (

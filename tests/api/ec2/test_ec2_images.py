@@ -108,8 +108,8 @@ def test_tags(door: Door, demo: Client) -> None:
     subnet = demo.describe_subnets()["Subnets"][0]["SubnetId"]
     every = [number, group, key, subnet, AMI]
     demo.create_tags(Resources=every, Tags=[{"Key": "k", "Value": "v"}, {"Key": "Name", "Value": "mine"}])
-    found = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
-    assert {(tag["ResourceId"], tag["ResourceType"], tag["Value"]) for tag in found} == {
+    tags = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
+    assert {(tag["ResourceId"], tag["ResourceType"], tag["Value"]) for tag in tags} == {
         (number, "instance", "v"),
         (group, "security-group", "v"),
         (key, "key-pair", "v"),

@@ -22,15 +22,15 @@ from tests.api.ec2_door import Client, Door, refused
 @pytest.fixture
 def snapshots(door: Door, demo: Client) -> list[str]:
     """Two snapshots, on one host, of volumes of 1 and 2 GiB; nobody has said that either can be started from."""
-    found = []
+    snapshot_ids = []
     for size in (1, 2):
         volume = demo.create_volume(AvailabilityZone="nova", Size=size)["VolumeId"]
-        found.append(demo.create_snapshot(VolumeId=volume)["SnapshotId"])
+        snapshot_ids.append(demo.create_snapshot(VolumeId=volume)["SnapshotId"])
     with transaction(door.api.engine) as connection:
         connection.execute(sa.update(tables_volumes.volume).values(host="hv1"))
         for row in volume_snapshots.snapshots_by(connection):
             volume_snapshots.finish_snapshot(connection, row.id)
-    return found
+    return snapshot_ids
 
 
 def device(name: str, snapshot: str, **ebs: t.Any) -> dict[str, t.Any]:

@@ -91,13 +91,13 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
         second["InstanceId"],
     }
     with transaction(door.api.engine) as connection:
-        told = connection.execute(sa.select(tables.instance.c.user_data)).scalars().all()
-    assert {base64.b64decode(text) for text in told} == {b"#!/bin/sh\n"}
+        user_data = connection.execute(sa.select(tables.instance.c.user_data)).scalars().all()
+    assert {base64.b64decode(text) for text in user_data} == {b"#!/bin/sh\n"}
 
 
 def test_as_many_as_there_is_room_for(demo: Client) -> None:
-    found = demo.run_instances(**{**RUN, "MinCount": 1, "MaxCount": 50})["Instances"]
-    assert len(found) == 10  # the quota
+    instances = demo.run_instances(**{**RUN, "MinCount": 1, "MaxCount": 50})["Instances"]
+    assert len(instances) == 10  # the quota
     with refused("InstanceLimitExceeded"):
         demo.run_instances(**RUN)
 
@@ -204,12 +204,12 @@ def test_volumes_are_made_with_their_instances(door: Door, demo: Client) -> None
         TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}],
     )["Instances"]
     volumes = demo.describe_volumes(Filters=[{"Name": "tag:Name", "Values": ["data"]}])["Volumes"]
-    found = sorted(
+    attachments = sorted(
         (linked["InstanceId"], linked["Device"], volume["Size"], linked["DeleteOnTermination"])
         for volume in volumes
         for linked in volume["Attachments"]
     )
-    assert found == sorted(
+    assert attachments == sorted(
         entry
         for each in made
         for entry in ((each["InstanceId"], "/dev/vdf", 2, True), (each["InstanceId"], "/dev/vdg", 1, False))
@@ -329,5 +329,5 @@ def test_all_or_none(door: Door, demo: Client) -> None:
     assert described(demo, first)["State"]["Name"] == "running"
 
 
-def names(found: dict[str, t.Any]) -> list[str]:
-    return [i["InstanceId"] for r in found["Reservations"] for i in r["Instances"]]
+def names(answer: dict[str, t.Any]) -> list[str]:
+    return [i["InstanceId"] for r in answer["Reservations"] for i in r["Instances"]]

@@ -62,8 +62,8 @@ def test_what_cannot_be_assigned(door: Door, demo: Client) -> None:
 def test_an_address_of_the_projects_own_network_is_chosen(door: Door, demo: Client) -> None:
     of = network(t.cast(t.Any, door.api.client_as("demo")))
     number, interface = started(door, demo, f"subnet-{of.replace('-', '')[:17]}")
-    wanted: dict[str, t.Any] = {"NetworkInterfaceId": interface, "PrivateIpAddresses": ["10.60.0.77"]}
-    done = demo.assign_private_ip_addresses(**wanted)
+    assignment: dict[str, t.Any] = {"NetworkInterfaceId": interface, "PrivateIpAddresses": ["10.60.0.77"]}
+    done = demo.assign_private_ip_addresses(**assignment)
     assert [entry["PrivateIpAddress"] for entry in done["AssignedPrivateIpAddresses"]] == ["10.60.0.77"]
     assert ("10.60.0.77", False) in addresses(demo, number)
 
@@ -71,8 +71,8 @@ def test_an_address_of_the_projects_own_network_is_chosen(door: Door, demo: Clie
 def test_each_subnet_of_a_network_is_one_of_the_vpc(door: Door, demo: Client) -> None:
     client = t.cast(t.Any, door.api.client_as("demo"))
     of = network(client)
-    wanted = {"network_id": of, "ip_version": 4, "cidr": "10.61.0.0/24", "name": "back"}
-    further = client.post("/network/v2.0/subnets", json={"subnet": wanted}).get_json()["subnet"]["id"]
+    subnet_body = {"network_id": of, "ip_version": 4, "cidr": "10.61.0.0/24", "name": "back"}
+    further = client.post("/network/v2.0/subnets", json={"subnet": subnet_body}).get_json()["subnet"]["id"]
     first_id, further_id = (f"subnet-{uuid.replace('-', '')[:17]}" for uuid in (of, further))
     shown = {row["SubnetId"]: row for row in demo.describe_subnets()["Subnets"]}
     assert (shown[first_id]["CidrBlock"], shown[further_id]["CidrBlock"]) == ("10.60.0.0/24", "10.61.0.0/24")

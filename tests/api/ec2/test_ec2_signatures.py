@@ -159,24 +159,24 @@ def test_nothing_can_be_changed_after_it_was_signed(data: st.DataObject) -> None
         "v2 in GET": lambda: version_2("GET", "/ec2", parameters),
     }[how]()
     assert is_right(request)
-    given_ = [*request.query, *request.form]
-    at = data.draw(st.integers(0, len(given_) - 1))
-    name, value = given_[at]
+    parameter_pairs = [*request.query, *request.form]
+    at = data.draw(st.integers(0, len(parameter_pairs) - 1))
+    name, value = parameter_pairs[at]
     change = data.draw(st.sampled_from(["value", "name", "more", "less", "method", "host", "path"]))
     if change == "value":
-        given_[at] = (name, value + "x")
+        parameter_pairs[at] = (name, value + "x")
     elif change == "name":
-        given_[at] = (name + "x", value)
+        parameter_pairs[at] = (name + "x", value)
     elif change == "more":
-        given_.append(("InstanceId.2", "i-2"))
+        parameter_pairs.append(("InstanceId.2", "i-2"))
     elif change == "less":
-        del given_[at]
+        del parameter_pairs[at]
     body = request.body
     if request.form or body:
-        body = urllib.parse.urlencode(given_).encode()
+        body = urllib.parse.urlencode(parameter_pairs).encode()
     fields: dict[str, t.Any] = {
-        "query": given_ if not body else [],
-        "form": given_ if body else [],
+        "query": parameter_pairs if not body else [],
+        "form": parameter_pairs if body else [],
         "body": body,
         "method": request.method,
         "host": request.host,
@@ -278,7 +278,7 @@ def stamp(seconds: float) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given_", "status"),
+    ("seconds_by_name", "status"),
     [
         ({"Timestamp": -3600}, 400),
         ({"Timestamp": 3600}, 400),
@@ -289,10 +289,12 @@ def stamp(seconds: float) -> str:
         ({"Expires": 30 * 24 * 3600}, 400),
     ],
 )
-def test_what_was_signed_for_another_time_is_refused(door: Door, given_: dict[str, float], status: int) -> None:
-    found = old_tool(door, **{name: stamp(seconds) for name, seconds in given_.items()})
-    assert found[0] == status, found
-    assert status == 200 or "<Code>RequestExpired</Code>" in found[1]
+def test_what_was_signed_for_another_time_is_refused(
+    door: Door, seconds_by_name: dict[str, float], status: int
+) -> None:
+    answer = old_tool(door, **{name: stamp(seconds) for name, seconds in seconds_by_name.items()})
+    assert answer[0] == status, answer
+    assert status == 200 or "<Code>RequestExpired</Code>" in answer[1]
 
 
 @pytest.mark.parametrize("age", [-3600, -400, 400, 3600])

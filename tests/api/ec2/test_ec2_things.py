@@ -126,9 +126,11 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     demo.revoke_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     with refused("InvalidPermission.NotFound"):
         demo.revoke_security_group_ingress(GroupId=number, IpPermissions=[of_ssh])
-    found = demo.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [number]}])["SecurityGroupRules"]
-    ingress = [rule["SecurityGroupRuleId"] for rule in found if not rule["IsEgress"]]
-    assert len(found) == 4 + 2 and len(ingress) == 4
+    group_rules = demo.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [number]}])[
+        "SecurityGroupRules"
+    ]
+    ingress = [rule["SecurityGroupRuleId"] for rule in group_rules if not rule["IsEgress"]]
+    assert len(group_rules) == 4 + 2 and len(ingress) == 4
     demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
     assert rules(demo, "web") == []
     with refused("InvalidSecurityGroupRuleId.NotFound"):

@@ -167,8 +167,8 @@ def test_a_credential_of_an_application_is_no_way_to_trusts(api: Api) -> None:
     trust = {"trustor_user_id": api.users["demo"], "trustee_user_id": api.users["alt"], "impersonation": True}
     client = api.app.test_client()
     assert client.post(TRUSTS, json={"trust": trust}, headers=headers).status_code == 403
-    given = give(api, trustee_user_id=api.users["demo"], trustor_user_id=api.users["demo"])
-    scope = {"OS-TRUST:trust": {"id": given["id"]}}
+    own_trust = give(api, trustee_user_id=api.users["demo"], trustor_user_id=api.users["demo"])
+    scope = {"OS-TRUST:trust": {"id": own_trust["id"]}}
     assert ask(api, {"auth": {**by_credential(record)["auth"], "scope": scope}}).status_code == 401
     assert get(api, headers, f"{V3}/credentials") == 403
 

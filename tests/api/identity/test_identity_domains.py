@@ -218,14 +218,14 @@ def test_a_role_of_a_domain_named_as_one_with_rights_has_none(api: Api) -> None:
 
 
 def assigned(client: FlaskClient, query: str) -> list[tuple[str, str, str]]:
-    found = client.get(f"{V3}/role_assignments?include_names&{query}").get_json()["role_assignments"]
+    assignments = client.get(f"{V3}/role_assignments?include_names&{query}").get_json()["role_assignments"]
     return [
         (
             item["role"]["name"],
             item.get("user", item.get("group"))["name"],
             item["scope"].get("project", item["scope"].get("domain"))["name"],
         )
-        for item in found
+        for item in assignments
     ]
 
 
@@ -245,8 +245,8 @@ def test_role_assignments(api: Api) -> None:
         ("member", "alt", "demo"),
     ]
     assert assigned(admin, "scope.system=all") == []
-    found = admin.get(f"{V3}/role_assignments?user.id={api.users['demo']}").get_json()["role_assignments"]
-    assert [sorted(item) for item in found] == [["links", "role", "scope", "user"]]
+    assignments = admin.get(f"{V3}/role_assignments?user.id={api.users['demo']}").get_json()["role_assignments"]
+    assert [sorted(item) for item in assignments] == [["links", "role", "scope", "user"]]
     for wrong in (f"effective&group.id={group['id']}", "scope.OS-INHERIT:inherited_to=x"):
         assert admin.get(f"{V3}/role_assignments?{wrong}").status_code == 400
     assert api.client_as("demo").get(f"{V3}/role_assignments").status_code == 403

@@ -87,8 +87,10 @@ def test_users_by_an_admin(api: Api) -> None:
     assert [granted["name"] for granted in admin.get(role).get_json()["roles"]] == ["member"]
     token = ask(api, by_password("ann", "secret", **in_project("alt")))
     assert token.status_code == 201
-    found = admin.get(f"{V3}/role_assignments?user.id={user['id']}&include_names=True").get_json()["role_assignments"]
-    assert [(assignment["role"]["name"], assignment["scope"]["project"]["name"]) for assignment in found] == [
+    assignments = admin.get(f"{V3}/role_assignments?user.id={user['id']}&include_names=True").get_json()[
+        "role_assignments"
+    ]
+    assert [(assignment["role"]["name"], assignment["scope"]["project"]["name"]) for assignment in assignments] == [
         ("member", "alt")
     ]
     # a new password
@@ -232,10 +234,14 @@ def test_ec2_credentials(api: Api) -> None:
     with transaction(api.engine) as connection:
         stored = connection.execute(sa.select(tables.tables_identity.ec2_credential.c.secret)).scalar_one()
         assert record["secret"] not in stored
-        found = credentials.ec2_credential(connection, seal, record["access"])
-        assert found is not None
-        assert (found["secret"], found["user_name"], found["project_name"]) == (record["secret"], "demo", "demo")
-        assert found["roles"] == ["member"]
+        ec2_credential = credentials.ec2_credential(connection, seal, record["access"])
+        assert ec2_credential is not None
+        assert (ec2_credential["secret"], ec2_credential["user_name"], ec2_credential["project_name"]) == (
+            record["secret"],
+            "demo",
+            "demo",
+        )
+        assert ec2_credential["roles"] == ["member"]
         users.update_user(connection, api.users["demo"], {"enabled": False})
         assert credentials.ec2_credential(connection, seal, record["access"]) is None
         users.update_user(connection, api.users["demo"], {"enabled": True})

@@ -316,9 +316,9 @@ def test_a_kernel_and_a_ramdisk_are_images_of_their_own(cloud: Cloud, doors: Doo
     kernel, ramdisk = (made(doors.member, disk_format=kind, container_format=kind) for kind in ("aki", "ari"))
     number = made(doors.member, disk_format="ami", container_format="ami", kernel_id=kernel, ramdisk_id=ramdisk)
     with cloud.engine.connect() as connection:
-        found = lookups.image_by_id(connection, number, doors.project)
-        assert (found["disk_format"], found["cmdline"]) == ("raw", lookups.CMDLINE)
-        assert found["kernel"]["source"].endswith(kernel) and found["ramdisk"]["source"].endswith(ramdisk)
+        image = lookups.image_by_id(connection, number, doors.project)
+        assert (image["disk_format"], image["cmdline"]) == ("raw", lookups.CMDLINE)
+        assert image["kernel"]["source"].endswith(kernel) and image["ramdisk"]["source"].endswith(ramdisk)
     doors.member.delete(f"/images/{kernel}", 204)
     with cloud.engine.connect() as connection, pytest.raises(NovaliteError, match="kernel_id"):
         lookups.image_by_id(connection, number, doors.project)

@@ -172,9 +172,9 @@ def test_static_network_data(cloud: Cloud, client: FlaskClient) -> None:
     )
     cloud.instance(cloud.project("demo"), "flat", "hv1", [(network, "10.9.0.5", "fd00:9::5")])
     guest = Guest(client, cloud.headers("hv1", network, "10.9.0.5"))
-    found = guest.ask("/openstack/latest/network_data.json").get_json()
-    four, six = found["networks"]
-    link = found["links"][0]
+    network_data = guest.ask("/openstack/latest/network_data.json").get_json()
+    four, six = network_data["networks"]
+    link = network_data["links"][0]
     assert link["mtu"] == 1400
     assert (four["type"], four["ip_address"], four["netmask"]) == ("ipv4", "10.9.0.5", "255.255.255.0")
     assert four["routes"] == [{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": "10.9.0.1"}]
@@ -274,9 +274,9 @@ def test_a_ledger_that_cannot_be_read_is_no_news_to_a_guest(
 
 
 def test_settings_from_the_environment() -> None:
-    found = Settings.from_environment({"NOVALITE_HOME": "/x", "NOVALITE_WORKERS": "3", "NOVALITE_LEDGER_URL": ""})
-    assert (found.home, found.workers, found.ledger_url) == ("/x", 3, None)
-    assert found.secret_file == "/x/metadata.secret"
+    settings = Settings.from_environment({"NOVALITE_HOME": "/x", "NOVALITE_WORKERS": "3", "NOVALITE_LEDGER_URL": ""})
+    assert (settings.home, settings.workers, settings.ledger_url) == ("/x", 3, None)
+    assert settings.secret_file == "/x/metadata.secret"
     for bad in ("0", "-1", "two", "1.5", "\u0663"):
         with pytest.raises(NovaliteError, match="NOVALITE_WORKERS"):
             Settings.from_environment({"NOVALITE_WORKERS": bad})

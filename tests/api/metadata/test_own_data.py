@@ -77,9 +77,9 @@ def _check(cloud: Cloud, asker: Guest, places: t.Sequence[tuple[str, str, int, b
                 if own is None:
                     assert asker.ask("/latest/meta-data/").status_code == 404
                     continue
-                told = asker.crawl()
-                told["content"] = asker.text("/openstack/content/0000")
-                whole = "\n".join(told.values())
+                documents = asker.crawl()
+                documents["content"] = asker.text("/openstack/content/0000")
+                whole = "\n".join(documents.values())
                 assert {mark for mark in everything if mark in whole} == set(own)
                 for path in ("/latest/user-data", "/openstack/latest/user_data", "/1.0/user-data"):
-                    assert told[path] == f"{own[0]}user-data"
+                    assert documents[path] == f"{own[0]}user-data"
