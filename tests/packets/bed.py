@@ -148,12 +148,12 @@ class Bed:
 
     def restore(self, family: str, text: str) -> None:
         """Make these the rules; tables that are not spoken of end up empty."""
-        given = text.splitlines()
-        rest = [line for table, lines in EMPTY.items() if f"*{table}" not in given for line in lines]
+        ruleset_lines = text.splitlines()
+        rest = [line for table, lines in EMPTY.items() if f"*{table}" not in ruleset_lines for line in lines]
         with self.on_host():
             run(
                 f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore",
-                text="\n".join([*given, *rest, ""]),
+                text="\n".join([*ruleset_lines, *rest, ""]),
             )
 
     def sets(self) -> str:

@@ -76,10 +76,10 @@ def _of_line(line: str) -> t.Iterator[tuple[str, list[str]]]:
 def _is_doubled(line: str, text: str) -> bool:
     """Rules that do again what the end of another chain does, for an instance to which egress rules apply: there is no
     wholesale ACCEPT of what is established that `nova-new` would have to come before."""
-    found = re.match(r"-A nova-inst-(\d+) .*-j nova-new-\1$", line) or re.match(
+    jump = re.match(r"-A nova-inst-(\d+) .*-j nova-new-\1$", line) or re.match(
         r"-A nova-new-(\d+) -j nova-ipv[46]-fallback$", line
     )
-    return bool(found and f"-A nova-out-{found[1]} " in text)
+    return bool(jump and f"-A nova-out-{jump[1]} " in text)
 
 
 def _order_matters(rule: str, other: str) -> bool:

@@ -91,13 +91,13 @@ def why(policy: Policy, probe: Probe) -> tuple[bool, str]:
 
 
 def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
-    wanted = ip_address(address)
+    ip = ip_address(address)
     sharing = []
     for instance in policy["instances"]:
-        if wanted in [ip_address(record) for record in instance["addresses"]]:
+        if ip in [ip_address(record) for record in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
-            if wanted in ip_network(pair["cidr"]):
+            if ip in ip_network(pair["cidr"]):
                 sharing.append(instance)
     if not sharing:
         return None

@@ -175,7 +175,7 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
 
 def shared(places: t.Mapping[str, Place]) -> Policy:
     """Addresses that several instances may use: what all of them allow reaches these."""
-    wanted = policy(
+    desired_policy = policy(
         places,
         {
             1: [SSH, v6(**{**SSH, "cidr": "::/0"})],
@@ -184,12 +184,12 @@ def shared(places: t.Mapping[str, Place]) -> Policy:
         },
         {1: [1, 2], 2: [1], 3: [2, 3], 4: []},
     )
-    first, second, third, _fourth = wanted["instances"]
+    first, second, third, _fourth = desired_policy["instances"]
     for instance in (first, second):
         instance["allowed_pairs"] = [{"cidr": "10.99.0.100"}, {"cidr": "fd99::100/128"}, {"cidr": "10.99.1.0/24"}]
     second["allowed_pairs"].append({"cidr": "10.99.0.101/32"})
     third["allowed_pairs"] = [{"cidr": "10.99.0.100/32"}, {"cidr": "10.99.0.102"}]
-    return wanted
+    return desired_policy
 
 
 def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = False) -> Policy:
@@ -202,8 +202,8 @@ def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = Fa
         guest: chance.sample(numbers, chance.randint(0, min(3, len(numbers))))
         for guest in sorted(chance.sample(guests, len(guests) if everybody else chance.randint(1, len(guests))))
     }
-    wanted = policy(places, groups, carriers)
-    for instance in wanted["instances"]:
+    desired_policy = policy(places, groups, carriers)
+    for instance in desired_policy["instances"]:
         if chance.random() < 0.2:
             instance["ra_servers"] = [HOST_LINK]
         if chance.random() < 0.2:
@@ -211,7 +211,7 @@ def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = Fa
         if chance.random() < 0.15:
             address = chance.choice(("10.99.0.100", "10.99.0.101/32", "fd99::100", "10.99.0.96/29", "fd99::100/124"))
             instance["allowed_pairs"] = [{"cidr": address}]
-    return wanted
+    return desired_policy
 
 
 def _rule(chance: random.Random, groups: t.Sequence[int]) -> Rule:

@@ -151,8 +151,8 @@ def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int 
                 yield protocol, port, None
                 yield 23 - protocol, port, None
     elif protocol in (1, 58):
-        wanted, code = rule.get("port_min"), rule.get("port_max")
-        for kind in {8, 13, 17, wanted} if version == 4 else {128, 130, 139, wanted}:
+        icmp_type, code = rule.get("port_min"), rule.get("port_max")
+        for kind in {8, 13, 17, icmp_type} if version == 4 else {128, 130, 139, icmp_type}:
             if kind is not None:
                 yield from (((1 if version == 4 else 58), kind, icmp_code) for icmp_code in {0, 1, code or 0})
     else:

@@ -52,13 +52,13 @@ def script(bed: Bed, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) ->
     return call
 
 
-def to_guests(bed: Bed, wanted: dict[str, t.Any]) -> list[Probe]:
+def to_guests(bed: Bed, desired_policy: dict[str, t.Any]) -> list[Probe]:
     """In this bed other machines are behind taps, too, which are guests' ports elsewhere: nothing reaches them, and
     they have nothing to answer."""
-    known = {f"guest-{instance['id']}" for instance in wanted["instances"]}
+    known = {f"guest-{instance['id']}" for instance in desired_policy["instances"]}
     return [
         probe
-        for probe in probes_of(wanted, bed.places, 100)
+        for probe in probes_of(desired_policy, bed.places, 100)
         if probe.receiver in known and probe.answers is None and probe.error_about is None
     ]
 
@@ -70,8 +70,8 @@ def comes(bed: Bed, receiver: str) -> bool:
 
 
 def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None]) -> None:
-    wanted = state(bed)
-    for instance in wanted["instances"]:
+    desired_policy = state(bed)
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         instance["ports"] = [
             {"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip, place.ip6, place.link_local]}
@@ -79,7 +79,7 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
         instance["devices"] = [bed.tap(place.name)]
     bed.iptables("IPv4", "-N", "foreign")
     bed.iptables("IPv4", "-A", "FORWARD", "-j", "foreign")
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
     right, ports = canonical(bed), bed.saved_bridge()
     script("save")
     bed.clear()
@@ -89,9 +89,9 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
     assert len(added) == 2
     assert [line for line in canonical(bed) if line not in added] == [line for line in right if "foreign" not in line]
     assert bed.saved_bridge() == ports
-    assert not mismatches(bed, wanted, to_guests(bed, wanted))
+    assert not mismatches(bed, desired_policy, to_guests(bed, desired_policy))
     assert not comes(bed, "guest-4"), "a guest that nothing was kept of is open"
-    bed.enforce(**wanted, exclusive=True)
+    bed.enforce(**desired_policy, exclusive=True)
     assert canonical(bed) == [line for line in right if "foreign" not in line]
     assert comes(bed, "guest-4")
 
@@ -99,8 +99,8 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
 def test_isolated_networks_and_ways_out_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None]) -> None:
     for chain in ("FORWARD", "INPUT"):
         bed.iptables("IPv4", "-P", chain, "DROP")
-    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
-    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"])
+    desired_policy = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**desired_policy, bridges=["br0", "br1"], serving=["br0"])
     script("save")
     bed.clear()
     script("restore")
@@ -116,7 +116,7 @@ def test_isolated_networks_and_ways_out_are_there_after_a_boot(bed: Bed, script:
         "-A nova-inst-2 -j nova-sg-1.7",
     ):
         assert line in saved, line
-    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"], exclusive=True)
+    bed.enforce(**desired_policy, bridges=["br0", "br1"], serving=["br0"], exclusive=True)
     assert who_comes(bed) == families("guest-2", "twin-bystander")
 
 
@@ -129,12 +129,12 @@ def test_what_is_loaded_at_boot_follows_every_change(
     monkeypatch.setattr(tables, "SCRIPT", str(tmp_path / "novalite-firewall"))
     (tmp_path / "novalite-firewall").symlink_to(SCRIPT)
     SCRIPT.chmod(0o755)
-    wanted = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1], 2: [1], 3: [1]})
-    first, *later = wanted["instances"]
-    bed.enforce(**{**wanted, "instances": [first]}, check=True)
+    desired_policy = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1], 2: [1], 3: [1]})
+    first, *later = desired_policy["instances"]
+    bed.enforce(**{**desired_policy, "instances": [first]}, check=True)
     assert not (tmp_path / "kept").exists()
-    bed.enforce(**{**wanted, "instances": [first]})
-    bed.enforce(**{**wanted, "instances": later})  # as a launch does
+    bed.enforce(**{**desired_policy, "instances": [first]})
+    bed.enforce(**{**desired_policy, "instances": later})  # as a launch does
     bed.enforce(instances=later[1:], state="absent")
     bed.clear()
     script("restore")
@@ -145,8 +145,8 @@ def test_what_is_loaded_at_boot_follows_every_change(
 def test_nothing_is_open_where_nothing_was_kept(bed: Bed, script: t.Callable[[str], None]) -> None:
     script("restore")
     assert not comes(bed, "guest-1")
-    wanted = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1]})
-    bed.enforce(**wanted, exclusive=True)
+    desired_policy = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1]})
+    bed.enforce(**desired_policy, exclusive=True)
     assert comes(bed, "guest-1") and comes(bed, "guest-2")
 
 
@@ -162,7 +162,7 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
 ) -> None:
     host = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables")]
     own = dict.fromkeys(("nf_call_iptables", "nf_call_ip6tables"), "1")
-    wanted = {**state(bed), "bridges": ["br0"]}
+    desired_policy = {**state(bed), "bridges": ["br0"]}
 
     def switch(value: int, *bridges: str) -> None:
         with bed.on_host():
@@ -174,7 +174,7 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
 
     switch(0)
     try:
-        bed.enforce(**wanted, exclusive=True)
+        bed.enforce(**desired_policy, exclusive=True)
         script("save")
         bed.clear()
         shutil.rmtree(tmp_path / "run")
@@ -184,12 +184,12 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
             assert run("sysctl", "-n", *host).split() == ["0", "0"]
             assert bridged._of_bridge("br0") == own
             assert bridged._of_bridge("br1") == dict.fromkeys(own, "0")
-        assert not mismatches(bed, wanted, to_guests(bed, wanted))
+        assert not mismatches(bed, desired_policy, to_guests(bed, desired_policy))
         assert (tmp_path / "udev.rules").read_text().splitlines() == [
             f'ACTION=="add", SUBSYSTEM=="net", KERNEL=="br0", ATTR{{bridge/{option}}}="1"' for option in own
         ]
         # is given back with the last guest, as if there had been no boot
-        bed.enforce(instances=wanted["instances"], bridges=["br0"], state="absent")
+        bed.enforce(instances=desired_policy["instances"], bridges=["br0"], state="absent")
         with bed.on_host():
             assert bridged._of_bridge("br0") == dict.fromkeys(own, "0")
         script("save")

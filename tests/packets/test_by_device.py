@@ -35,10 +35,10 @@ ONE_PORT = [{"protocol": "udp", "port_min": 7001}, v6(protocol="udp", port_min=7
 NOBODY, NOBODY6 = "10.99.0.150", "fd99::abcd:22"
 
 
-def with_devices(bed: Bed, wanted: dict[str, t.Any]) -> dict[str, t.Any]:
-    for instance in wanted["instances"]:
+def with_devices(bed: Bed, desired_policy: dict[str, t.Any]) -> dict[str, t.Any]:
+    for instance in desired_policy["instances"]:
         instance["devices"] = [bed.tap(f"guest-{instance['id']}")]
-    return wanted
+    return desired_policy
 
 
 def around_addresses(sender: Place, receiver: Place, other: Place, port: int, honest: bool) -> list[Frame]:
@@ -96,11 +96,11 @@ def needed(sender: Place, receiver: Place) -> list[Frame]:
 
 def test_what_reaches_a_device_is_judged_whatever_its_address(bed: Bed) -> None:
     groups = {1: [], 2: ONE_PORT, 3: ANYTHING}
-    wanted = with_devices(bed, policy(bed.places, groups, {1: [1], 2: [2], 3: [3]}))
+    desired_policy = with_devices(bed, policy(bed.places, groups, {1: [1], 2: [2], 3: [3]}))
     near = bed.places["bystander"]
-    for instance in wanted["instances"]:
+    for instance in desired_policy["instances"]:
         instance["dhcp_servers"] = [near.ip]
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
     first, second, third, stranger = (bed.places[name] for name in ("guest-1", "guest-2", "guest-3", "guest-4"))
     problems = []
     for sender in (near, third):
@@ -111,15 +111,15 @@ def test_what_reaches_a_device_is_judged_whatever_its_address(bed: Bed) -> None:
     # What is no instance's is none of the firewall's business.
     problems += reached(bed, "guest-3", "guest-4", around_addresses(third, stranger, near, 7001, True))
     assert not problems, "\n".join(problems)
-    assert "diff" not in bed.enforce(**wanted)
-    bed.enforce(instances=wanted["instances"], state="absent")
+    assert "diff" not in bed.enforce(**desired_policy)
+    bed.enforce(instances=desired_policy["instances"], state="absent")
     assert "nova" not in bed.saved("IPv4") + bed.saved("IPv6")
 
 
 def test_what_comes_from_a_device_is_judged_whatever_its_source(bed: Bed) -> None:
     out = [{"direction": "egress", **rule} for rule in ONE_PORT]
-    wanted = with_devices(bed, policy(bed.places, {1: out, 2: []}, {1: [1], 2: [2]}))
-    bed.enforce(**wanted)
+    desired_policy = with_devices(bed, policy(bed.places, {1: out, 2: []}, {1: [1], 2: [2]}))
+    bed.enforce(**desired_policy)
     me, near = bed.places["guest-1"], bed.places["bystander"]
     sent = []
     for port, honest in ((7001, True), (7002, False)):
@@ -144,7 +144,7 @@ def test_what_comes_from_a_device_is_judged_whatever_its_source(bed: Bed) -> Non
     )
     problems += reached(bed, "guest-2", "bystander", [dataclasses.replace(frame, honest=True) for frame in sent])
     assert not problems, "\n".join(problems)
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
 
 
 def of_discovery(me: Place, other: Place, near: Place) -> list[Frame]:
@@ -194,26 +194,26 @@ def of_discovery(me: Place, other: Place, near: Place) -> list[Frame]:
 OWNER = pytest.mark.parametrize("is_given", [False, True], ids=["owner not given", "owner given"])
 
 
-def enforce_first(bed: Bed, wanted: dict[str, t.Any], is_given: bool) -> dict[str, t.Any]:
+def enforce_first(bed: Bed, desired_policy: dict[str, t.Any], is_given: bool) -> dict[str, t.Any]:
     """The policy of guest-1, with the others' or when the host has theirs already; what the last run was told."""
     if not is_given:
-        bed.enforce(**{**wanted, "instances": wanted["instances"][1:]})
-        wanted = {**wanted, "instances": wanted["instances"][:1]}
-    bed.enforce(**wanted)
-    return wanted
+        bed.enforce(**{**desired_policy, "instances": desired_policy["instances"][1:]})
+        desired_policy = {**desired_policy, "instances": desired_policy["instances"][:1]}
+    bed.enforce(**desired_policy)
+    return desired_policy
 
 
 @OWNER
 @pytest.mark.parametrize("chains", [False, True], ids=["devices alone", "chains"])
 def test_a_guest_advertises_its_own_addresses_only(bed: Bed, is_given: bool, chains: bool) -> None:
-    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
+    desired_policy = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
     pairs = [{"cidr": "fd99::100"}, {"cidr": "fd99::1:0/124"}]
-    wanted["instances"][0]["allowed_pairs"] = pairs
+    desired_policy["instances"][0]["allowed_pairs"] = pairs
     if chains:
-        ports(bed, wanted, lambda place: [place.ip, place.ip6, place.link_local])
-        (port,) = wanted["instances"][0]["ports"]
+        ports(bed, desired_policy, lambda place: [place.ip, place.ip6, place.link_local])
+        (port,) = desired_policy["instances"][0]["ports"]
         port["allowed_pairs"] = [{"mac": port["mac"], **pair} for pair in pairs]
-    wanted = enforce_first(bed, wanted, is_given)
+    desired_policy = enforce_first(bed, desired_policy, is_given)
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     sent = of_discovery(me, other, near)
     problems = reached(bed, "guest-1", "bystander", sent)
@@ -226,13 +226,13 @@ def test_a_guest_advertises_its_own_addresses_only(bed: Bed, is_given: bool, cha
         run("ebtables", "-t", "nat", "-F")
     bed.iptables("IPv6", "-t", "security", "-F", "nova-nd")
     assert len(reached(bed, "guest-1", "bystander", sent)) == sum(not frame.honest for frame in sent)
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
 
 
 def test_the_host_hears_of_own_addresses_only(bed: Bed) -> None:
     """It is the guests' router."""
-    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1]}))
-    bed.enforce(**wanted)
+    desired_policy = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1]}))
+    bed.enforce(**desired_policy)
     me, other = bed.places["guest-1"], bed.places["guest-2"]
     host = bed.places["host"]
     problems = reached(

@@ -80,14 +80,14 @@ DRIFT: dict[str, tuple[t.Callable[[Bed], None], list[str]]] = {
 @pytest.mark.parametrize("what", DRIFT)
 def test_drift(bed: Bed, what: str, exclusive: bool) -> None:
     break_it, (part, name) = DRIFT[what]
-    wanted = state(bed)
+    desired_policy = state(bed)
     foreign = "-s 192.0.2.99/32 -j ACCEPT"
     bed.iptables("IPv4", "-A", "FORWARD", "-s", "192.0.2.99/32", "-j", "ACCEPT")
-    bed.enforce(**wanted, exclusive=True)
+    bed.enforce(**desired_policy, exclusive=True)
     right = canonical(bed)
     break_it(bed)
     broken = (bed.saved("IPv4"), bed.saved("IPv6"), bed.sets())
-    request = {**wanted, "exclusive": exclusive}
+    request = {**desired_policy, "exclusive": exclusive}
     seen = bed.enforce(check=True, **request)
     assert seen["changed"]
     assert name in seen["diff"]["before"].get(part, {}) or name in seen["diff"]["after"].get(part, {}), seen["diff"]
@@ -96,7 +96,7 @@ def test_drift(bed: Bed, what: str, exclusive: bool) -> None:
     done = bed.enforce(**request)
     assert done["changed"] and done["diff"] == seen["diff"]
     if exclusive:
-        check(bed, wanted, 100)
+        check(bed, desired_policy, 100)
     repaired = canonical(bed)
     if what == "moved hook":
         repaired.remove("-A FORWARD -s 192.0.2.0/24 -j ACCEPT")
@@ -112,34 +112,34 @@ def other(backend: str) -> str:
 
 def test_rules_in_the_other_backend(bed: Bed) -> None:
     """A host whose iptables was switched over: refused, until all its instances are given, which moves them."""
-    wanted = state(bed)
-    bed.enforce(**wanted, backend=other(bed.backend))
+    desired_policy = state(bed)
+    bed.enforce(**desired_policy, backend=other(bed.backend))
     with pytest.raises(Failed, match=f"iptables-{other(bed.backend)} too"):
-        bed.enforce(**wanted)
-    seen = bed.enforce(check=True, **wanted, exclusive=True)
+        bed.enforce(**desired_policy)
+    seen = bed.enforce(check=True, **desired_policy, exclusive=True)
     before = seen["diff"]["before"][f"iptables-{other(bed.backend)}"]
     assert "nova-inst-1" in before["IPv4"] and "nova-inst-1" in before["IPv6"]
     assert seen["diff"]["after"][f"iptables-{other(bed.backend)}"] == {}
-    assert bed.enforce(**wanted, exclusive=True)["changed"]
+    assert bed.enforce(**desired_policy, exclusive=True)["changed"]
     with bed.on_host():
         for command in ("iptables", "ip6tables"):
             assert "nova" not in run(f"{command}-{other(bed.backend)}-save")
-    check(bed, wanted, 100)
-    assert not bed.enforce(**wanted, exclusive=True)["changed"]
-    assert not bed.enforce(**wanted)["changed"]
+    check(bed, desired_policy, 100)
+    assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
 
 
 def test_a_policy_that_drops_is_named(bed: Bed) -> None:
     """Docker sets one. Whoever does not say which bridges are the guests' is told; more in test_dropping.py."""
-    wanted = state(bed)
-    bed.enforce(**wanted)
+    desired_policy = state(bed)
+    bed.enforce(**desired_policy)
     bed.iptables("IPv4", "-N", "DOCKER-USER")
     bed.iptables("IPv4", "-P", "FORWARD", "DROP")
     # a process of its own: where Ansible's controller is loaded, too, it takes a module's warnings for itself
     with bed.runner() as runner:
 
         def answer(checking: bool) -> dict[str, t.Any]:
-            runner.start(**wanted, exclusive=True, backend=bed.backend, _ansible_check_mode=checking)
+            runner.start(**desired_policy, exclusive=True, backend=bed.backend, _ansible_check_mode=checking)
             return runner.finish()
 
         for checking in (True, False):
@@ -153,11 +153,11 @@ def test_a_policy_that_drops_is_named(bed: Bed) -> None:
 @pytest.mark.parametrize("what", ["hook", "flush", "one more"])
 def test_ports(bed: Bed, what: str) -> None:
     """The chains against spoofing."""
-    wanted = state(bed)
-    for instance in wanted["instances"]:
+    desired_policy = state(bed)
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip]}]
-    bed.enforce(**wanted, exclusive=True)
+    bed.enforce(**desired_policy, exclusive=True)
     break_it = {
         "hook": "ebtables -t nat -D PREROUTING -j nova-ports",
         "flush": "ebtables -t nat -F nova-port-1-0",
@@ -166,12 +166,12 @@ def test_ports(bed: Bed, what: str) -> None:
     right = bed.saved_bridge()
     on_host(break_it)(bed)
     wrong = bed.saved_bridge()
-    seen = bed.enforce(check=True, **wanted)
+    seen = bed.enforce(check=True, **desired_policy)
     assert seen["diff"]["before"]["ports"] != seen["diff"]["after"]["ports"]
     assert bed.saved_bridge() == wrong
-    assert bed.enforce(**wanted)["changed"]
+    assert bed.enforce(**desired_policy)["changed"]
     assert bed.saved_bridge() == right
-    assert not bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
 
 
 # what somebody did -> how, and what the run that repairs it names
@@ -189,28 +189,28 @@ DAMAGE: dict[str, tuple[t.Callable[[Bed], None], str, str]] = {
 
 
 def guarded(bed: Bed) -> dict[str, t.Any]:
-    wanted = state(bed)
-    for instance in wanted["instances"]:
+    desired_policy = state(bed)
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         instance["devices"] = [bed.tap(place.name)]
         instance["ports"] = [
             {"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip, place.ip6, place.link_local]}
         ]
-    return wanted
+    return desired_policy
 
 
-@pytest.mark.parametrize("told", ["a launch", "members"])
+@pytest.mark.parametrize("request_kind", ["a launch", "members"])
 @pytest.mark.parametrize("what", DAMAGE)
-def test_a_request_for_others_repairs_what_somebody_did(bed: Bed, what: str, told: str) -> None:
+def test_a_request_for_others_repairs_what_somebody_did(bed: Bed, what: str, request_kind: str) -> None:
     break_it, table, name = DAMAGE[what]
-    wanted = guarded(bed)
-    bed.enforce(**wanted, exclusive=True)
+    desired_policy = guarded(bed)
+    bed.enforce(**desired_policy, exclusive=True)
     right, ports = canonical(bed), bed.saved_bridge()
     break_it(bed)
     broken = [bed.saved("IPv4"), bed.saved("IPv6"), bed.saved_bridge()]
-    request = {**wanted, "instances": wanted["instances"][2:]}
-    if told == "members":
-        request = {"security_groups": [{"id": 1, "members": wanted["security_groups"][0]["members"]}]}
+    request = {**desired_policy, "instances": desired_policy["instances"][2:]}
+    if request_kind == "members":
+        request = {"security_groups": [{"id": 1, "members": desired_policy["security_groups"][0]["members"]}]}
     seen = bed.enforce(check=True, **request)
     assert seen["changed"] and name in seen["repaired"][table]
     assert [bed.saved("IPv4"), bed.saved("IPv6"), bed.saved_bridge()] == broken
@@ -223,16 +223,16 @@ def test_a_request_for_others_repairs_what_somebody_did(bed: Bed, what: str, tol
 
 def test_what_somebody_emptied_is_closed_where_nothing_is_known_of_it(bed: Bed) -> None:
     """As after a run that was cut off, which leaves no notes."""
-    wanted = guarded(bed)
-    bed.enforce(**wanted, exclusive=True)
+    desired_policy = guarded(bed)
+    bed.enforce(**desired_policy, exclusive=True)
     right = canonical(bed)
     iptables("IPv4 -F nova-inst-1", "IPv6 -F nova-new-2")(bed)
     cache.forget(f"{bed.locks}/notes")
     with bed.runner() as runner:
-        runner.start(**{**wanted, "instances": wanted["instances"][2:]}, backend=bed.backend)
+        runner.start(**{**desired_policy, "instances": desired_policy["instances"][2:]}, backend=bed.backend)
         done = runner.finish()
     assert "nova-inst-1" in str(done["warnings"]) and "firewall.yml" in str(done["warnings"])
     assert "-A nova-inst-1 -j nova-ipv4-fallback" in bed.saved("IPv4")
     assert "-A nova-new-2 -j nova-ipv6-fallback" in bed.saved("IPv6")
-    bed.enforce(**wanted, exclusive=True)
+    bed.enforce(**desired_policy, exclusive=True)
     assert canonical(bed) == right

@@ -43,12 +43,12 @@ def reject(bed: Bed) -> None:
         bed.iptables(family, "-A", "FORWARD", "-j", "REJECT")
 
 
-def probes(bed: Bed, wanted: dict[str, t.Any]) -> list[Probe]:
+def probes(bed: Bed, desired_policy: dict[str, t.Any]) -> list[Probe]:
     """All but those whose way is none of a guest's: these the host is free to drop."""
-    guests = {f"guest-{instance['id']}" for instance in wanted["instances"]}
+    guests = {f"guest-{instance['id']}" for instance in desired_policy["instances"]}
     return [
         probe
-        for probe in probes_of(wanted, bed.places, 200)
+        for probe in probes_of(desired_policy, bed.places, 200)
         if probe.sender != "outside" or probe.receiver in guests or (probe.answers and probe.valid)
     ]
 
@@ -60,72 +60,72 @@ def comes(bed: Bed, *probe: t.Any) -> bool:
 @pytest.mark.parametrize("drop", [docker, reject], ids=["docker", "reject"])
 @pytest.mark.parametrize("before", [True, False], ids=["first", "later"])
 def test_what_guests_send_passes(bed: Bed, drop: t.Callable[[Bed], None], before: bool) -> None:
-    wanted = {**state(bed), **OURS}
+    desired_policy = {**state(bed), **OURS}
     out = ("guest-1", "outside", bed.places["guest-1"].ip, STRANGER[4], 17, 53, next(PORTS))
     if before:
         drop(bed)
-    bed.enforce(**wanted, exclusive=True)
+    bed.enforce(**desired_policy, exclusive=True)
     if not before:
         drop(bed)
         assert not comes(bed, *out)
-        seen = bed.enforce(check=True, **wanted)
+        seen = bed.enforce(check=True, **desired_policy)
         assert all("nova-sent" in seen["diff"]["after"][family] for family in FAMILIES)
         assert not comes(bed, *out)
-        assert bed.enforce(**wanted)["diff"] == seen["diff"]
+        assert bed.enforce(**desired_policy)["diff"] == seen["diff"]
     assert comes(bed, *out)
-    problems = mismatches(bed, wanted, probes(bed, wanted))
+    problems = mismatches(bed, desired_policy, probes(bed, desired_policy))
     assert not problems, "\n".join(map(str, problems[:20]))
     strangers = ("outside", "bystander", STRANGER[4], bed.places["bystander"].ip, 17, 53, next(PORTS))
     assert not comes(bed, *strangers), "what nobody accepts is no guest's"
-    assert not bed.enforce(**wanted, exclusive=True)["changed"]
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
 
 
 def test_it_is_there_as_long_as_it_is_needed(bed: Bed) -> None:
     docker(bed)
-    wanted = {**state(bed), **OURS}
-    bed.enforce(**wanted)
-    first = wanted["instances"][0]
+    desired_policy = {**state(bed), **OURS}
+    bed.enforce(**desired_policy)
+    first = desired_policy["instances"][0]
     bed.enforce(instances=[first], state="absent")
     assert "-A nova-sent -i br0 -j ACCEPT" in bed.saved("IPv4")
     bed.enforce(instances=[], bridges=["br0"], state="absent")
     assert "nova-sent" not in bed.saved("IPv4")
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
     for family in FAMILIES:
         bed.iptables(family, "-D", "FORWARD", "-j", "nova-sent")
-    seen = bed.enforce(check=True, **wanted)
+    seen = bed.enforce(check=True, **desired_policy)
     assert "-A FORWARD -j nova-sent" in seen["diff"]["after"]["IPv4"]["FORWARD"]
-    assert bed.enforce(**wanted)["changed"]
+    assert bed.enforce(**desired_policy)["changed"]
     for family in FAMILIES:
         bed.iptables(family, "-P", "FORWARD", "ACCEPT")
-    assert bed.enforce(**wanted)["changed"]
+    assert bed.enforce(**desired_policy)["changed"]
     assert "nova-sent" not in bed.saved("IPv4") + bed.saved("IPv6")
-    bed.enforce(instances=wanted["instances"], state="absent")
+    bed.enforce(instances=desired_policy["instances"], state="absent")
     assert "nova-" not in bed.saved("IPv4") + bed.saved("IPv6")
 
 
 def test_what_bridges_of_others_carry_is_theirs(bed: Bed) -> None:
     """An operator keeps what bridges carry from a packet filter that drops: guests are judged, others not even seen."""
-    wanted = {**state(bed), **OURS}
+    desired_policy = {**state(bed), **OURS}
     docker(bed)
     place, other = bed.places["twin-1"], bed.places["twin-bystander"]
     switches = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables")]
     with bed.on_host():
         run("sysctl", "-q", *(f"{switch}=0" for switch in switches))
     try:
-        assert bed.enforce(**wanted, check=True)["diff"]["before"]["sysctl"] == {
+        assert bed.enforce(**desired_policy, check=True)["diff"]["before"]["sysctl"] == {
             "br0/nf_call_iptables": "0",
             "br0/nf_call_ip6tables": "0",
         }
-        bed.enforce(**wanted, exclusive=True)
+        bed.enforce(**desired_policy, exclusive=True)
         with bed.on_host():
             assert run("sysctl", "-n", *switches).split() == ["0", "0"]
         for kind in ("ip", "ip6"):
             assert comes(
                 bed, "twin-1", "twin-bystander", getattr(place, kind), getattr(other, kind), 17, 53, next(PORTS)
             )
-        assert not mismatches(bed, wanted, probes(bed, wanted))
-        assert not bed.enforce(**wanted)["changed"]
+        assert not mismatches(bed, desired_policy, probes(bed, desired_policy))
+        assert not bed.enforce(**desired_policy)["changed"]
     finally:
         with bed.on_host():
             run("sysctl", "-q", *(f"{switch}=1" for switch in switches))
@@ -151,7 +151,7 @@ def test_an_isolated_network_is_not_routed(bed: Bed) -> None:
 @pytest.mark.parametrize("serving", [True, False], ids=["serving", "not serving"])
 def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
     """On a host whose INPUT drops: their metadata always, DHCP and names where the host has them, nothing else."""
-    wanted = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
+    desired_policy = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
     with bed.on_host():
         run("ip", "addr", "add", f"{METADATA}/32", "dev", "br0")
     for family in FAMILIES:
@@ -192,12 +192,12 @@ def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
                 for to, protocol, port, _expected in asked
             ]
 
-        bed.enforce(**wanted, bridges=[], exclusive=True)
+        bed.enforce(**desired_policy, bridges=[], exclusive=True)
         assert not any(arrived for *_what, arrived in answers())
-        bed.enforce(**wanted, bridges=["br0"], serving=["br0"] if serving else [], exclusive=True)
+        bed.enforce(**desired_policy, bridges=["br0"], serving=["br0"] if serving else [], exclusive=True)
         assert answers() == asked
         assert not comes(bed, "outside", "host", STRANGER[4], HOST, 17, 53, next(PORTS))
-        assert not bed.enforce(**wanted, bridges=["br0"], serving=["br0"] if serving else [])["changed"]
+        assert not bed.enforce(**desired_policy, bridges=["br0"], serving=["br0"] if serving else [])["changed"]
     finally:
         with bed.on_host():
             run("ip", "addr", "del", f"{METADATA}/32", "dev", "br0")
@@ -205,8 +205,8 @@ def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
 
 def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
     """On a host whose INPUT accepts everything, as most do. What others on the bridge ask is no matter of ours."""
-    wanted = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
-    wanted["instances"][0]["devices"] = [bed.tap("guest-1")]
+    desired_policy = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
+    desired_policy["instances"][0]["devices"] = [bed.tap("guest-1")]
     with bed.on_host():
         run("ip", "addr", "add", f"{METADATA}/32", "dev", "br0")
     asked = [
@@ -233,17 +233,17 @@ def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
 
     def answers(sender: str, opened: t.Container[tuple[int, int]] = ()) -> list[tuple[t.Any, ...]]:
         place = bed.places[sender]
-        found = []
+        deviations = []
         for to, protocol, port, expected in asked:
             source = place.ip6 if ":" in to else place.ip
             arrived = comes(bed, sender, "host", source, to, protocol, port, 0 if protocol in (1, 58) else next(PORTS))
             if arrived != (expected or (protocol, port) in opened):
-                found.append((sender, to, protocol, port, arrived))
-        return found
+                deviations.append((sender, to, protocol, port, arrived))
+        return deviations
 
     everything = [(protocol, port) for _to, protocol, port, _expected in asked]
     try:
-        bed.enforce(**wanted, exclusive=True)
+        bed.enforce(**desired_policy, exclusive=True)
         assert answers("guest-1") == [] and answers("bystander", everything) == []
         # what the host asks of a guest, the guest may answer
         guest = bed.places["guest-1"]
@@ -254,18 +254,18 @@ def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
         for style, arrives in (("ack", True), ("syn+fin", False), ("no flags", False)):
             middle = Probe("", "guest-1", "host", guest.ip, HOST, 6, asks.sport, next(PORTS), style=style)
             assert bool(bed.send([Wire(bed).packet(middle)])) == arrives, style
-        assert not bed.enforce(**wanted)["changed"]
-        bed.enforce(**wanted, open_to_guests=["tcp/3128", "udp/5000-5009", "icmp"])
+        assert not bed.enforce(**desired_policy)["changed"]
+        bed.enforce(**desired_policy, open_to_guests=["tcp/3128", "udp/5000-5009", "icmp"])
         assert answers("guest-1", [(6, 3128), (17, 5004), (1, 8), (58, 128)]) == []
-        assert not bed.enforce(**wanted)["changed"], "who says nothing changes nothing"
-        assert bed.enforce(**wanted, open_to_guests=["any"])["changed"]
+        assert not bed.enforce(**desired_policy)["changed"], "who says nothing changes nothing"
+        assert bed.enforce(**desired_policy, open_to_guests=["any"])["changed"]
         assert answers("guest-1", everything) == []
-        assert bed.enforce(**wanted, open_to_guests=[])["changed"]
+        assert bed.enforce(**desired_policy, open_to_guests=[])["changed"]
         assert answers("guest-1") == []
-        bed.enforce(instances=wanted["instances"], state="absent")
+        bed.enforce(instances=desired_policy["instances"], state="absent")
         assert "nova" not in bed.saved("IPv4") + bed.saved("IPv6")
         with pytest.raises(Failed, match="open_to_guests: 'ssh' is not"):
-            bed.enforce(**wanted, open_to_guests=["ssh"])
+            bed.enforce(**desired_policy, open_to_guests=["ssh"])
     finally:
         with bed.on_host():
             run("ip", "addr", "del", f"{METADATA}/32", "dev", "br0")

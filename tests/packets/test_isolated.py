@@ -87,14 +87,14 @@ def on_the_other(probe: Probe) -> Probe:
 
 def wrong(bed: Bed, flat: dict[str, t.Any], twins: dict[str, t.Any], seed: int = 0) -> list[str]:
     """Both networks' probes, in turn."""
-    found = [str(problem) for problem in mismatches(bed, flat, probes_of(flat, bed.places, 200, seed))]
+    problems = [str(problem) for problem in mismatches(bed, flat, probes_of(flat, bed.places, 200, seed))]
     probes = [
         probe
         for probe in probes_of(twins, {"host": bed.places["host"], **twin_places(bed)}, 300, seed)
         if probe.sender in TWINS and probe.receiver in TWINS and probe.style != "routed"
     ]
-    found += [str(problem) for problem in mismatches(bed, twins, map(on_the_other, probes))]
-    return found
+    problems += [str(problem) for problem in mismatches(bed, twins, map(on_the_other, probes))]
+    return problems
 
 
 def test_same_addresses_other_rules(bed: Bed) -> None:
@@ -241,17 +241,17 @@ def test_members_alone_are_told(bed: Bed, first: bool, then: bool, monkeypatch: 
 @pytest.mark.parametrize("egress", [False, True], ids=["open", "restricted"])
 def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
     """Its groups mean on each network the members there; with egress rules also for what it sends and what answers."""
-    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
-    first, second = wanted["instances"]
-    wanted["instances"] = [{**first, "scoped": second["scoped"]}]
+    desired_policy = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    first, second = desired_policy["instances"]
+    desired_policy["instances"] = [{**first, "scoped": second["scoped"]}]
     if egress:
-        wanted["security_groups"][0]["rules"] += [
+        desired_policy["security_groups"][0]["rules"] += [
             {"direction": "egress", "protocol": "udp", "remote_group_id": 1},
             v6(direction="egress", protocol="udp", remote_group_id=1),
         ]
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
     assert who_comes(bed) == families("guest-2", "twin-bystander")
-    assert not bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
     if not egress:
         return
     wire, outcome = Wire(bed), {}
@@ -274,16 +274,16 @@ def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
 def test_zones_that_somebody_flushed(bed: Bed) -> None:
     """The next run puts them back. Without the notes of the last one it is not known which network is meant: refused in
     one line, and repaired by whoever says it."""
-    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
-    bed.enforce(**wanted)
-    first = wanted["instances"][0]
+    desired_policy = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**desired_policy)
+    first = desired_policy["instances"][0]
     bed.iptables("IPv4", "-t", "raw", "-F", "nova-zone")
-    assert bed.enforce(instances=[first], security_groups=wanted["security_groups"])["changed"]
+    assert bed.enforce(instances=[first], security_groups=desired_policy["security_groups"])["changed"]
     assert who_comes(bed) == families("guest-2", "twin-bystander")
     bed.iptables("IPv4", "-t", "raw", "-F", "nova-zone")
     bed.forget_notes()
     with pytest.raises(Failed, match="br1 has addresses of its own, but no conntrack zone"):
-        bed.enforce(instances=[first], security_groups=wanted["security_groups"])
+        bed.enforce(instances=[first], security_groups=desired_policy["security_groups"])
     assert who_comes(bed) == families("guest-2", "twin-bystander")
-    assert bed.enforce(**wanted, exclusive=True)["changed"]
-    assert not bed.enforce(**wanted)["changed"]
+    assert bed.enforce(**desired_policy, exclusive=True)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]

@@ -89,7 +89,7 @@ class Libvirt:
 
 
 def binding(device: str, mac: str, filter_: str, parameters: t.Mapping[str, t.Sequence[str]]) -> str:
-    told = "".join(
+    parameter_elements = "".join(
         f"<parameter name={quoteattr(name)} value={quoteattr(value)}/>"
         for name, values in parameters.items()
         for value in values
@@ -97,7 +97,7 @@ def binding(device: str, mac: str, filter_: str, parameters: t.Mapping[str, t.Se
     return (
         f"<filterbinding><owner><name>guest</name><uuid>5f0ddc3c-6d6c-4d0c-9d0e-0d0c6a1f7a11</uuid></owner>"
         f"<portdev name={quoteattr(device)}/><mac address={quoteattr(mac)}/>"
-        f"<filterref filter={quoteattr(filter_)}>{told}</filterref></filterbinding>"
+        f"<filterref filter={quoteattr(filter_)}>{parameter_elements}</filterref></filterbinding>"
     )
 
 
@@ -123,13 +123,13 @@ def bound(bed: Bed, libvirt: Libvirt, name: str, pairs: t.Sequence[t.Mapping[str
 @OWNER
 def test_a_guest_speaks_for_itself_only(bed: Bed, is_given: bool) -> None:
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
-    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
+    desired_policy = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
     pairs = ["fd99::100", "fd99::1:0/124"]
-    wanted["instances"][0]["allowed_pairs"] = [{"cidr": cidr} for cidr in pairs]
+    desired_policy["instances"][0]["allowed_pairs"] = [{"cidr": cidr} for cidr in pairs]
     with Libvirt(bed) as libvirt:
         bound(bed, libvirt, "guest-1", [{"mac": me.mac, "cidr": cidr} for cidr in pairs])
         try:
-            enforce_first(bed, wanted, is_given)
+            enforce_first(bed, desired_policy, is_given)
             sent = [*of_ipv4(me, other, near), *of_ipv6(me, other, near), *of_discovery(me, other, near)]
             problems = reached(bed, "guest-1", "bystander", sent)
             assert not problems, "\n".join(problems)
@@ -141,12 +141,12 @@ def test_a_guest_speaks_for_itself_only(bed: Bed, is_given: bool) -> None:
 @needs_libvirtd
 def test_a_second_address_is_its_owners(bed: Bed) -> None:
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
-    wanted = policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]})
+    desired_policy = policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]})
     with Libvirt(bed) as libvirt:
         bound(bed, libvirt, "guest-1", [], SECOND)
         bound(bed, libvirt, "guest-2", [])
         try:
-            bed.enforce(**planned(bed, wanted, antispoof="nwfilter", further={1: SECOND}))
+            bed.enforce(**planned(bed, desired_policy, antispoof="nwfilter", further={1: SECOND}))
             problems = reached(bed, "guest-1", "bystander", [*of_ipv4(me, other, near), *of_second(me, near, True)])
             problems += reached(bed, "guest-2", "bystander", of_second(other, near, False))
             assert not problems, "\n".join(problems)

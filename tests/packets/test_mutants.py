@@ -53,17 +53,17 @@ class Battery:
 
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
-        wanted = rich_policy(bed)
+        desired_policy = rich_policy(bed)
         bed.enforce(**open_policy(bed))
         self.open = {family: bed.saved(family) for family in FAMILIES}
         bed.clear()
-        bed.enforce(**wanted)
+        bed.enforce(**desired_policy)
         self.right = {family: bed.saved(family) for family in FAMILIES}
-        self.probes = prepared(bed, wanted, probes_of(wanted, bed.places))
-        flows = [*flows_of(bed, (22,)), *flows_of_rules(wanted, bed.places)]
+        self.probes = prepared(bed, desired_policy, probes_of(desired_policy, bed.places))
+        flows = [*flows_of(bed, (22,)), *flows_of_rules(desired_policy, bed.places)]
         self.opening = opening(bed, flows)
         self.flows = [
-            (packet, flow.allowed(wanted, by_client))
+            (packet, flow.allowed(desired_policy, by_client))
             for flow, by_client, packet in going_on(bed, flows, client_first=True)
         ]
 
@@ -82,10 +82,10 @@ class Battery:
 
     def mutants(self, sample: int = 0) -> t.Iterator[tuple[str, dict[str, str]]]:
         """(what was done, the rules with it), `sample` of them or all."""
-        found = [(family, what, text) for family in FAMILIES for what, text in mutants(self.right[family])]
+        mutations = [(family, what, text) for family in FAMILIES for what, text in mutants(self.right[family])]
         if sample:
-            found = random.Random(self.bed.backend).sample(found, min(sample, len(found)))
-        for family, what, text in found:
+            mutations = random.Random(self.bed.backend).sample(mutations, min(sample, len(mutations)))
+        for family, what, text in mutations:
             yield f"{family} {what}", {**self.right, family: text}
 
     def _load(self, rules: dict[str, str]) -> None:

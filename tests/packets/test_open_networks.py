@@ -36,10 +36,10 @@ def answer(sender: Place, receiver: Place) -> list[Frame]:
 
 @pytest.mark.parametrize("rules", [[], OUT], ids=["no rules", "egress rules"])
 def test_a_network_is_open_to_itself(bed: Bed, rules: list[dict[str, t.Any]]) -> None:
-    wanted = with_devices(bed, policy(bed.places, {1: rules}, {1: [1], 2: [1]}))
+    desired_policy = with_devices(bed, policy(bed.places, {1: rules}, {1: [1], 2: [1]}))
     first, second, near, far = (bed.places[name] for name in ("guest-1", "guest-2", "bystander", "outside"))
-    wanted["instances"][0]["open_networks"] = [{"bridge": "br0", "cidr": cidr} for cidr in RANGES]
-    bed.enforce(**wanted)
+    desired_policy["instances"][0]["open_networks"] = [{"bridge": "br0", "cidr": cidr} for cidr in RANGES]
+    bed.enforce(**desired_policy)
     problems = reached(bed, "bystander", "guest-1", to(near, first, True))
     problems += reached(bed, "guest-1", "bystander", answer(first, near))
     problems += reached(bed, "bystander", "guest-2", to(near, second, False))  # of a network that is not
@@ -47,12 +47,12 @@ def test_a_network_is_open_to_itself(bed: Bed, rules: list[dict[str, t.Any]]) ->
     lie = Frame("from outside as a neighbour", False, packet(near.ip, first.ip, 17, udp(1, 7001)), to=UPLINK_MAC)
     problems += reached(bed, "outside", "guest-1", [lie])
     assert not problems, "\n".join(problems)
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
     bed.forget_notes()
-    alone = {**wanted, "instances": wanted["instances"][1:]}
+    alone = {**desired_policy, "instances": desired_policy["instances"][1:]}
     assert not bed.enforce(**alone)["changed"], "who is not given keeps what he was given"
     assert not reached(bed, "bystander", "guest-1", to(near, first, True))
-    closed = {key: value for key, value in wanted["instances"][0].items() if key != "open_networks"}
-    bed.enforce(**{**wanted, "instances": [closed]})
+    closed = {key: value for key, value in desired_policy["instances"][0].items() if key != "open_networks"}
+    bed.enforce(**{**desired_policy, "instances": [closed]})
     problems = reached(bed, "bystander", "guest-1", to(near, first, False))
     assert not problems, "the open flows are cut with it: " + "\n".join(problems)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.root
 def planned(bed: Bed, opened: t.Collection[int], antispoof: str = "chains") -> dict[str, t.Any]:
     """Guests 1 (no groups at all), 2 (closed) and 3 (open to all), as a plan tells them to a host; the ports of those
     in `opened` have no security."""
-    wanted = policy(bed.places, {2: [], 3: ANYTHING}, {1: [], 2: [2], 3: [3]})
+    desired_policy = policy(bed.places, {2: [], 3: ANYTHING}, {1: [], 2: [2], 3: [3]})
     network: dict[str, t.Any] = {
         "cidr": "10.99.0.0/24",
         "cidr_v6": "fd99::/64",
@@ -38,7 +38,7 @@ def planned(bed: Bed, opened: t.Collection[int], antispoof: str = "chains") -> d
     }
     network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
     instances: list[t.Any] = []
-    for instance in wanted["instances"]:
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         nic = {"id": bed.tap(place.name)[3:], "mac": place.mac, "ip": place.ip, "ipv6": place.ip6, "dhcp_server": HOST}
         secured = {"port_security_enabled": instance["id"] not in opened}
@@ -46,7 +46,7 @@ def planned(bed: Bed, opened: t.Collection[int], antispoof: str = "chains") -> d
         groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
         instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
     plan = host_plan.firewall_plan(instances, {"antispoof": antispoof})
-    return {**wanted, "instances": plan["instances"], "bridges": ["br0"], "serving": ["br0"]}
+    return {**desired_policy, "instances": plan["instances"], "bridges": ["br0"], "serving": ["br0"]}
 
 
 def said(bed: Bed, honest: bool | None) -> list[Frame]:
@@ -92,15 +92,15 @@ def around(bed: Bed, spoofing: bool | None = True) -> list[str]:
 
 
 def test_a_port_without_security_is_judged_by_nobody(bed: Bed) -> None:
-    wanted = planned(bed, {1})
-    bed.enforce(**wanted)
+    desired_policy = planned(bed, {1})
+    bed.enforce(**desired_policy)
     problems = around(bed)
     assert not problems, "\n".join(problems)
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
     bed.forget_notes()
-    assert not bed.enforce(**wanted)["changed"]
-    assert not bed.enforce(**wanted, exclusive=True)["changed"]
-    bed.enforce(instances=wanted["instances"], bridges=["br0"], state="absent")
+    assert not bed.enforce(**desired_policy)["changed"]
+    assert not bed.enforce(**desired_policy, exclusive=True)["changed"]
+    bed.enforce(instances=desired_policy["instances"], bridges=["br0"], state="absent")
     assert "nova" not in bed.saved("IPv4") + bed.saved("IPv6")
 
 
@@ -116,12 +116,12 @@ def test_security_comes_and_goes_while_the_guest_runs(bed: Bed) -> None:
 
     before = usual()
     for opened in ({1}, set[int](), {1}):
-        wanted = planned(bed, opened)
-        wanted["instances"] = wanted["instances"][:1]
-        bed.enforce(**wanted)
+        desired_policy = planned(bed, opened)
+        desired_policy["instances"] = desired_policy["instances"][:1]
+        bed.enforce(**desired_policy)
         problems = around(bed) if opened else usual()
         assert not problems, "\n".join(problems)
-        assert not bed.enforce(**wanted)["changed"]
+        assert not bed.enforce(**desired_policy)["changed"]
     assert not before, "\n".join(before)
     bed.enforce(instances=planned(bed, {1})["instances"][:1], state="absent")
     assert "nova-free" not in bed.saved("IPv4") + bed.saved("IPv6")

@@ -96,8 +96,8 @@ class Site:
 
 def changes(output: str) -> dict[str, int]:
     """Host -> changed tasks, of every host that was spoken to."""
-    found = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
-    return {host: int(count) for host, count in found if host != "localhost"}
+    recap_rows = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
+    return {host: int(count) for host, count in recap_rows if host != "localhost"}
 
 
 @pytest.fixture
@@ -131,12 +131,12 @@ def test_playbooks(site: Site) -> None:
     assert "-A FORWARD -j nova-local" in site.rules("hv1")
 
     # a rule: only the host that carries the group is spoken to
-    wanted = [{"name": "db", "rules": [{"protocol": "tcp", "port_min": 5432, "remote_group": "web"}]}]
-    assert changes(site.play("security_groups.yml", "--check", security_groups=wanted)) == {"hv1": 1}
+    security_groups = [{"name": "db", "rules": [{"protocol": "tcp", "port_min": 5432, "remote_group": "web"}]}]
+    assert changes(site.play("security_groups.yml", "--check", security_groups=security_groups)) == {"hv1": 1}
     assert "5432" not in site.rules("hv1")
-    assert changes(site.play("security_groups.yml", security_groups=wanted)) == {"hv1": 1}
+    assert changes(site.play("security_groups.yml", security_groups=security_groups)) == {"hv1": 1}
     assert "--dport 5432" in site.rules("hv1") and "3306" not in site.rules("hv1")
-    assert changes(site.play("security_groups.yml", security_groups=wanted)) == {"hv1": 0}
+    assert changes(site.play("security_groups.yml", security_groups=security_groups)) == {"hv1": 0}
 
     # a member: the host that it is on, and the one whose rules ask for it
     web = [{"name": "db", "security_groups": ["web"]}]

@@ -60,18 +60,18 @@ def flows_through(bed: Bed) -> list[Flow]:
 
 
 def test_changes_under_traffic(bed: Bed) -> None:
-    wanted = states(bed)
-    for state in wanted:
+    desired_policies = states(bed)
+    for state in desired_policies:
         wire = Wire(bed)
         assert passes(state, Probe("", "outside", "guest-1", STRANGER[4], bed.places["guest-1"].ip, 6, 22, 1))
         assert not passes(state, Probe("", "outside", "guest-1", STRANGER[4], bed.places["guest-1"].ip, 6, 23, 1))
-    bed.enforce(**wanted[0])
+    bed.enforce(**desired_policies[0])
     flows = flows_through(bed)
     open_all(bed, flows)
     sent = lost = leaked = 0
     with bed.runner() as runner:
         for number in range(1, ROUNDS + 1):
-            runner.start(backend=bed.backend, exclusive=True, **wanted[number % len(wanted)])
+            runner.start(backend=bed.backend, exclusive=True, **desired_policies[number % len(desired_policies)])
             while not runner.done():
                 good, bad = traffic(bed, wire, flows)
                 arrived = bed.send([*good, *bad])

@@ -141,12 +141,12 @@ def of_ipv6(me: Place, other: Place, near: Place) -> list[Frame]:
     ]
 
 
-def ports(bed: Bed, wanted: dict[str, t.Any], addresses: t.Callable[[Place], list[str]]) -> dict[str, t.Any]:
+def ports(bed: Bed, desired_policy: dict[str, t.Any], addresses: t.Callable[[Place], list[str]]) -> dict[str, t.Any]:
     """The policy, enforced by our own chains."""
-    for instance in wanted["instances"]:
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac, "addresses": addresses(place)}]
-    return wanted
+    return desired_policy
 
 
 def wrong(bed: Bed, sender: str, sent: t.Sequence[Frame]) -> list[str]:
@@ -173,14 +173,16 @@ def reached(bed: Bed, sender: str, receiver: str, sent: t.Sequence[Frame]) -> li
 def test_a_guest_speaks_for_itself_only(bed: Bed) -> None:
     every: dict[int, list[int]] = {1: [1], 2: [1], 3: [1]}
     near = bed.places["bystander"]
-    wanted = ports(bed, policy(bed.places, {1: ANYTHING}, every), lambda place: [place.ip, place.ip6, place.link_local])
-    bed.enforce(**wanted)
+    desired_policy = ports(
+        bed, policy(bed.places, {1: ANYTHING}, every), lambda place: [place.ip, place.ip6, place.link_local]
+    )
+    bed.enforce(**desired_policy)
     problems = []
     for name, victim in (("guest-1", "guest-2"), ("guest-3", "guest-1")):
         me, other = bed.places[name], bed.places[victim]
         problems += wrong(bed, name, [*of_ipv4(me, other, near), *of_ipv6(me, other, near)])
     assert not problems, "\n".join(problems)
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
 
 
 def test_everything_is_a_lie_without_the_chains(bed: Bed) -> None:
@@ -209,14 +211,16 @@ def test_no_ipv6_without_an_address(bed: Bed) -> None:
 
 
 def test_allowed_pairs(bed: Bed) -> None:
-    wanted = ports(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}), lambda place: [place.ip, place.ip6])
+    desired_policy = ports(
+        bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}), lambda place: [place.ip, place.ip6]
+    )
     virtual = "00:00:5e:00:01:07"
-    wanted["instances"][0]["ports"][0]["allowed_pairs"] = [
+    desired_policy["instances"][0]["ports"][0]["allowed_pairs"] = [
         {"mac": virtual, "cidr": "10.99.0.100"},
         {"mac": bed.places["guest-1"].mac, "cidr": "10.99.1.0/24"},
         {"mac": virtual, "cidr": "fd99::100/128"},
     ]
-    bed.enforce(**wanted)
+    bed.enforce(**desired_policy)
     me, near = bed.places["guest-1"], bed.places["bystander"]
     ours = udp(40000, 9)
     problems = wrong(
@@ -245,7 +249,7 @@ def test_allowed_pairs(bed: Bed) -> None:
 
 def planned(
     bed: Bed,
-    wanted: dict[str, t.Any],
+    desired_policy: dict[str, t.Any],
     *pairs: str,
     antispoof: str = "chains",
     further: t.Mapping[int, str] | None = None,
@@ -264,7 +268,7 @@ def planned(
     }
     network |= {"dhcp": True, "manager": "flat_dhcp", "ipv6_mode": "eui64", "snat": False}
     instances: list[t.Any] = []
-    for instance in wanted["instances"]:
+    for instance in desired_policy["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         nic = {"id": bed.tap(place.name)[3:], "mac": place.mac, "ip": place.ip, "ipv6": place.ip6, "dhcp_server": HOST}
         more = {"more_ips": [further[instance["id"]]]} if further and instance["id"] in further else {}
@@ -272,7 +276,7 @@ def planned(
         groups = [{"id": number, "rules": []} for number in instance["security_groups"]]
         nics = [{**nic, **more, "network": network, "allowed_address_pairs": asked}]
         instances.append({"id": instance["id"], "nics": nics, "security_groups": groups})
-    return {**wanted, "instances": host_plan.firewall_plan(instances, {"antispoof": antispoof})["instances"]}
+    return {**desired_policy, "instances": host_plan.firewall_plan(instances, {"antispoof": antispoof})["instances"]}
 
 
 SECOND = "10.99.0.77"
@@ -291,8 +295,8 @@ def of_second(me: Place, near: Place, honest: bool) -> list[Frame]:
 
 @pytest.mark.parametrize("rules", [[], ANYTHING], ids=["closed", "open"])
 def test_a_second_address_is_its_owners_and_judged_by_its_groups(bed: Bed, rules: list[dict[str, t.Any]]) -> None:
-    wanted = planned(bed, policy(bed.places, {1: rules, 2: ANYTHING}, {1: [1], 2: [2]}), further={1: SECOND})
-    bed.enforce(**wanted)
+    desired_policy = planned(bed, policy(bed.places, {1: rules, 2: ANYTHING}, {1: [1], 2: [2]}), further={1: SECOND})
+    bed.enforce(**desired_policy)
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     problems = wrong(bed, "guest-1", [*of_ipv4(me, other, near), *of_second(me, near, True)])
     problems += wrong(bed, "guest-2", of_second(other, near, False))
@@ -301,7 +305,7 @@ def test_a_second_address_is_its_owners_and_judged_by_its_groups(bed: Bed, rules
     to_second = Frame("to the second address", bool(rules), packet(near.ip, SECOND, 17, udp(40000, 80)))
     problems += reached(bed, "bystander", "guest-1", [to_second])
     assert not problems, "\n".join(problems)
-    assert not bed.enforce(**wanted)["changed"]
+    assert not bed.enforce(**desired_policy)["changed"]
 
 
 PAIRS = ("10.99.0.0/28", "fd99::/124")  # around the gateway's addresses and all guests'
@@ -363,20 +367,20 @@ def test_a_pair_changes_nothing_for_owners_who_are_not_given(bed: Bed, rules: li
 
 
 def test_a_guest_that_goes_takes_its_chain(bed: Bed) -> None:
-    wanted = ports(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}), lambda place: [place.ip])
-    bed.enforce(**wanted)
-    bed.enforce(instances=wanted["instances"][:1], state="absent")
+    desired_policy = ports(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}), lambda place: [place.ip])
+    bed.enforce(**desired_policy)
+    bed.enforce(instances=desired_policy["instances"][:1], state="absent")
     me, other, near = (bed.places[name] for name in ("guest-2", "guest-1", "bystander"))
     problems = wrong(bed, "guest-2", of_ipv4(me, other, near))
     assert not problems, "\n".join(problems)
-    bed.enforce(instances=wanted["instances"][1:], state="absent")
+    bed.enforce(instances=desired_policy["instances"][1:], state="absent")
     with bed.on_host():
         assert "nova" not in run("ebtables-save")
 
 
 def test_wrong_chains_are_noticed(bed: Bed) -> None:
-    wanted = policy(bed.places, {1: ANYTHING}, {1: [1]})
-    bed.enforce(**ports(bed, wanted, lambda place: [place.ip, place.ip6, place.link_local]))
+    desired_policy = policy(bed.places, {1: ANYTHING}, {1: [1]})
+    bed.enforce(**ports(bed, desired_policy, lambda place: [place.ip, place.ip6, place.link_local]))
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     sent = [*of_ipv4(me, other, near), *of_ipv6(me, other, near)]
     right = bed.saved_bridge()
