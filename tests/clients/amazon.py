@@ -46,22 +46,22 @@ class Aws:
 
 def boto(cloud: Cloud) -> t.Any:
     """boto3 with what it would find in its environment."""
-    wanted = cloud.environment(LOGIN_FILE)
+    environment = cloud.environment(LOGIN_FILE)
     return boto3.session.Session().client(
         "ec2",
-        endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"],
-        region_name=wanted["AWS_DEFAULT_REGION"],
-        aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=wanted["AWS_SECRET_ACCESS_KEY"],
+        endpoint_url=environment["AWS_ENDPOINT_URL_EC2"],
+        region_name=environment["AWS_DEFAULT_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
     )
 
 
 def uuid_of(cloud: Cloud, number: str) -> str:
     """Return the UUID that the other doors have for the instance: its id begins with it."""
     sdk = cloud.connect()
-    found = next(server.id for server in sdk.compute.servers() if server.id.replace("-", "").startswith(number[2:]))
+    uuid = next(server.id for server in sdk.compute.servers() if server.id.replace("-", "").startswith(number[2:]))
     sdk.close()
-    return str(found)
+    return str(uuid)
 
 
 def key_file(cloud: Cloud, name: str, private: str) -> pathlib.Path:
@@ -80,17 +80,17 @@ def ssh(cloud: Cloud, uuid: str, key: pathlib.Path, *command: str) -> str:
 def command(report: Report, cloud: Cloud) -> None:
     """The classic: make a key pair, run ami-tiny, log in; and the rest of a day with `aws ec2`."""
     part, name = "aws", f"aws-{secrets.token_hex(2)}"
-    aws, found = Aws(cloud), dict[str, t.Any]()
+    aws, resources = Aws(cloud), dict[str, t.Any]()
     group = f"group-of-{name}"
 
     def check(*words: str, expected: str = "") -> None:
         with report.step(part, " ".join(words)):
-            text = aws(*(_filled(word, found) for word in words))
+            text = aws(*(_filled(word, resources) for word in words))
             assert expected in text, f"no {expected!r} in:\n{text}"
 
     with report.step(part, f"create-key-pair --key-name {name} --query KeyMaterial --output text"):
         text = aws("create-key-pair", "--key-name", name, "--query", "KeyMaterial", "--output", "text")
-        found["key"] = key_file(cloud, name, text)
+        resources["key"] = key_file(cloud, name, text)
     with report.step(part, f"import-key-pair --key-name {name}-imported"):
         subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", str(cloud.logins / f"{name}-own")], check=True)
         public = f"fileb://{cloud.logins}/{name}-own.pub"
@@ -133,11 +133,11 @@ def command(report: Report, cloud: Cloud) -> None:
         done = aws.attempt(*run, "--dry-run")
         assert done.returncode != 0 and "DryRunOperation" in done.stderr, done.stderr
     with report.step(part, f"run-instances --image-id {IMAGE} --instance-type {KIND} --key-name {name}"):
-        found["id"] = aws.json(*run)["Instances"][0]["InstanceId"]
+        resources["id"] = aws.json(*run)["Instances"][0]["InstanceId"]
     check("wait", "instance-running", "--instance-ids", "{id}")
     with report.step(part, "ssh with the created key"):
-        found["uuid"] = uuid_of(cloud, _have(found, "id"))
-        assert ssh(cloud, found["uuid"], found["key"], "hostname") == name
+        resources["uuid"] = uuid_of(cloud, _have(resources, "id"))
+        assert ssh(cloud, resources["uuid"], resources["key"], "hostname") == name
     check("describe-instances", "--instance-ids", "{id}", expected=name)
     check("describe-instances", "--filters", f"Name=tag:Name,Values={name[:6]}*", expected=name)
     check("wait", "instance-status-ok", "--instance-ids", "{id}")
@@ -146,15 +146,15 @@ def command(report: Report, cloud: Cloud) -> None:
     check("create-tags", "--resources", "{id}", "--tags", "Key=k,Value=v")
     check("describe-tags", "--filters", "Name=resource-id,Values={id}", expected='"k"')
     check("delete-tags", "--resources", "{id}", "--tags", "Key=k")
-    _secondary(report, part, aws, found, cloud)
-    _volume(report, part, aws, found, check)
+    _secondary(report, part, aws, resources, cloud)
+    _volume(report, part, aws, resources, check)
     check("stop-instances", "--instance-ids", "{id}", expected="stopping")
     check("wait", "instance-stopped", "--instance-ids", "{id}")
     check("start-instances", "--instance-ids", "{id}", expected="pending")
     check("wait", "instance-running", "--instance-ids", "{id}")
     check("reboot-instances", "--instance-ids", "{id}")
     with report.step(part, "ssh after all that"):
-        assert ssh(cloud, _have(found, "uuid"), found["key"], "hostname") == name
+        assert ssh(cloud, _have(resources, "uuid"), resources["key"], "hostname") == name
     check("terminate-instances", "--instance-ids", "{id}", expected="shutting-down")
     check("wait", "instance-terminated", "--instance-ids", "{id}")
     check("delete-security-group", "--group-name", group)
@@ -162,91 +162,91 @@ def command(report: Report, cloud: Cloud) -> None:
         check("delete-key-pair", "--key-name", key_name)
 
 
-def _secondary(report: Report, part: str, aws: Aws, found: dict[str, t.Any], cloud: Cloud) -> None:
+def _secondary(report: Report, part: str, aws: Aws, resources: dict[str, t.Any], cloud: Cloud) -> None:
     """A secondary address, which the guest may use from then on, until it is taken away."""
     shown = ("--query", "Reservations[].Instances[].NetworkInterfaces[].NetworkInterfaceId")
     for word, passes in (("assign", True), ("unassign", False)):
         with report.step(part, f"{word}-private-ip-addresses"):
-            (interface,) = aws.json("describe-instances", "--instance-ids", _have(found, "id"), *shown)
+            (interface,) = aws.json("describe-instances", "--instance-ids", _have(resources, "id"), *shown)
             call = (f"{word}-private-ip-addresses", "--network-interface-id", interface)
             if passes:
                 done = aws.json(*call, "--secondary-private-ip-address-count", "1")
-                found["secondary"] = done["AssignedPrivateIpAddresses"][0]["PrivateIpAddress"]
+                resources["secondary"] = done["AssignedPrivateIpAddresses"][0]["PrivateIpAddress"]
             else:
-                aws(*call, "--private-ip-addresses", _have(found, "secondary"))
-            address, router = found["secondary"], "$(ip route | awk '/^default/ {print $3}')"
+                aws(*call, "--private-ip-addresses", _have(resources, "secondary"))
+            address, router = resources["secondary"], "$(ip route | awk '/^default/ {print $3}')"
             ping = f"ping -c 1 -W 2 -I {address} {router} > /dev/null"
             until = "" if passes else "!"
             add = f"ip addr add {address}/32 dev eth0;" if passes else ""
             script = f"{add} for turn in $(seq 30); do {until} {ping} && exit 0; sleep 1; done; exit 1"
-            ssh(cloud, _have(found, "uuid"), found["key"], script)
+            ssh(cloud, _have(resources, "uuid"), resources["key"], script)
 
 
-def _volume(report: Report, part: str, aws: Aws, found: dict[str, t.Any], check: t.Callable[..., None]) -> None:
+def _volume(report: Report, part: str, aws: Aws, resources: dict[str, t.Any], check: t.Callable[..., None]) -> None:
     with report.step(part, "create-volume --availability-zone nova --size 1"):
-        found["volume"] = aws.json("create-volume", "--availability-zone", "nova", "--size", "1")["VolumeId"]
+        resources["volume"] = aws.json("create-volume", "--availability-zone", "nova", "--size", "1")["VolumeId"]
     check("wait", "volume-available", "--volume-ids", "{volume}")
     check("attach-volume", "--volume-id", "{volume}", "--instance-id", "{id}", "--device", "/dev/sdf", expected="vdf")
     with report.step(part, "describe-volumes: attached"):
-        _until(aws, found, "attached")
+        _until(aws, resources, "attached")
     check("detach-volume", "--volume-id", "{volume}", expected="detaching")
     check("wait", "volume-available", "--volume-ids", "{volume}")
     check("delete-volume", "--volume-id", "{volume}")
     check("wait", "volume-deleted", "--volume-ids", "{volume}")
 
 
-def _until(aws: Aws, found: dict[str, t.Any], state: str) -> None:
+def _until(aws: Aws, resources: dict[str, t.Any], state: str) -> None:
     deadline = time.monotonic() + TIMEOUT
     while True:
-        shown = aws.json("describe-volumes", "--volume-ids", _have(found, "volume"))["Volumes"][0]["Attachments"]
+        shown = aws.json("describe-volumes", "--volume-ids", _have(resources, "volume"))["Volumes"][0]["Attachments"]
         if [attachment["State"] for attachment in shown] == [state]:
             return
         assert time.monotonic() < deadline, shown
         time.sleep(1)
 
 
-def _filled(word: str, found: t.Mapping[str, t.Any]) -> str:
+def _filled(word: str, resources: t.Mapping[str, t.Any]) -> str:
     for name in ("id", "volume"):
         if f"{{{name}}}" in word:
-            word = word.replace(f"{{{name}}}", _have(found, name))
+            word = word.replace(f"{{{name}}}", _have(resources, name))
     return word
 
 
-def _have(found: t.Mapping[str, t.Any], name: str) -> str:
-    if name not in found:
+def _have(resources: t.Mapping[str, t.Any], name: str) -> str:
+    if name not in resources:
         raise Skipped(f"there is no {name}")
-    return str(found[name])
+    return str(resources[name])
 
 
 def library(report: Report, cloud: Cloud) -> None:
     """boto3, with its waiters; a key of the other kind; and who is refused."""
     part, name = "boto3", f"boto3-{secrets.token_hex(2)}"
-    client, found = boto(cloud), dict[str, t.Any]()
+    client, resources = boto(cloud), dict[str, t.Any]()
     with report.step(part, "create_key_pair(KeyType='ed25519'), run_instances, wait until running"):
         private = client.create_key_pair(KeyName=name, KeyType="ed25519")["KeyMaterial"]
-        found["key"] = key_file(cloud, name, private)
+        resources["key"] = key_file(cloud, name, private)
         tags = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}]
         asked = {"ImageId": IMAGE, "InstanceType": KIND, "MinCount": 1, "MaxCount": 1, "KeyName": name}
         made = client.run_instances(**asked, TagSpecifications=tags, UserData="#!/bin/sh\n", ClientToken=name)
-        found["id"] = made["Instances"][0]["InstanceId"]
+        resources["id"] = made["Instances"][0]["InstanceId"]
         again = client.run_instances(**asked, TagSpecifications=tags, UserData="#!/bin/sh\n", ClientToken=name)
-        assert again["Instances"][0]["InstanceId"] == found["id"]
-        client.get_waiter("instance_running").wait(InstanceIds=[found["id"]])
+        assert again["Instances"][0]["InstanceId"] == resources["id"]
+        client.get_waiter("instance_running").wait(InstanceIds=[resources["id"]])
     with report.step(part, "ssh with the created key"):
-        uuid = uuid_of(cloud, _have(found, "id"))
-        assert ssh(cloud, uuid, found["key"], "hostname") == name
+        uuid = uuid_of(cloud, _have(resources, "id"))
+        assert ssh(cloud, uuid, resources["key"], "hostname") == name
     with report.step(part, "the same through the other doors"):
         sdk = cloud.connect()
-        server = sdk.compute.get_server(uuid_of(cloud, _have(found, "id")))
-        shown = client.describe_instances(InstanceIds=[found["id"]])["Reservations"][0]["Instances"][0]
+        server = sdk.compute.get_server(uuid_of(cloud, _have(resources, "id")))
+        shown = client.describe_instances(InstanceIds=[resources["id"]])["Reservations"][0]["Instances"][0]
         assert (server.name, server.status) == (name, "ACTIVE") and shown["State"]["Name"] == "running"
         assert server.addresses["private"][0]["addr"] == shown["PrivateIpAddress"]
         sdk.compute.set_server_metadata(server, by="the SDK")
         shown = client.describe_instances(Filters=[{"Name": "tag:by", "Values": ["the*"]}])["Reservations"]
-        assert [instance["InstanceId"] for instance in shown[0]["Instances"]] == [found["id"]]
+        assert [instance["InstanceId"] for instance in shown[0]["Instances"]] == [resources["id"]]
         sdk.close()
     with report.step(part, "stop, start and terminate with waiters"):
-        number = [_have(found, "id")]
+        number = [_have(resources, "id")]
         for call, waiter in (
             (client.stop_instances, "instance_stopped"),
             (client.start_instances, "instance_running"),
@@ -258,12 +258,12 @@ def library(report: Report, cloud: Cloud) -> None:
         client.delete_key_pair(KeyName=name)
         with _refused("InvalidInstanceID.NotFound"):
             client.describe_instances(InstanceIds=["i-0123456789abcdef0"])
-        wanted = cloud.environment(LOGIN_FILE)
+        environment = cloud.environment(LOGIN_FILE)
         forged = boto3.session.Session().client(
             "ec2",
-            endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"],
+            endpoint_url=environment["AWS_ENDPOINT_URL_EC2"],
             region_name="RegionOne",
-            aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"],
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key="x" * 32,
         )
         with _refused("SignatureDoesNotMatch"):

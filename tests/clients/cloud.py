@@ -73,18 +73,18 @@ class Cloud:
 
     def environment(self, login: str = "openrc") -> dict[str, str]:
         """This process's environment with what a login file exports."""
-        found = EXPORT.findall((self.logins / login).read_text())
+        exports = EXPORT.findall((self.logins / login).read_text())
         plain = {key: value for key, value in os.environ.items() if not key.startswith(("OS_", "AWS_"))}
-        return {**plain, **dict(found), "NO_COLOR": "1"}
+        return {**plain, **dict(exports), "NO_COLOR": "1"}
 
     def connect(self, login: str = "openrc") -> Connection:
         """openstacksdk, with what the command line would read from its environment."""
-        wanted = self.environment(login)
+        environment = self.environment(login)
         return openstack.connect(
             load_yaml_config=False,
             load_envvars=False,
             auth={
-                key: wanted[f"OS_{key.upper()}"]
+                key: environment[f"OS_{key.upper()}"]
                 for key in (
                     "auth_url",
                     "username",
@@ -94,7 +94,7 @@ class Cloud:
                     "project_domain_name",
                 )
             },
-            region_name=wanted["OS_REGION_NAME"],
+            region_name=environment["OS_REGION_NAME"],
             identity_api_version="3",
         )
 

@@ -44,7 +44,7 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
     name = f"{part.replace('.', '-')}-{secrets.token_hex(2)}"
     key, group, server, grouped = f"key-{name}", f"sg-{name}", f"web-{name}", f"grp-{name}"
     sdk = cloud.connect()
-    found: dict[str, t.Any] = {}
+    ids: dict[str, t.Any] = {}
 
     def check(words: str, expected: str = "") -> None:
         """Run a command; what it prints must have `expected` in it."""
@@ -52,12 +52,12 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
             text = shell(*words.split())
             assert expected in text, f"no {expected!r} in:\n{text}"
 
-    def status(wanted: str) -> None:
-        with report.step(part, f"... {wanted}"):
-            identifier = found.get("id")
+    def status(expected_status: str) -> None:
+        with report.step(part, f"... {expected_status}"):
+            identifier = ids.get("id")
             if identifier is None:
                 raise Skipped("there is no server")
-            wait_for(sdk, identifier, wanted)
+            wait_for(sdk, identifier, expected_status)
 
     check("token issue", "expires")
     check("catalog list", "block-storage")
@@ -78,9 +78,9 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
         made = shell.json(
             "server", "create", "--flavor", "m1.tiny", "--image", "ami-tiny", "--key-name", "test", "--wait", server
         )
-        found["id"] = made["id"]
+        ids["id"] = made["id"]
         assert made["status"] == "ACTIVE", made
-    login(report, cloud, part, found, server)
+    login(report, cloud, part, ids, server)
     check("server list", server)
     check(f"server show {server}", "ACTIVE")
     check(f"console log show {server}")
@@ -96,7 +96,7 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
         check(f"server reboot --wait {server}")
         check(f"server reboot --hard --wait {server}")
         status("ACTIVE")
-    login(report, cloud, part, found, server)
+    login(report, cloud, part, ids, server)
     check(f"server delete --wait {server}")
     with report.step(part, f"server show {server}: it is gone"):
         assert shell.attempt("server", "show", server).returncode != 0
@@ -111,32 +111,32 @@ def others(report: Report, cloud: Cloud) -> None:
     part = "others"
     sdk = cloud.connect()
     alt, reader, admin = (Shell(cloud, login=f"openrc-{name}") for name in ("alt", "reader", "admin"))
-    found: dict[str, t.Any] = {}
+    ids: dict[str, t.Any] = {}
     with report.step(part, "a server that fits no host ends in ERROR, and says why"):
         made = Shell(cloud).json("server", "create", "--flavor", "m1.huge", "--image", "ami-tiny", "huge")
-        found["id"] = made["id"]
+        ids["id"] = made["id"]
         server = wait_for(sdk, made["id"], "ERROR")
         assert "No valid host" in server.fault["message"], server.fault
     with report.step(part, "another project does not see it"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert found["id"] not in alt("server", "list", "-f", "value")
-        gone = alt.attempt("server", "show", found["id"])
+        assert ids["id"] not in alt("server", "list", "-f", "value")
+        gone = alt.attempt("server", "show", ids["id"])
         assert gone.returncode != 0 and "no server" in gone.stderr.lower(), gone
     with report.step(part, "a reader sees it, and cannot remove it"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert found["id"] in reader("server", "list", "-f", "value")
-        refused = reader.attempt("server", "delete", found["id"])
+        assert ids["id"] in reader("server", "list", "-f", "value")
+        refused = reader.attempt("server", "delete", ids["id"])
         assert refused.returncode != 0 and "403" in refused.stderr, refused
     with report.step(part, "an admin sees the hypervisors, and nobody else does"):
         assert "QEMU" in admin("hypervisor", "list")
         refused = Shell(cloud).attempt("hypervisor", "list")
         assert refused.returncode != 0 and "403" in refused.stderr, refused
     with report.step(part, "an admin sees it among all projects'"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert found["id"] in admin("server", "list", "--all-projects", "-f", "value")
+        assert ids["id"] in admin("server", "list", "--all-projects", "-f", "value")
     with report.step(part, "an admin's user list"):
         assert "reader" in admin("user", "list", "-f", "value")
     with report.step(part, "server delete --wait huge"):
@@ -144,20 +144,22 @@ def others(report: Report, cloud: Cloud) -> None:
     sdk.close()
 
 
-def login(report: Report, cloud: Cloud, part: str, found: t.Mapping[str, t.Any], server: str) -> None:
+def login(report: Report, cloud: Cloud, part: str, ids: t.Mapping[str, t.Any], server: str) -> None:
     with report.step(part, f"ssh {server}"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert cloud.ssh(found["id"], "hostname") == server
+        assert cloud.ssh(ids["id"], "hostname") == server
 
 
-def wait_for(sdk: t.Any, identifier: str, wanted: str) -> t.Any:
+def wait_for(sdk: t.Any, identifier: str, expected_status: str) -> t.Any:
     """The server, once it has this status and nothing is under way."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         server = sdk.compute.get_server(identifier)
-        if server.status == wanted and server.task_state is None:
+        if server.status == expected_status and server.task_state is None:
             return server
-        if time.monotonic() > deadline or (server.status == "ERROR" and wanted != "ERROR"):
-            raise AssertionError(f"{wanted} is expected, and it is {server.status}/{server.task_state}: {server.fault}")
+        if time.monotonic() > deadline or (server.status == "ERROR" and expected_status != "ERROR"):
+            raise AssertionError(
+                f"{expected_status} is expected, and it is {server.status}/{server.task_state}: {server.fault}"
+            )
         time.sleep(1)

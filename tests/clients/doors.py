@@ -46,16 +46,16 @@ class Playbook:
         self._run("ansible-playbook", "-e", json.dumps(variables), f"playbooks/{playbook}.yml")
 
     def create(self, name: str) -> None:
-        wanted = {"name": name, "flavor": FLAVOR, "image": IMAGE, "key": KEY, "metadata": {"made": "here"}}
-        self._play("launch", servers=[wanted])
+        server = {"name": name, "flavor": FLAVOR, "image": IMAGE, "key": KEY, "metadata": {"made": "here"}}
+        self._play("launch", servers=[server])
 
     def see(self, name: str) -> Seen | None:
         asked = json.dumps({"name": name, "home": self._home})
-        told = self._run("ansible", "localhost", "-m", "novalite.cloud.server_info", "-a", asked)
-        found = json.loads(told.partition("=>")[2])["servers"]
-        if not found:
+        output = self._run("ansible", "localhost", "-m", "novalite.cloud.server_info", "-a", asked)
+        servers = json.loads(output.partition("=>")[2])["servers"]
+        if not servers:
             return None
-        (server,) = found
+        (server,) = servers
         return {
             "uuid": server["uuid"],
             "state": server["vm_state"],
@@ -138,8 +138,8 @@ class Ec2:
             {"Name": "private-dns-name", "Values": [name]},
             {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
         ]
-        found = self._client.describe_instances(Filters=asked)["Reservations"]
-        return t.cast(Seen, found[0]["Instances"][0]) if found else None
+        reservations = self._client.describe_instances(Filters=asked)["Reservations"]
+        return t.cast(Seen, reservations[0]["Instances"][0]) if reservations else None
 
     def _number(self, name: str) -> list[str]:
         server = self._instance(name)

@@ -21,7 +21,7 @@ RULES = 8  # of the playbook's security group
 
 def sdk(report: Report, cloud: Cloud) -> None:
     part, name = "sdk", f"web-sdk-{secrets.token_hex(2)}"
-    found: dict[str, t.Any] = {}
+    ids: dict[str, t.Any] = {}
     connection = cloud.connect()
     with report.step(part, "create_server(wait=True)"):
         server = connection.create_server(
@@ -37,30 +37,30 @@ def sdk(report: Report, cloud: Cloud) -> None:
             userdata="#!/bin/sh\n",
             security_groups=["default"],
         )
-        found["id"] = server.id
+        ids["id"] = server.id
         assert server.status == "ACTIVE", server
         assert server.metadata == {"made": "by the SDK"}
         assert [address["addr"] for address in server.addresses["private"]]
-    login(report, cloud, part, found, name)
+    login(report, cloud, part, ids, name)
     with report.step(part, "get_server, list_servers, console output, limits, quotas"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert connection.get_server(name).id == found["id"]
-        assert found["id"] in {instance.id for instance in connection.list_servers()}
-        assert isinstance(connection.get_server_console(found["id"]), str)
+        assert connection.get_server(name).id == ids["id"]
+        assert ids["id"] in {instance.id for instance in connection.list_servers()}
+        assert isinstance(connection.get_server_console(ids["id"]), str)
         assert connection.get_compute_limits().total_instances_used >= 1
-        assert list(connection.list_ports(filters={"device_id": found["id"]}))
+        assert list(connection.list_ports(filters={"device_id": ids["id"]}))
     with report.step(part, "delete_server(wait=True)"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert connection.delete_server(found["id"], wait=True, timeout=TIMEOUT)
-        assert connection.get_server(found["id"]) is None
+        assert connection.delete_server(ids["id"], wait=True, timeout=TIMEOUT)
+        assert connection.get_server(ids["id"]) is None
     connection.close()
 
 
 def ansible(report: Report, cloud: Cloud) -> None:
     part, name = "ansible", f"web-ansible-{secrets.token_hex(2)}"
-    found: dict[str, t.Any] = {}
+    ids: dict[str, t.Any] = {}
 
     def play(state: str) -> dict[str, t.Any]:
         variables = {"server_name": name, "server_state": state}
@@ -69,17 +69,17 @@ def ansible(report: Report, cloud: Cloud) -> None:
 
     with report.step(part, "openstack.cloud.security_group with rules, openstack.cloud.server: present"):
         made = play("present")
-        found["id"] = made["id"]
+        ids["id"] = made["id"]
         assert made["changed"] and made["status"] == "ACTIVE", made
         assert made["group_changed"] and made["rules"] == RULES, made
-    login(report, cloud, part, found, name)
+    login(report, cloud, part, ids, name)
     with report.step(part, "both: present already"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
         again = play("present")
         assert again == {**made, "changed": False, "group_changed": False}, again
     with report.step(part, "both: absent"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
         gone = play("absent")
         assert gone["changed"] and gone["group_changed"], gone

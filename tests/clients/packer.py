@@ -134,14 +134,19 @@ def _boot_with_ec2(cloud: Cloud, name: str, image: str) -> None:
 def _boot_with_compute(cloud: Cloud, name: str, image: str) -> None:
     sdk = cloud.connect()
     (row,) = boto(cloud).describe_images(ImageIds=[image])["Images"]
-    found = sdk.image.find_image(name)
-    assert image == f"ami-{found.id.replace('-', '')[:17]}" and row["Description"] == "made by packer", (found, row)
+    glance_image = sdk.image.find_image(name)
+    assert image == f"ami-{glance_image.id.replace('-', '')[:17]}" and row["Description"] == "made by packer", (
+        glance_image,
+        row,
+    )
     assert {tag["Key"]: tag["Value"] for tag in row["Tags"]} == {"made": "by packer"}, row
     (snapshot,) = boto(cloud).describe_snapshots(SnapshotIds=[row["BlockDeviceMappings"][0]["Ebs"]["SnapshotId"]])[
         "Snapshots"
     ]
     assert {"Key": "of", "Value": name} in snapshot["Tags"], snapshot
-    server = sdk.create_server(name, image=found.id, flavor=FLAVOR, key_name=KEY, network="private", auto_ip=False)
+    server = sdk.create_server(
+        name, image=glance_image.id, flavor=FLAVOR, key_name=KEY, network="private", auto_ip=False
+    )
     try:
         wait_for(sdk, server.id, "ACTIVE")
         _check(cloud, server.id)

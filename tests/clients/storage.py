@@ -28,7 +28,7 @@ def images(report: Report, cloud: Cloud) -> None:
     other, admin = (Shell(cloud, login=f"openrc-{who}") for who in ("alt", "admin"))
     name = f"own-{secrets.token_hex(2)}"
     disk, server = FILES / "disk-tiny.qcow2", f"web-{name}"
-    found: dict[str, t.Any] = {}
+    ids: dict[str, t.Any] = {}
 
     def check(words: str, expected: str = "", by: Shell = shell) -> None:
         with report.step(part, words):
@@ -51,7 +51,7 @@ def images(report: Report, cloud: Cloud) -> None:
             "t1",
             name,
         )
-        found["image"] = made["id"]
+        ids["image"] = made["id"]
     with report.step(part, f"image show {name}"):
         shown = shell.json("image", "show", name)
         assert (shown["status"], shown["size"]) == ("active", disk.stat().st_size), shown
@@ -74,7 +74,7 @@ def images(report: Report, cloud: Cloud) -> None:
         # the command looks the project up first, and another one's is not there for a member
         admin("image", "add", "project", name, project)
         assert name not in other("image", "list", "-f", "value")
-        other("image", "set", "--accept", found["image"])
+        other("image", "set", "--accept", ids["image"])
         assert name in other("image", "list", "-f", "value")
         assert "accepted" in shell("image", "member", "list", name)
         admin("image", "remove", "project", name, project)
@@ -88,14 +88,14 @@ def images(report: Report, cloud: Cloud) -> None:
         made = shell.json(
             "server", "create", "--flavor", "m1.tiny", "--image", name, "--key-name", "test", "--wait", server
         )
-        found["id"] = made["id"]
+        ids["id"] = made["id"]
         assert made["status"] == "ACTIVE", made
-    login(report, cloud, part, found, server)
+    login(report, cloud, part, ids, server)
     check(f"image delete {name}")
     with report.step(part, "its file stays for the server"):
-        if "id" not in found:
+        if "id" not in ids:
             raise Skipped("there is no server")
-        assert (cloud.home / "images" / found["image"]).exists()
+        assert (cloud.home / "images" / ids["image"]).exists()
     check(f"server delete --wait {server}")
 
 
