@@ -36,7 +36,7 @@ def case(hosts: int, instances: int) -> Case:
 
 
 def _host(dice: Dice, number: int) -> dict[str, t.Any]:
-    vcpus, memory_gb, disk_gb = dice.one([(16, 64, 500), (32, 128, 1000), (64, 256, 1000), (128, 512, 4000)])
+    vcpus, memory_gb, disk_gb = dice.choice([(16, 64, 500), (32, 128, 1000), (64, 256, 1000), (128, 512, 4000)])
     used = dice.number(0, 60) / 100
     return {
         "name": f"hv{number:05d}",
@@ -59,7 +59,7 @@ def _host(dice: Dice, number: int) -> dict[str, t.Any]:
         "disk_ratio": 1.0,
         "instances": [],
         "num_instances": int(vcpus * used),
-        "num_io_ops": dice.one([0, 0, 0, 1, 2]),
+        "num_io_ops": dice.choice([0, 0, 0, 1, 2]),
         "failed_builds": 0,
         "metrics": {},
         "address": None,
@@ -67,7 +67,7 @@ def _host(dice: Dice, number: int) -> dict[str, t.Any]:
             "arch": "x86_64",
             "cpu_model": "EPYC",
             "hypervisor_type": "QEMU",
-            "hypervisor_version": dice.one([7002000, 8000000]),
+            "hypervisor_version": dice.choice([7002000, 8000000]),
             "supported_instances": [["x86_64", "kvm", "hvm"], ["x86_64", "qemu", "hvm"], ["i686", "kvm", "hvm"]],
             "cpu_info": {"arch": "x86_64"},
             "rack": "a1",

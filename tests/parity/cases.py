@@ -74,7 +74,7 @@ class Dice:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
 
-    def one(self, values: t.Sequence[t.Any]) -> t.Any:
+    def choice(self, values: t.Sequence[t.Any]) -> t.Any:
         return values[int(self._random() * len(values))]
 
     def number(self, low: int, high: int) -> int:
@@ -95,13 +95,13 @@ def case(seed: int) -> Case:
     # one cluster in three is of equal machines: ties everywhere
     alike = _machine(dice) if dice.chance(0.33) else None
     hosts = [_host(dice, number, aggregates, zones, alike) for number in range(dice.number(1, 24))]
-    enabled = list(dict.fromkeys([*DEFAULT_FILTERS, *dice.some(list(FILTERS), dice.one([0, 0.1, 0.1, 0.4]))]))
+    enabled = list(dict.fromkeys([*DEFAULT_FILTERS, *dice.some(list(FILTERS), dice.choice([0, 0.1, 0.1, 0.4]))]))
     request = _request(dice, hosts)
     # a hint without its filter is ignored: mostly, let it have it
-    wanted = [name for name, hint in HINTS.items() if hint in request["hints"] and dice.chance(0.8)]
+    needed_filters = [name for name, hint in HINTS.items() if hint in request["hints"] and dice.chance(0.8)]
     if "os_distro" in request["image"]["properties"] and dice.chance(0.5):
-        wanted.append("aggregate_image_properties_isolation")
-    enabled = list(dict.fromkeys([*enabled, *wanted]))
+        needed_filters.append("aggregate_image_properties_isolation")
+    enabled = list(dict.fromkeys([*enabled, *needed_filters]))
     if "aggregate_io_ops" in enabled and "io_ops" in enabled:
         enabled.remove("io_ops")
     return {"seed": seed, "options": _options(dice, hosts, enabled), "hosts": hosts, "request": request}
@@ -129,52 +129,56 @@ def metadata_of(aggregate: dict[str, t.Any]) -> dict[str, str]:
 def _aggregate(dice: Dice, number: int) -> dict[str, t.Any]:
     metadata: dict[str, str] = {}
     if dice.chance(0.3):
-        metadata["ssd"] = dice.one(["true", "false", "true,false"])
+        metadata["ssd"] = dice.choice(["true", "false", "true,false"])
     if dice.chance(0.2):
-        metadata["speed"] = dice.one(["1", "5", "10"])
+        metadata["speed"] = dice.choice(["1", "5", "10"])
     if dice.chance(0.25):
-        metadata["instance_type"] = dice.one(["gold", "small, large", "large"])
+        metadata["instance_type"] = dice.choice(["gold", "small, large", "large"])
     if dice.chance(0.25):
-        metadata["filter_tenant_id"] = dice.one(PROJECTS)
+        metadata["filter_tenant_id"] = dice.choice(PROJECTS)
     if dice.chance(0.1):
         metadata["filter_tenant_id2"] = ",".join(dice.some(PROJECTS, 0.5))
     if dice.chance(0.25):
-        metadata["os_distro"] = dice.one(["debian", "windows", "debian, fedora"])
+        metadata["os_distro"] = dice.choice(["debian", "windows", "debian, fedora"])
     if dice.chance(0.25):
-        metadata["max_io_ops_per_host"] = dice.one(["1", "3", "9", "many"])
+        metadata["max_io_ops_per_host"] = dice.choice(["1", "3", "9", "many"])
     if dice.chance(0.25):
-        metadata["max_instances_per_host"] = dice.one(["2", "5", "20", ""])
+        metadata["max_instances_per_host"] = dice.choice(["2", "5", "20", ""])
     for weigher in WEIGHERS:
         if dice.chance(0.06):
-            metadata[f"{weigher}_weight_multiplier"] = dice.one(["2.0", "-1.5", "0", "0.1", "no number"])
+            metadata[f"{weigher}_weight_multiplier"] = dice.choice(["2.0", "-1.5", "0", "0.1", "no number"])
     return {"name": f"aggregate-{number}", "zone": None, "metadata": metadata}
 
 
 def _machine(dice: Dice) -> dict[str, t.Any]:
     kvm = dice.chance(0.6)
-    arch = dice.one(["x86_64", "x86_64", "x86_64", "aarch64"])
+    arch = dice.choice(["x86_64", "x86_64", "x86_64", "aarch64"])
     arches = [arch, "i686"] if arch == "x86_64" else [arch]
     kinds = ["kvm", "qemu"] if kvm else ["qemu"]
     return {
-        "vcpus": dice.one([4, 8, 16, 48]),
-        "memory_mb": dice.one([4096, 15900, 65536, 128000]),
-        "disk_gb": dice.one([40, 931, 1800, 4000]),
-        "cpu_ratio": dice.one([1.0, 4.0, 16.0, 0.9]),
-        "ram_ratio": dice.one([1.0, 1.5, 0.8]),
-        "disk_ratio": dice.one([1.0, 2.0, 1.1]),
-        "reserved_vcpus": dice.one([0, 0, 1, 2]),
-        "reserved_memory_mb": dice.one([512, 0, 2048]),
-        "reserved_disk_gb": dice.one([0, 0, 10]),
+        "vcpus": dice.choice([4, 8, 16, 48]),
+        "memory_mb": dice.choice([4096, 15900, 65536, 128000]),
+        "disk_gb": dice.choice([40, 931, 1800, 4000]),
+        "cpu_ratio": dice.choice([1.0, 4.0, 16.0, 0.9]),
+        "ram_ratio": dice.choice([1.0, 1.5, 0.8]),
+        "disk_ratio": dice.choice([1.0, 2.0, 1.1]),
+        "reserved_vcpus": dice.choice([0, 0, 1, 2]),
+        "reserved_memory_mb": dice.choice([512, 0, 2048]),
+        "reserved_disk_gb": dice.choice([0, 0, 10]),
         "traits": dice.some(TRAITS, 0.5),
         "facts": {
             "arch": arch,
-            "cpu_model": dice.one(["Skylake", "EPYC"]),
+            "cpu_model": dice.choice(["Skylake", "EPYC"]),
             "hypervisor_type": "QEMU",
-            "hypervisor_version": dice.one([7002000, 8000000, 10001005]),
+            "hypervisor_version": dice.choice([7002000, 8000000, 10001005]),
             "supported_instances": [[architecture, kind, "hvm"] for architecture in arches for kind in kinds],
-            "cpu_info": {"arch": arch, "model": dice.one(["Skylake", "EPYC"]), "topology": {"cores": dice.one([4, 8])}},
-            "rack": dice.one(["a1", "a2", "b1"]),
-            "grade": dice.one(["1", "2.5", "30"]),
+            "cpu_info": {
+                "arch": arch,
+                "model": dice.choice(["Skylake", "EPYC"]),
+                "topology": {"cores": dice.choice([4, 8])},
+            },
+            "rack": dice.choice(["a1", "a2", "b1"]),
+            "grade": dice.choice(["1", "2.5", "30"]),
         },
     }
 
@@ -183,8 +187,8 @@ def _host(
     dice: Dice, number: int, aggregates: list[t.Any], zones: list[t.Any], alike: dict[str, t.Any] | None
 ) -> dict[str, t.Any]:
     machine = alike or _machine(dice)
-    busy = dice.one([0, 0.3, 0.6]) if alike is None else dice.one([0, 0, 0.3])
-    zone = dice.one([None, *zones]) if zones else None
+    busy = dice.choice([0, 0.3, 0.6]) if alike is None else dice.choice([0, 0, 0.3])
+    zone = dice.choice([None, *zones]) if zones else None
     instances = [f"instance-{number}-{place}" for place in range(dice.number(0, 4))]
     return {
         **machine,
@@ -209,11 +213,11 @@ def _options(dice: Dice, hosts: list[t.Any], enabled: list[str]) -> dict[str, t.
     options: dict[str, t.Any] = {"enabled_filters": enabled}
     for weigher in WEIGHERS:
         if dice.chance(0.12):
-            options[f"{weigher}_weight_multiplier"] = dice.one(
+            options[f"{weigher}_weight_multiplier"] = dice.choice(
                 [0.0, 0.3, 2.0] if weigher.startswith("soft") else [-1.0, 0.0, 0.3, 2.0, 7.0]  # Nova refuses the others
             )
     if dice.chance(0.1):
-        options["host_subset_size"] = dice.one([2, 3, 50])
+        options["host_subset_size"] = dice.choice([2, 3, 50])
     if dice.chance(0.3):
         options["max_io_ops_per_host"] = dice.number(1, 9)
         options["max_instances_per_host"] = dice.number(3, 12)
@@ -222,7 +226,7 @@ def _options(dice: Dice, hosts: list[t.Any], enabled: list[str]) -> dict[str, t.
         options["isolated_hosts"] = [host["name"] for host in hosts if dice.chance(0.4)]
         options["restrict_isolated_hosts_to_isolated_images"] = dice.chance(0.6)
     if dice.chance(0.15):
-        options["metrics_weight_setting"] = {METRICS[0]: dice.one([-1.0, 2.0]), METRICS[1]: dice.one([0.5, -3.0])}
+        options["metrics_weight_setting"] = {METRICS[0]: dice.choice([-1.0, 2.0]), METRICS[1]: dice.choice([0.5, -3.0])}
         options["metrics_required"] = "metrics" in enabled and dice.chance(0.5)
     return options
 
@@ -247,7 +251,7 @@ def _extra_specs(dice: Dice) -> dict[str, str]:
         ("hw:cpu_sockets", ["2"]),
         *((f"trait:{trait}", ["required", "forbidden"]) for trait in TRAITS),
     ]
-    return {key: dice.one(values) for key, values in dice.some(wishes, dice.one([0.03, 0.08]))}
+    return {key: dice.choice(values) for key, values in dice.some(wishes, dice.choice([0.03, 0.08]))}
 
 
 def _properties(dice: Dice) -> dict[str, str]:
@@ -261,42 +265,42 @@ def _properties(dice: Dice) -> dict[str, str]:
         ("os_distro", ["fedora", "windows"]),
         ("trait:CUSTOM_SSD", ["required"]),
     ]
-    return {key: dice.one(values) for key, values in dice.some(wishes, 0.15)}
+    return {key: dice.choice(values) for key, values in dice.some(wishes, 0.15)}
 
 
 def _request(dice: Dice, hosts: list[t.Any]) -> dict[str, t.Any]:
-    count = dice.one([1, 1, 2, 3, 6])
+    count = dice.choice([1, 1, 2, 3, 6])
     present = [uuid for host in hosts for uuid in host["instances"]] or ["instance-none"]
     hints: dict[str, list[str]] = {}
     for name in ("same_host", "different_host"):
         if dice.chance(0.1):
-            hints[name] = [dice.one(present) for _one in range(dice.number(1, 3))]
+            hints[name] = [dice.choice(present) for _pick in range(dice.number(1, 3))]
     if dice.chance(0.1):
         hints["build_near_host_ip"] = [f"10.0.{dice.number(0, 3)}.77"]
-        hints.update({"cidr": [dice.one(["/24", "/23", "/16"])]} if dice.chance(0.7) else {})
+        hints.update({"cidr": [dice.choice(["/24", "/23", "/16"])]} if dice.chance(0.7) else {})
     if dice.chance(0.2):
         hints["query"] = [json.dumps(_query(dice))]
     flavor = {
-        "name": dice.one(FLAVORS),
-        "vcpus": dice.one([1, 1, 2, 4]),
-        "memory_mb": dice.one([512, 512, 1000, 4096]),
-        "root_gb": dice.one([0, 1, 10, 20]),
-        "ephemeral_gb": dice.one([0, 0, 5]),
+        "name": dice.choice(FLAVORS),
+        "vcpus": dice.choice([1, 1, 2, 4]),
+        "memory_mb": dice.choice([512, 512, 1000, 4096]),
+        "root_gb": dice.choice([0, 1, 10, 20]),
+        "ephemeral_gb": dice.choice([0, 0, 5]),
         "swap_mb": 1500 if dice.chance(0.12) else 0,
         "extra_specs": _extra_specs(dice) if dice.chance(0.6) else {},
     }
     return {
         "count": count,
-        "project_id": dice.one(PROJECTS),
+        "project_id": dice.choice(PROJECTS),
         "flavor": flavor,
         "image": {
-            "id": dice.one(IMAGES),
-            "min_ram_mb": dice.one([0, 0, 0, 512, 1024]) if dice.chance(0.2) else 0,
-            "min_disk_gb": dice.one([0, 1, 5]) if dice.chance(0.2) else 0,
+            "id": dice.choice(IMAGES),
+            "min_ram_mb": dice.choice([0, 0, 0, 512, 1024]) if dice.chance(0.2) else 0,
+            "min_disk_gb": dice.choice([0, 1, 5]) if dice.chance(0.2) else 0,
             "properties": _properties(dice) if dice.chance(0.4) else {},
         },
-        "availability_zone": dice.one([*ZONES, *ZONES, "nova"]) if dice.chance(0.2) else None,
-        "requested_host": dice.one(hosts)["name"] if dice.chance(0.05) else None,
+        "availability_zone": dice.choice([*ZONES, *ZONES, "nova"]) if dice.chance(0.2) else None,
+        "requested_host": dice.choice(hosts)["name"] if dice.chance(0.05) else None,
         "ignore_hosts": [
             name.upper() if dice.chance(0.2) else name for name in dice.some([host["name"] for host in hosts], 0.2)
         ]
@@ -308,13 +312,13 @@ def _request(dice: Dice, hosts: list[t.Any]) -> dict[str, t.Any]:
 
 
 def _group(dice: Dice, hosts: list[t.Any]) -> dict[str, t.Any]:
-    policy = dice.one(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"])
+    policy = dice.choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"])
     if policy == "affinity":  # a group that keeps its policy is on one host
-        host = dice.one(hosts)
+        host = dice.choice(hosts)
         members = dict.fromkeys(dice.some(host["instances"], 0.4), host["name"])
     else:
         members = {uuid: host["name"] for host in hosts for uuid in dice.some(host["instances"], 0.3)}
-    most = dice.one([1, 1, 2, 3]) if policy == "anti-affinity" else 1
+    most = dice.choice([1, 1, 2, 3]) if policy == "anti-affinity" else 1
     return {"policy": policy, "max_server_per_host": most, "members": members}
 
 
@@ -331,7 +335,7 @@ def _query(dice: Dice) -> list[t.Any]:
         [">=", 3],
         ["not", ["=", "$stats.rack", "b1"]],
     ]
-    term, other = dice.one(simple), dice.one(simple)
-    return dice.one(
+    term, other = dice.choice(simple), dice.choice(simple)
+    return dice.choice(
         [term, ["and", term, other], ["or", term, other], ["not", ["and", term, other]], ["not", term, other]]
     )

@@ -165,7 +165,7 @@ class Scheduler:
         if not self._api_takes(case):
             return False
         host = next(hypervisor for hypervisor in case["hosts"] if hypervisor["name"] == state.host)
-        wanted = utils.ResourceRequest.from_request_spec(spec).get_request_group(None)
+        request_group = utils.ResourceRequest.from_request_spec(spec).get_request_group(None)
         claimed = self._claimed.get(state.host, [0, 0, 0])
         for number, (resource, total, reserved, used, ratio) in enumerate(
             (
@@ -174,12 +174,12 @@ class Scheduler:
                 ("DISK_GB", "disk_gb", "reserved_disk_gb", "disk_gb_used", "disk_ratio"),
             )
         ):
-            amount = wanted.resources.get(resource, 0)
+            amount = request_group.resources.get(resource, 0)
             room = (host[total] - host[reserved]) * host[ratio]  # placement/objects/resource_provider.py
             if amount and (host[used] + claimed[number] + amount > room or amount > host[total]):  # max_unit is total
                 return False
         traits = set(host["traits"])
-        if wanted.required_traits - traits or wanted.forbidden_traits & traits:
+        if request_group.required_traits - traits or request_group.forbidden_traits & traits:
             return False
         destination = spec.requested_destination
         members = {_aggregate_uuid(aggregate["name"]) for aggregate in host["aggregates"]}
@@ -187,10 +187,10 @@ class Scheduler:
         return all(members & set(names.split(",")) for names in required or [])
 
     def _claim(self, state: t.Any, spec: t.Any) -> None:
-        wanted = utils.ResourceRequest.from_request_spec(spec).get_request_group(None).resources
+        resources = utils.ResourceRequest.from_request_spec(spec).get_request_group(None).resources
         sums = self._claimed.setdefault(state.host, [0, 0, 0])
         for number, resource in enumerate(("VCPU", "MEMORY_MB", "DISK_GB")):
-            sums[number] += wanted.get(resource, 0)
+            sums[number] += resources.get(resource, 0)
 
     def _api_takes(self, case: cases.Case) -> bool:
         """nova-api refuses a flavor below the image's minimum, and a zone without hosts, before any scheduling."""
@@ -366,8 +366,8 @@ class Scheduler:
             for aggregate in host["aggregates"]
             if aggregate["zone"] and aggregate["zone"] == request["availability_zone"]
         }
-        found = [objects.Aggregate(uuid=_aggregate_uuid(name)) for name in sorted(zones)]
-        with mock.patch.object(objects.AggregateList, "get_by_metadata", return_value=found):
+        zone_aggregates = [objects.Aggregate(uuid=_aggregate_uuid(name)) for name in sorted(zones)]
+        with mock.patch.object(objects.AggregateList, "get_by_metadata", return_value=zone_aggregates):
             request_filter.map_az_to_placement_aggregate(self.context, spec)
         return spec
 
