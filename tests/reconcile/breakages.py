@@ -261,13 +261,13 @@ class Rounds(Breaking):
 
     def afterwards(self) -> None:
         """Check what the ledger says after both rounds."""
-        found = {
+        states = {
             row.name: (row.vm_state, row.task_state, row.deleted != 0)
             for row in self.lab.rows(sa.select(tables.instance).order_by(tables.instance.c.id))
         }
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
-        wanted = {
+        expected_states = {
             a.name: ("active", None, False),
             b.name: ("paused", None, False),
             c.name: ("error", None, False),
@@ -275,7 +275,7 @@ class Rounds(Breaking):
             "half-made": ("error", None, False),
             "going": ("deleted", None, True),
         }
-        self.expect("the ledger", wanted, {name: found.get(name) for name in wanted})
+        self.expect("the ledger", expected_states, {name: states.get(name) for name in expected_states})
         claims = self.lab.rows(sa.select(tables.allocation.c.instance_uuid))
         kept = {guest.uuid for guests in self.guests.values() for guest in guests}
         self.expect("the claims", kept, {row.instance_uuid for row in claims})

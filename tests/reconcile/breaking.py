@@ -55,13 +55,13 @@ true
 
 @dataclasses.dataclass
 class Breakage:
-    """`script` breaks something on `host` (None: `write` did, in the ledger). `told` is what the table must say, as
-    (object, what is there), patterns. `healed` is a script that must succeed afterwards."""
+    """`script` breaks something on `host` (None: `write` did, in the ledger). `row_patterns` is what the table must
+    say, as (object, what is there), patterns. `healed` is a script that must succeed afterwards."""
 
     name: str
     host: str | None
     script: str
-    told: tuple[str, str]
+    row_patterns: tuple[str, str]
     healed: str = "true"
 
 
@@ -103,10 +103,10 @@ class Breaking:
                 lab.on(breakage.host, f"set -e\n{breakage.script}")
         before = self.foreign()
         time.sleep(1.1)  # what was changed in this second is not judged
-        told, said = lab.reconcile("--check")
+        differences, said = lab.reconcile("--check")
         print(said[said.index("TASK [Show the table]") :][:8000], flush=True)
         for breakage in breakages:
-            if not any(self.is_about(row, breakage) for row in told):
+            if not any(self.is_about(row, breakage) for row in differences):
                 self.wrong.append(f"{breakage.name}: --check does not tell it")
         self.expect("--check changes nothing of others", before, self.foreign())
         done, _said = lab.reconcile()
@@ -127,12 +127,12 @@ class Breaking:
 
     @staticmethod
     def is_about(row: Row, breakage: Breakage) -> bool:
-        what, there = breakage.told
+        what, there = breakage.row_patterns
         return row["host"] == breakage.host and bool(re.search(what, row["object"]) and re.search(there, row["there"]))
 
-    def expect(self, what: str, wanted: t.Any, found: t.Any) -> None:
-        if wanted != found:
-            self.wrong.append(f"{what}: {found!r} instead of {wanted!r}")
+    def expect(self, what: str, expected: t.Any, current: t.Any) -> None:
+        if expected != current:
+            self.wrong.append(f"{what}: {current!r} instead of {expected!r}")
 
     def foreign(self) -> dict[str, str]:
         return {host: self.lab.on(host, LOOK_AT_FOREIGN) for host in HOSTS}

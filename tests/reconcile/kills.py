@@ -51,7 +51,7 @@ class Killing:
     def __init__(self, lab: Lab, seed: int) -> None:
         self.lab, self.random = lab, random.Random(seed)
         self.wrong: list[str] = []
-        self.told = self.killed_in_time = self.cut_off = 0
+        self.difference_count = self.killed_in_time = self.cut_off = 0
         self.pace = 1.0
 
     def some(self, whats: t.Mapping[int, str]) -> None:
@@ -136,10 +136,10 @@ class Killing:
         of_these = sa.and_(instance.c.deleted == 0, instance.c.name.in_(names))
         under_way = sa.select(instance).where(of_these, instance.c.task_state.is_not(None))
         cut_off = [row.name for row in lab.rows(under_way)]
-        told, _said = lab.reconcile("--check")
-        missing = [name for name in cut_off if not any(name in row["object"] for row in told)]
+        differences, _said = lab.reconcile("--check")
+        missing = [name for name in cut_off if not any(name in row["object"] for row in differences)]
         self.cut_off += len(cut_off)
-        self.told += len(told)
+        self.difference_count += len(differences)
         if missing:
             self.wrong.append(f"{how}: --check does not tell of {missing}")
         lab.reconcile()
@@ -155,11 +155,16 @@ class Killing:
         ]
         for host in HOSTS:
             here = sa.select(instance).where(instance.c.deleted == 0, instance.c.host == host)
-            wanted = {f"instance-{row.id:08x}" for row in lab.rows(here)}
+            instance_names = {f"instance-{row.id:08x}" for row in lab.rows(here)}
             for what, which in (("runs", ""), ("has", "--all")):
-                if (found := set(lab.on(host, f"virsh -q list --name {which}").split())) != wanted:
-                    self.wrong.append(f"{how}: {host} {what} {sorted(found)} instead of {sorted(wanted)}")
-        print(f"{how}:\n    {len(cut_off)} cut off, {len(told)} differences, then {states or 'nothing'}", flush=True)
+                if (domain_names := set(lab.on(host, f"virsh -q list --name {which}").split())) != instance_names:
+                    self.wrong.append(
+                        f"{how}: {host} {what} {sorted(domain_names)} instead of {sorted(instance_names)}"
+                    )
+        print(
+            f"{how}:\n    {len(cut_off)} cut off, {len(differences)} differences, then {states or 'nothing'}",
+            flush=True,
+        )
         if states:
             lab.play("terminate.yml", servers=[{"name": name} for name in states])
 
@@ -176,8 +181,8 @@ class Killing:
             "addresses": sa.select(tables.fixed_ip).where(used.is_not(None)),
             "sums": sa.select(tables.compute_host.c.name).where(tables.compute_host.c.memory_mb_used != 0),
         }.items():
-            if found := lab.rows(query):
-                self.wrong.append(f"{what} are left: {found}")
+            if rows := lab.rows(query):
+                self.wrong.append(f"{what} are left: {rows}")
 
 
 def main() -> int:
@@ -200,7 +205,7 @@ def main() -> int:
         print(f"WRONG {line}")
     print(
         f"{options.count} kills, {killing.killed_in_time} of them in time; {killing.cut_off} instances cut off, "
-        f"{killing.told} differences told by --check, {len(killing.wrong)} not as they should be"
+        f"{killing.difference_count} differences told by --check, {len(killing.wrong)} not as they should be"
     )
     return 1 if killing.wrong else 0
 

@@ -37,8 +37,8 @@ class Lab(Cloud):
         self.environment = {**os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
 
     def command(self, playbook: str, *arguments: str, **variables: t.Any) -> list[str]:
-        told = ["-e", json.dumps(variables)] if variables else []
-        return ["ansible-playbook", "-i", self._inventory, str(ROOT / "playbooks" / playbook), *arguments, *told]
+        extra_vars = ["-e", json.dumps(variables)] if variables else []
+        return ["ansible-playbook", "-i", self._inventory, str(ROOT / "playbooks" / playbook), *arguments, *extra_vars]
 
     def play(self, playbook: str, *arguments: str, **variables: t.Any) -> str:
         """Run a playbook to its end; returns what it said. Raises Failed."""

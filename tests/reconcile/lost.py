@@ -85,13 +85,13 @@ def lose(lab: Lab) -> None:
 
 
 def same(before: list[Row], after: list[Row]) -> None:
-    def told(row: Row) -> Row:
+    def stable_columns(row: Row) -> Row:
         return {name: value for name, value in row.items() if row["name"] != "late" or name not in TIMES}
 
-    if list(map(told, before)) != list(map(told, after)):
+    if list(map(stable_columns, before)) != list(map(stable_columns, after)):
         for row, other in zip(before, after):
             for name in row:
-                if told(row).get(name) != told(other).get(name):
+                if stable_columns(row).get(name) != stable_columns(other).get(name):
                     print(f"{row['name']}: {name}: {row[name]!r} became {other.get(name)!r}", file=sys.stderr)
         raise Wrong(f"the ledger had {[row['name'] for row in before]} and has {[row['name'] for row in after]}")
 
@@ -149,8 +149,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--home", required=True)
     parser.add_argument("--inventory", required=True)
-    given = parser.parse_args()
-    lab = Lab(given.home, given.inventory)
+    options = parser.parse_args()
+    lab = Lab(options.home, options.inventory)
     began = time.monotonic()
     prepare(lab)
     prove(lab)
