@@ -6,7 +6,7 @@ import argparse
 import importlib
 import json
 
-# prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
+# prefix of the benchmark's name -> module with `run(prefix: str) -> Iterator[dict]`
 GROUPS = {
     "api": "tests.bench.api",
     "api.burst20": "tests.bench.api_jobs",

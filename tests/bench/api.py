@@ -40,21 +40,21 @@ QUOTA = 100_000  # finite: what the project has is counted with every request
 START_SECONDS = 30
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
     names = ["api.post_servers_ms", "api.post_servers_vs_flask", "api.detail1000"]
-    if not any(name.startswith(wanted) for name in names):
+    if not any(name.startswith(prefix) for name in names):
         return
     with _served() as (asker, fill):
-        if names[0].startswith(wanted) or names[1].startswith(wanted):
+        if names[0].startswith(prefix) or names[1].startswith(prefix):
             times, rates = _posts(asker)
-            if names[0].startswith(wanted):
+            if names[0].startswith(prefix):
                 yield {
                     **_figure(names[0], statistics.median(times["ours"]), GOAL_MS, "ms"),
                     "flask_ms": round(statistics.median(times["bare"]), 3),
                 }
-            if names[1].startswith(wanted):
+            if names[1].startswith(prefix):
                 yield _figure(names[1], rates["ours"], rates["bare"], "1/s")
-        if names[2].startswith(wanted):
+        if names[2].startswith(prefix):
             fill()
             yield _figure(names[2], *_lists(asker), "ms")
 
@@ -215,7 +215,7 @@ def _fill(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         project = connection.execute(sa.select(tables.project.c.id).where(tables.project.c.name == "demo")).scalar_one()
         connection.execute(sa.update(tables.instance).values(deleted=tables.instance.c.id))
-        wanted = new_servers.CreateRequest(
+        create_request = new_servers.CreateRequest(
             "listed",
             "2",
             seeds.IMAGE_ID,
@@ -224,7 +224,7 @@ def _fill(engine: sa.Engine) -> None:
             metadata={"a": "b"},
             labels=create.Labels(tags=("x",)),
         )
-        made = new_servers.create(connection, project, wanted, request_id="req-bench")
+        made = new_servers.create(connection, project, create_request, request_id="req-bench")
         connection.execute(
             sa.update(tables.instance)
             .where(tables.instance.c.uuid.in_(made.uuids))

@@ -31,8 +31,8 @@ LOOK = 0.05  # seconds between two looks at one server
 COMPUTE = "/compute/v2.1"
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    sizes = {name: size for name, size in SIZES.items() if name.startswith(wanted)}
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    sizes = {name: size for name, size in SIZES.items() if name.startswith(prefix)}
     if not sizes:
         return
     with Cloud(instances=20) as cloud, Api(cloud) as api:
@@ -57,11 +57,11 @@ def _figure(name: str, ours: float, reference: float) -> dict[str, t.Any]:
 
 
 def _playbook(cloud: Cloud, count: int) -> float:
-    wanted = {"name": "bench", "count": count}
+    variables = {"name": "bench", "count": count}
     seconds = cloud.playbook(
-        "playbooks/launch.yml", **wanted, flavor="m1.nano", image="ami-tiny", key="test", wait_for="running"
+        "playbooks/launch.yml", **variables, flavor="m1.nano", image="ami-tiny", key="test", wait_for="running"
     )
-    cloud.playbook("playbooks/terminate.yml", **wanted)
+    cloud.playbook("playbooks/terminate.yml", **variables)
     return seconds
 
 

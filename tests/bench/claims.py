@@ -25,8 +25,8 @@ ROUNDS = 3
 PROJECT = "d" * 32
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    if not NAME.startswith(wanted):
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    if not NAME.startswith(prefix):
         return
     with tempfile.TemporaryDirectory() as home:
         engine = open_ledger(home)

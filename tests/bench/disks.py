@@ -27,8 +27,8 @@ assert create_disks(disks, sys.argv[2])["changed"]
 """
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    if not NAME.startswith(wanted):
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    if not NAME.startswith(prefix):
         return
     ours, reference = [], []
     for _round in range(ROUNDS):

@@ -31,7 +31,7 @@ Figure = dict[str, t.Any]
 Texts = list[tuple[str, str]]  # family, what was restored
 
 
-def run(wanted: str) -> t.Iterator[Figure]:
+def run(prefix: str) -> t.Iterator[Figure]:
     benches: list[tuple[tuple[str, ...], t.Callable[[t.Any], t.Iterator[Figure]], t.Any]] = [
         *((_names(backend, count), _changes, (backend, count)) for count in (FEW, MANY) for backend in BACKENDS),
         *(
@@ -41,9 +41,9 @@ def run(wanted: str) -> t.Iterator[Figure]:
         ),
     ]
     for names, bench, values in benches:
-        if any(name.startswith(wanted) for name in names):
+        if any(name.startswith(prefix) for name in names):
             for figure in _in_child(bench, values):
-                if figure["bench"].startswith(wanted):
+                if figure["bench"].startswith(prefix):
                     yield figure
 
 
@@ -181,16 +181,16 @@ def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
             saves.append((mine, timed(lambda: _save(backend))))
         assert not Recorder.taken()
         yield _figure(noop, saves)
-        ones, fifties = [], []
+        singles, fifties = [], []
         following = count + 1
         for _round in range(ROUNDS):
             single = _both(instances(following, 1), backend, kept, ours, reference)
-            ones.append(single)
+            singles.append(single)
             following += 1
             fifty = _both(instances(following, 50), backend, kept, ours, reference)
             fifties.append((fifty[0], single[0]))
             following += 50
-        yield _figure(one_more, ones)
+        yield _figure(one_more, singles)
         yield _figure(fifty_vs_one, fifties)
 
 

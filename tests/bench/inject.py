@@ -36,17 +36,17 @@ VIRT_CUSTOMIZE = "inject.virt_customize"
 Figures = dict[str, t.Any]
 
 
-def run(wanted: str) -> t.Iterator[Figures]:
+def run(prefix: str) -> t.Iterator[Figures]:
     ours: float | None = None
     for backend in BACKENDS:
         names = {size: f"inject.{size}_{backend}" for size in ("one", "sixteen")}
-        if any(name.startswith(wanted) for name in names.values()):
+        if any(name.startswith(prefix) for name in names.values()):
             for size, figures in _measure(backend):
-                if names[size].startswith(wanted):
+                if names[size].startswith(prefix):
                     yield _figure(names[size], figures["ours"], figures["reference"], module_s=figures["module"])
                 if (backend, size) == ("fuse", "one"):
                     ours = figures["ours"]
-    if VIRT_CUSTOMIZE.startswith(wanted) and shutil.which("virt-customize"):
+    if VIRT_CUSTOMIZE.startswith(prefix) and shutil.which("virt-customize"):
         if ours is None:
             ours = dict(_measure("fuse"))["one"]["ours"]
         if (reference := _virt_customize()) is not None:

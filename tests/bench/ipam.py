@@ -36,14 +36,14 @@ NEUTRON_WINDOW = 1000  # neutron/ipam/drivers/neutrondb_ipam/driver.py: MAX_WIN
 NEUTRON_ADDRESSES = 2  # in a round; each takes half a second
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
     for backend, goal in GOALS.items():
         name = f"ipam.batch{BATCH}_{backend}_ms"
-        if name.startswith(wanted):
+        if name.startswith(prefix):
             with _ledger(backend) as engine:
                 yield _figure(name, 1000 * _batch(engine), goal, "ms")
     singles = ("ipam.single_vs_raw", "ipam.used60k_vs_empty", "ipam.vs_neutron_60k")
-    if any(name.startswith(wanted) for name in singles):
+    if any(name.startswith(prefix) for name in singles):
         with _ledger("sqlite") as engine, tempfile.TemporaryDirectory() as home:
             raw, neutron = Raw(home), Neutron(home)
             empty, used = _network(engine, "empty"), _network(engine, "used")
@@ -53,15 +53,15 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
                 rates.setdefault("raw", []).append(_rate(raw.allocate, SINGLES))
                 for key, of in (("empty", empty), ("used", used)):
                     rates.setdefault(key, []).append(_rate(lambda of=of: _allocate(engine, of), SINGLES))  # type: ignore[misc]  # no types for the defaults of a lambda
-            if singles[2].startswith(wanted):
+            if singles[2].startswith(prefix):
                 rates["neutron"] = [_rate(neutron.allocate, NEUTRON_ADDRESSES) for _round in range(3)]
             best = {key: max(several) for key, several in rates.items()}
-            if singles[0].startswith(wanted):
+            if singles[0].startswith(prefix):
                 yield _figure(singles[0], best["empty"], best["raw"], "1/s")
-            if singles[1].startswith(wanted):
+            if singles[1].startswith(prefix):
                 # a time, as the goal is one: how much longer an address takes where most are used
                 yield _figure(singles[1], 1e6 / best["used"], 1e6 / best["empty"], "us")
-            if singles[2].startswith(wanted):
+            if singles[2].startswith(prefix):
                 yield _figure(singles[2], best["used"], best["neutron"], "1/s")
 
 

@@ -19,8 +19,8 @@ SIZES = {"launch.one": (1, 5), "launch.ten": (10, 3), "launch.fifty": (50, 1)}  
 GOAL_CPU_S = 1.5  # of the controller, for one launch
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    sizes = {name: size for name, size in SIZES.items() if name.startswith(wanted)}
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    sizes = {name: size for name, size in SIZES.items() if name.startswith(prefix)}
     others = {"launch.unchanged10_s": _unchanged, "launch.one_cpu_s": _cpu, "launch.to_ssh": _to_ssh}
     others["terminate.ten"] = _terminate
     with Cloud(instances=max([count for count, _rounds in sizes.values()] + [10])) as cloud:
@@ -34,7 +34,7 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
                 _reference(cloud, "down", count)
             yield _figure(name, statistics.median(ours), statistics.median(reference), "s")
         for name, measure in others.items():
-            if name.startswith(wanted):
+            if name.startswith(prefix):
                 yield measure(cloud)
 
 

@@ -25,9 +25,9 @@ SIZES = {  # hosts, instances, rounds in turn, and repetitions in a row: a proce
 GROWTH = 12  # times the time that ten times the hosts may take
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    sizes = {name: size for name, size in SIZES.items() if name.startswith(wanted)}
-    if sizes or "scheduler.parity_live".startswith(wanted):
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    sizes = {name: size for name, size in SIZES.items() if name.startswith(prefix)}
+    if sizes or "scheduler.parity_live".startswith(prefix):
         with Nova() as nova:
             for name, (hosts, instances, rounds, repetitions) in sizes.items():
                 question = {"hosts": hosts, "instances": instances, "repetitions": repetitions}
@@ -38,9 +38,9 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
                     reference += nova.ask(question)["cpu_s"]
                 # the least of each side: what other work on the machine adds to CPU time, it adds to the short one most
                 yield _figure(name, min(ours), min(reference), "s")
-            if "scheduler.parity_live".startswith(wanted):
+            if "scheduler.parity_live".startswith(prefix):
                 yield _parity(nova)
-    if "scheduler.growth_10x".startswith(wanted):
+    if "scheduler.growth_10x".startswith(prefix):
         small = statistics.median(_ours(1000, 100) for _round in range(5))
         large = statistics.median(_ours(10_000, 100) for _round in range(3))
         yield _figure("scheduler.growth_10x", large / small, GROWTH, "times")

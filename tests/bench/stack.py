@@ -29,10 +29,10 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2ZrEW7v7EmTZ1FPH3pwW9LmqzQUv
 Document = dict[str, t.Any]
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
     subprocess.run([str(TINY_IMAGE), str(IMAGES)], check=True, stdout=subprocess.DEVNULL)
     for name, servers in SIZES.items():
-        if name.startswith(wanted):
+        if name.startswith(prefix):
             with tempfile.TemporaryDirectory(prefix="novalite-bench-") as home:
                 yield _unchanged(name, pathlib.Path(home), servers)
 

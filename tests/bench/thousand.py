@@ -28,8 +28,8 @@ SEED = {
 }
 
 
-def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
-    if not any(name.startswith(wanted) for name in GOALS):
+def run(prefix: str) -> t.Iterator[dict[str, t.Any]]:
+    if not any(name.startswith(prefix) for name in GOALS):
         return
     seconds, cpu_seconds = [], []
     with Cloud(GUESTS, hosts=HOSTS, up=["--login", "none", "--libvirt", str(STAND_IN)], seed=SEED) as cloud:
