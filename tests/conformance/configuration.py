@@ -27,9 +27,9 @@ PROLOGUE = (
     "set -eu; PATH=$PATH:/sbin:/usr/sbin; "
     'sudo() { "$@"; }; '
     # of a CD, whose label is 8 letters at 32808
-    "blkid() { for one in /sys/block/vd*; do one=/dev/${one##*/}; "
-    'if [ "$(dd if=$one bs=8 skip=4101 count=1 2>/dev/null)" = "$2" ]; then echo "$one"; fi; done; }; '
-    'lsblk() { echo "NAME TYPE"; for one in /sys/block/vd*; do echo "${one##*/}  disk"; done; };'
+    "blkid() { for device in /sys/block/vd*; do device=/dev/${device##*/}; "
+    'if [ "$(dd if=$device bs=8 skip=4101 count=1 2>/dev/null)" = "$2" ]; then echo "$device"; fi; done; }; '
+    'lsblk() { echo "NAME TYPE"; for device in /sys/block/vd*; do echo "${device##*/}  disk"; done; };'
 )
 
 Account = dict[str, t.Any]

@@ -27,13 +27,13 @@ def name_of(test_id: str) -> str:
 
 
 def class_of(test: str) -> str:
-    found = FIXTURE.match(test)
-    return found[2] if found else test.rpartition(".")[0]
+    fixture = FIXTURE.match(test)
+    return fixture[2] if fixture else test.rpartition(".")[0]
 
 
 def left_out(tests: t.Iterable[str], skips: t.Iterable[dict[str, t.Any]]) -> tuple[list[Outcome], list[str]]:
     """Of `tests` those that the list of skips names, with its reason, and the patterns that name none of them."""
-    found: dict[str, Outcome] = {}
+    outcome_by_name: dict[str, Outcome] = {}
     unused = []
     names = [name_of(test) for test in tests]
     for skip in skips:
@@ -42,8 +42,8 @@ def left_out(tests: t.Iterable[str], skips: t.Iterable[dict[str, t.Any]]) -> tup
             if not named:
                 unused.append(pattern)
             for name in named:
-                found.setdefault(name, Outcome(name, SKIPPED, text=skip["reason"]))
-    return list(found.values()), unused
+                outcome_by_name.setdefault(name, Outcome(name, SKIPPED, text=skip["reason"]))
+    return list(outcome_by_name.values()), unused
 
 
 def judge(outcomes: t.Iterable[Outcome], expectations: t.Iterable[dict[str, t.Any]]) -> tuple[list[Outcome], list[str]]:
