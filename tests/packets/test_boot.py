@@ -237,8 +237,8 @@ def test_switches_of_the_host_are_after_a_boot_what_they_were(
     )
     stand_ins["ipset"] = ""
     stand_ins["modprobe"] = (
-        f'mkdir "$NOVALITE_SWITCHES"; for one in {" ".join(names)}; do '
-        'echo 1 >"$NOVALITE_SWITCHES/bridge-nf-call-$one"; done'
+        f'mkdir "$NOVALITE_SWITCHES"; for name in {" ".join(names)}; do '
+        'echo 1 >"$NOVALITE_SWITCHES/bridge-nf-call-$name"; done'
     )
     for name, text in stand_ins.items():
         (commands / name).write_text(f"#!/bin/sh\n{text}\n")
