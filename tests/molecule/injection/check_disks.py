@@ -65,9 +65,9 @@ def look(instance: dict[str, t.Any], root: str) -> list[str]:
         ("/root/.ssh/authorized_keys", ("regular", "0600", "0", "0")),
     ):
         said = run("debugfs", "-R", f"stat {path}", root)
-        found = re.search(OWNED_BY_ROOT, said)
-        if found is None or found.groups() != want:
-            wrong.append(f"{path} is {found.groups() if found else said!r}, want {want}")
+        inode_match = re.search(OWNED_BY_ROOT, said)
+        if inode_match is None or inode_match.groups() != want:
+            wrong.append(f"{path} is {inode_match.groups() if inode_match else said!r}, want {want}")
     lines = run("debugfs", "-R", "cat /root/.ssh/authorized_keys", root).splitlines()
     keys = [line for line in lines if line and not line.startswith("#")]
     if keys != instance["keys"]:

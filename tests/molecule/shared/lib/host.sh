@@ -36,7 +36,7 @@ namespace_init() {
   [[ -e /run/netns/$1 ]] || return 0
   for pid in $(ip netns pids "$1"); do
     # "NSpid: <here> <inside>": pid 1 inside a namespace that is one level below ours
-    if awk '$1 == "NSpid:" && NF == 3 && $3 == 1 { found = 1 } END { exit !found }' "/proc/$pid/status" 2>/dev/null; then
+    if awk '$1 == "NSpid:" && NF == 3 && $3 == 1 { is_init = 1 } END { exit !is_init }' "/proc/$pid/status" 2>/dev/null; then
       echo "$pid"
       return
     fi
