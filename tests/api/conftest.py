@@ -85,19 +85,19 @@ class Guest:
 
     def crawl(self) -> dict[str, str]:
         """Every document that listings lead to, by its path; of the versions, which are alike, first and last."""
-        found: dict[str, str] = {}
+        documents: dict[str, str] = {}
         todo = ["/", "/openstack/"]
         while todo:
             path = todo.pop()
-            found[path] = self.text(path)
+            documents[path] = self.text(path)
             if not path.endswith("/"):
                 continue
-            lines = found[path].splitlines()
+            lines = documents[path].splitlines()
             for line in (lines[0], lines[-1]) if path in ("/", "/openstack/") else lines:
                 name = line.partition("=")[0]
                 directory = line.endswith("/") or "=" in line or path in ("/", "/openstack/")
                 todo.append(path + name.rstrip("/") + ("/" if directory else ""))
-        return found
+        return documents
 
 
 @pytest.fixture(scope="session", autouse=True)

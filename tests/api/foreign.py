@@ -222,10 +222,12 @@ def make(api: Api) -> Objects:
     api.insert(tables_volumes.volume_snapshot, id=taken, volume_id=kept, status="available", **data)
     there = {"instance_uuid": server, "device": "vdb", "created_at": now, "attached_at": now}
     api.insert(tables_volumes.volume_attachment, id=hung, volume_id=kept, **there)
-    given, offered = (str(uuid.uuid4()) for _ in range(2))
-    api.insert(tables_volumes.volume, id=given, **{**disk, **data, "name": "given", "status": "awaiting-transfer"})
+    transferred_volume, offered = (str(uuid.uuid4()) for _ in range(2))
+    api.insert(
+        tables_volumes.volume, id=transferred_volume, **{**disk, **data, "name": "given", "status": "awaiting-transfer"}
+    )
     offer = {"project_id": project, "key_hash": "0" * 64, "created_at": now}
-    api.insert(tables_volumes.volume_transfer, id=offered, volume_id=given, **offer)
+    api.insert(tables_volumes.volume_transfer, id=offered, volume_id=transferred_volume, **offer)
     api.insert(tables.tables_networking.router, id=router, **owned, **made)
     scope, drawn = (str(uuid.uuid4()) for _ in range(2))
     api.insert(tables.tables_networking.address_scope, id=scope, ip_version=4, **owned)

@@ -59,19 +59,19 @@ def doors() -> dict[str, set[str]]:
     from api.settings import Settings
 
     app = create_app(Settings())
-    found: dict[str, set[str]] = collections.defaultdict(set)
+    doors_by_operation: dict[str, set[str]] = collections.defaultdict(set)
     for rule in app.url_map.iter_rules():
         operation = getattr(app.view_functions[rule.endpoint], "policy_operation", None)
         service = rule.rule.split("/")[1]
         if operation is not None and OPERATIONS[operation] != "public":
-            found[operation].add(service if service in SERVICES else "pages")
+            doors_by_operation[operation].add(service if service in SERVICES else "pages")
     for declared in EC2_ACTIONS.values():
-        found[declared.operation].add("ec2")
+        doors_by_operation[declared.operation].add("ec2")
     for operation in (*(done.operation for done in ACTIONS.values()), "compute:servers:console_output"):
-        found[operation].add("compute")
+        doors_by_operation[operation].add("compute")
     for kind in kinds.KINDS.values():
-        found[kind.operation].add("v1")
-    return found
+        doors_by_operation[kind.operation].add("v1")
+    return doors_by_operation
 
 
 def door_of(request: Request) -> str:
@@ -121,8 +121,8 @@ class Cloud:
     ids: Ids
 
     def ask(self, caller: str, request: Request) -> Answer:
-        given = CALLERS[caller]
-        own = {**self.ids, "own_project": self.api.projects[given[0] if given else "demo"]}
+        project_and_role = CALLERS[caller]
+        own = {**self.ids, "own_project": self.api.projects[project_and_role[0] if project_and_role else "demo"]}
         if isinstance(request, Ec2):
             try:
                 getattr(self.clients[caller], request.action)(**filled(dict(request.parameters), own))
@@ -135,7 +135,7 @@ class Cloud:
         # os-... and images are there in old versions of Compute only
         old = "os-" in request.path or "/images" in request.path
         headers = {} if old else {"OpenStack-API-Version": "compute 2.37"}
-        if given is not None:
+        if project_and_role is not None:
             headers["X-Auth-Token"] = self.tokens[caller]
         if request.method == "PATCH":
             headers["Content-Type"] = "application/openstack-images-v2.1-json-patch"
@@ -205,10 +205,10 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
 
 def expected(operation: str, caller: str, hidden: bool, door: str) -> tuple[str, ...]:
     """Return what the one rule says. `hidden`: the request is about an object of alt's."""
-    given = CALLERS[caller]
-    if given is None:
+    project_and_role = CALLERS[caller]
+    if project_and_role is None:
         return ("unknown",)
-    project, role = given
+    project, role = project_and_role
     if ROLES.index(role) < ROLES.index(OPERATIONS[operation]):
         # who may not, on what is not there: OpenStack's services differ in which they say first
         return ("refused", "hidden") if hidden and project != "alt" else ("refused",)
@@ -227,10 +227,10 @@ def test_every_door_gives_the_same_verdict(cloud: Cloud, operation: str) -> None
         for request in OPERATIONS_BY_DOOR[operation]:
             text = repr(request)
             about = any(f"{{{kind}}}" in text for kind in cloud.ids)
-            found = cloud.ask(caller, request).verdict
+            verdict = cloud.ask(caller, request).verdict
             right = expected(operation, caller, about, door_of(request))
-            if found not in right:
-                wrong[caller, text] = (found, right)
+            if verdict not in right:
+                wrong[caller, text] = (verdict, right)
     assert wrong == {}
 
 

@@ -76,11 +76,11 @@ def by_compute(door: Door, image: str) -> bool:
 
 def by_v1(door: Door, image: str) -> bool:
     """Plan with `image` at /v1; return whether it did. If so, launch of it as its job does, by name in a playbook."""
-    wanted = {"name": f"new-{uuid.uuid4().hex}", "flavor": "m1.tiny", "image": image}
-    answer = door.api.client_as("demo").post("/v1/plan", json={"servers": [wanted]})
+    server = {"name": f"new-{uuid.uuid4().hex}", "flavor": "m1.tiny", "image": image}
+    answer = door.api.client_as("demo").post("/v1/plan", json={"servers": [server]})
     assert answer.status_code in (200, 400, 404), answer.get_data(as_text=True)
     if answer.status_code == 200:
-        door.api.task("server", project="demo", state="present", servers=[wanted])
+        door.api.task("server", project="demo", state="present", servers=[server])
     return answer.status_code == 200
 
 

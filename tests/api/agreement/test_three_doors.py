@@ -26,8 +26,8 @@ class Playbook:
         self.api = door.api
 
     def create(self, name: str) -> None:
-        wanted = {"name": name, "flavor": "m1.tiny", "image": "ami-tiny", "key": "test", "metadata": {"made": "here"}}
-        self.api.task("server", project="demo", state="present", servers=[wanted])
+        server = {"name": name, "flavor": "m1.tiny", "image": "ami-tiny", "key": "test", "metadata": {"made": "here"}}
+        self.api.task("server", project="demo", state="present", servers=[server])
 
     def see(self, name: str) -> Seen:
         (instance,) = self.api.task("server_info", project="demo", names=[name])["servers"]
@@ -53,14 +53,14 @@ class OpenStack:
     def create(self, name: str) -> None:
         flavors = self.client.get("/compute/v2.1/flavors").get_json()["flavors"]
         (flavor,) = (record["id"] for record in flavors if record["name"] == "m1.tiny")
-        wanted = {
+        server = {
             "name": name,
             "flavorRef": flavor,
             "imageRef": IMAGE_ID,
             "key_name": "test",
             "metadata": {"made": "here"},
         }
-        assert self.client.post(COMPUTE, json={"server": wanted}).status_code == 202
+        assert self.client.post(COMPUTE, json={"server": server}).status_code == 202
 
     def see(self, name: str) -> Seen:
         latest = {"OpenStack-API-Version": "compute 2.96"}
@@ -97,8 +97,8 @@ class Ec2:
     def _instance(self, name: str) -> Seen:
         """By its name in DNS, which every server has."""
         asked = [{"Name": "private-dns-name", "Values": [name]}]
-        (found,) = self.client.describe_instances(Filters=asked)["Reservations"]
-        return t.cast(Seen, found["Instances"][0])
+        (reservation,) = self.client.describe_instances(Filters=asked)["Reservations"]
+        return t.cast(Seen, reservation["Instances"][0])
 
     def see(self, name: str) -> Seen:
         instance = self._instance(name)

@@ -123,18 +123,18 @@ class Chaos:
 
     def _environment_of(self, options: argparse.Namespace) -> dict[str, str]:
         cloud = self._cloud
-        found = {
+        environment = {
             **cloud.environment(ROOT / "playbooks" if options.lab else PLAYBOOKS),
             "PWD": str(ROOT),
             "NOVALITE_API_THREADS": "4",
             "ANSIBLE_FORCE_COLOR": "0",
         }
         if options.lab:
-            found["ANSIBLE_INVENTORY"] = str(ROOT / "inventories/lab")
-            found["NOVALITE_IMAGES"] = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
+            environment["ANSIBLE_INVENTORY"] = str(ROOT / "inventories/lab")
+            environment["NOVALITE_IMAGES"] = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
         else:
-            found["ANSIBLE_NOVALITE_SLEEP"] = "0.5"
-        return found
+            environment["ANSIBLE_NOVALITE_SLEEP"] = "0.5"
+        return environment
 
     def _prepare(self) -> Login:
         for service in self._services:
@@ -194,10 +194,10 @@ class Chaos:
             service.keep()
 
     def _kill(self) -> None:
-        found = self._victims.find()
-        if not found:
+        pids_by_kind = self._victims.find()
+        if not pids_by_kind:
             return
-        all_of_them = [(what, pid) for what, pids in found.items() for pid in pids]
+        all_of_them = [(what, pid) for what, pids in pids_by_kind.items() for pid in pids]
         what, pid = self._random.choices(all_of_them, weights=[KINDS[what] for what, _pid in all_of_them])[0]
         with contextlib.suppress(ProcessLookupError):
             self._killed_at[pid] = time.time()

@@ -75,13 +75,13 @@ def nothing_left(cloud: JobCloud) -> list[str]:
     """After everything was deleted: no claim, no interface, no address of one."""
     owned = sa.select(tables.fixed_ip.c.owner).where(tables.fixed_ip.c.owner.like("vif:%"))
     there = sa.select(tables.instance.c.uuid).where(tables.instance.c.deleted == 0)
-    found = {
+    rows_by_table = {
         "allocation": cloud.rows(sa.select(tables.allocation.c.instance_uuid)),
         "vif": cloud.rows(sa.select(tables.vif.c.instance_uuid)),
         "fixed_ip": cloud.rows(owned),
         "instance": cloud.rows(there),
     }
-    return [f"{name} of {row[0]} is left" for name, rows in found.items() for row in rows]
+    return [f"{name} of {row[0]} is left" for name, rows in rows_by_table.items() for row in rows]
 
 
 def overlaps(trace: t.Iterable[t.Mapping[str, t.Any]], killed: t.Mapping[int, float]) -> list[str]:

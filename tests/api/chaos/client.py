@@ -51,9 +51,9 @@ class Accepted:
 class Book:
     """Record of what all clients asked for, and of whose servers they may lay hands on."""
 
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, request_count: int) -> None:
         self._lock = threading.Lock()
-        self._wanted = wanted
+        self._request_count = request_count
         self.accepted: list[Accepted] = []
         self.counts: collections.Counter[str] = collections.Counter()
         self.wrong: list[str] = []
@@ -74,7 +74,7 @@ class Book:
 
     @property
     def full(self) -> bool:
-        return len(self.accepted) >= self._wanted
+        return len(self.accepted) >= self._request_count
 
 
 class Client(threading.Thread):
@@ -173,8 +173,8 @@ class Client(threading.Thread):
     # - What is asked for
 
     def servers(self) -> list[dict[str, t.Any]]:
-        found: list[dict[str, t.Any]] = self.look(f"{COMPUTE}/servers/detail")["servers"]
-        return found
+        servers: list[dict[str, t.Any]] = self.look(f"{COMPUTE}/servers/detail")["servers"]
+        return servers
 
     def _ask_something(self) -> None:
         there = self.servers()
@@ -225,8 +225,8 @@ class Client(threading.Thread):
                     return self._refused("create", answer, (403,))
                 break
             except Lost:
-                found = self.look(f"{COMPUTE}/servers/detail?name={name}")["servers"]
-                if found:
+                servers = self.look(f"{COMPUTE}/servers/detail?name={name}")["servers"]
+                if servers:
                     self._book.count("found afterwards")
                     break
             time.sleep(0.2)

@@ -72,20 +72,20 @@ class Victims:
         self._services, self._supervisors = services, supervisors
 
     def find(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {"arbiter": [], "api": [], "worker": [], "supervisor": []}
+        pids_by_kind: dict[str, list[int]] = {"arbiter": [], "api": [], "worker": [], "supervisor": []}
         children = _children()
         for service in self._services:
             if (pid := service.pid) is None:
                 continue
             if service.name.startswith("worker"):
-                found["worker"].append(pid)
+                pids_by_kind["worker"].append(pid)
                 continue
-            found["arbiter"].append(pid)
+            pids_by_kind["arbiter"].append(pid)
             for child in children.get(pid, ()):
-                found["worker" if b"api.jobs" in command(child) else "api"].append(child)
+                pids_by_kind["worker" if b"api.jobs" in command(child) else "api"].append(child)
         # a number may belong to somebody else by now
-        found["supervisor"] = [pid for pid in self._supervisors() if b"supervisor.py" in command(pid)]
-        return {what: pids for what, pids in found.items() if pids}
+        pids_by_kind["supervisor"] = [pid for pid in self._supervisors() if b"supervisor.py" in command(pid)]
+        return {what: pids for what, pids in pids_by_kind.items() if pids}
 
 
 def command(pid: int) -> bytes:
@@ -96,10 +96,10 @@ def command(pid: int) -> bytes:
 
 
 def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    pids_by_parent: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
                 stat = pathlib.Path(f"/proc/{name}/stat").read_text()
-                found.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
-    return found
+                pids_by_parent.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(name))
+    return pids_by_parent

@@ -101,10 +101,10 @@ class JobCloud(Cloud):
         """The jobs once all of them are in one of `states`. Raises AssertionError when that takes too long."""
         deadline = time.monotonic() + seconds
         while True:
-            found = [self.job(job_id) for job_id in job_ids]
-            if all(job["state"] in states for job in found):
-                return found
-            assert time.monotonic() < deadline, [(job["kind"], job["state"], job["message"]) for job in found]
+            jobs = [self.job(job_id) for job_id in job_ids]
+            if all(job["state"] in states for job in jobs):
+                return jobs
+            assert time.monotonic() < deadline, [(job["kind"], job["state"], job["message"]) for job in jobs]
             time.sleep(0.05)
 
     # --- Workers ----------------------------------------------------------------------------------------------------
@@ -155,9 +155,10 @@ class JobCloud(Cloud):
 
     def leaks(self) -> list[str]:
         """List what in the ledger belongs to nothing: claims and addresses without an instance, sums that are none."""
-        found = self.run("ledger_heal", check_mode=True, build_timeout=0)
+        heal_result = self.run("ledger_heal", check_mode=True, build_timeout=0)
         return [
-            f"{correction['kind']} {correction['name']}: {correction['reason']}" for correction in found["corrections"]
+            f"{correction['kind']} {correction['name']}: {correction['reason']}"
+            for correction in heal_result["corrections"]
         ]
 
     def close(self) -> None:

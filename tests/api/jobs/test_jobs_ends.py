@@ -176,8 +176,8 @@ class TestEvents:
         assert (full["text"], full["host"]) == ("other's", "hv1")
 
     def test_secrets_of_an_environment(self) -> None:
-        found = events.secrets_of({"NOVALITE_LEDGER_URL": "postgresql://u:pass-word@h/d", "HOME": "/root"})
-        assert "pass-word" in found and "/root" not in found
+        secrets = events.secrets_of({"NOVALITE_LEDGER_URL": "postgresql://u:pass-word@h/d", "HOME": "/root"})
+        assert "pass-word" in secrets and "/root" not in secrets
 
 
 def test_no_variable_is_a_template() -> None:

@@ -42,8 +42,8 @@ def processes(cloud: JobCloud, job_id: str) -> list[int]:
 
 def at_sleep(cloud: JobCloud, job_id: str) -> list[int]:
     """The same, once its playbook has come to the task that takes a while."""
-    found = processes(cloud, job_id)
-    return found if any(b"sleep\0" in _command(pid)[:8] for pid in found) else []
+    pids = processes(cloud, job_id)
+    return pids if any(b"sleep\0" in _command(pid)[:8] for pid in pids) else []
 
 
 def _command(pid: int) -> bytes:
@@ -130,11 +130,11 @@ class TestOneWorker:
     def test_cancelling_ends_every_process_and_releases(self, at_work: JobCloud) -> None:
         with transaction(at_work.engine) as connection:
             made = queue.enqueue(connection, "evict")
-        found = until(lambda: at_sleep(at_work, made["id"]), "the playbook's sleep")
+        pids = until(lambda: at_sleep(at_work, made["id"]), "the playbook's sleep")
         at_work.cancel(made["id"])
         (done,) = at_work.wait(made["id"])
         assert (done["state"], done["message"]) == ("cancelled", "the job was cancelled")
-        assert not [pid for pid in found if pathlib.Path(f"/proc/{pid}").exists() and _command(pid)]
+        assert not [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists() and _command(pid)]
 
 
 class TestKilled:

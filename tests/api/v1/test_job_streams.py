@@ -53,31 +53,33 @@ def test_what_jobs_tell_names_hosts_to_administrators_alone(api: seeds.Api, scen
             assert not_there not in said, (path, who)
             if path.startswith("/v1/jobs/") and not path.endswith("events"):
                 assert client.get(path).get_json()["job"]["result"] == {"errors": [f"{there}: unreachable"]}
-    told = messages(stream(api.client_as("reader"), scene.broken).get_data(as_text=True))
-    assert told[-1].data["message"].startswith(f"{hidden}: unreachable")
+    stream_messages = messages(stream(api.client_as("reader"), scene.broken).get_data(as_text=True))
+    assert stream_messages[-1].data["message"].startswith(f"{hidden}: unreachable")
 
 
 def messages(text: str) -> list[Message]:
-    found = []
+    stream_messages = []
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
         if "data" in fields:
             number = int(fields["id"]) if "id" in fields else None
-            found.append(Message(number, fields["event"], json.loads(fields["data"])))
-    return found
+            stream_messages.append(Message(number, fields["event"], json.loads(fields["data"])))
+    return stream_messages
 
 
 def test_the_stream_of_a_job_that_ended_tells_all_and_ends(api: seeds.Api, scene: scenes.Scene) -> None:
     client = api.client_as("demo")
     answer = stream(client, scene.launched)
     assert answer.content_type == "text/event-stream; charset=utf-8"
-    told = messages(answer.get_data(as_text=True))
-    assert [message.event for message in told] == ["event", "event", "job", "end"]
+    stream_messages = messages(answer.get_data(as_text=True))
+    assert [message.event for message in stream_messages] == ["event", "event", "job", "end"]
     known = client.get(f"/v1/jobs/{scene.launched}/events").get_json()["events"]
-    assert [message.data for message in told[:2]] == known
-    assert [message.id for message in told[:2]] == [event["seq"] for event in known]
-    assert told[-1].data["state"] == "succeeded"
-    rest = messages(stream(client, scene.launched, **{"Last-Event-ID": str(told[0].id)}).get_data(as_text=True))
+    assert [message.data for message in stream_messages[:2]] == known
+    assert [message.id for message in stream_messages[:2]] == [event["seq"] for event in known]
+    assert stream_messages[-1].data["state"] == "succeeded"
+    rest = messages(
+        stream(client, scene.launched, **{"Last-Event-ID": str(stream_messages[0].id)}).get_data(as_text=True)
+    )
     assert [message.event for message in rest] == ["event", "job", "end"]
 
 
@@ -112,8 +114,8 @@ def test_a_stream_ends_with_the_token(api: seeds.Api, scene: scenes.Scene, monke
 def test_a_stream_does_not_last_for_ever(api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.01)
     monkeypatch.setattr(streams, "LONGEST", 0.05)
-    told = messages(stream(api.client_as("demo"), scene.going).get_data(as_text=True))
-    assert [message.event for message in told] == ["event", "event", "job"]
+    stream_messages = messages(stream(api.client_as("demo"), scene.going).get_data(as_text=True))
+    assert [message.event for message in stream_messages] == ["event", "event", "job"]
 
 
 def test_there_are_few_streams_at_once_and_each_gives_its_place_back(api: seeds.Api, scene: scenes.Scene) -> None:
@@ -139,8 +141,8 @@ def test_there_are_few_streams_at_once_and_each_gives_its_place_back(api: seeds.
 
 def test_a_run_of_several_projects_shows_no_texts_to_them(api: seeds.Api, scene: scenes.Scene) -> None:
     api.write(sa.update(run).values(project_id=None))
-    told = messages(stream(api.client_as("demo"), scene.launched).get_data(as_text=True))
-    assert {message.data["text"] for message in told if message.event == "event"} == {None}
+    stream_messages = messages(stream(api.client_as("demo"), scene.launched).get_data(as_text=True))
+    assert {message.data["text"] for message in stream_messages if message.event == "event"} == {None}
 
 
 def test_two_requests_with_one_key_at_once_make_one_job(api: seeds.Api) -> None:
@@ -163,11 +165,13 @@ def test_times_are_rfc_3339(api: seeds.Api) -> None:
     assert job["created_at"].endswith("Z")
 
 
-@pytest.mark.parametrize(("user", "told"), [("reader", False), ("demo", True), ("admin", True)])
-def test_a_reader_is_not_told_what_a_guest_wrote(api: seeds.Api, scene: scenes.Scene, user: str, told: bool) -> None:
+@pytest.mark.parametrize(("user", "may_read"), [("reader", False), ("demo", True), ("admin", True)])
+def test_a_reader_is_not_told_what_a_guest_wrote(
+    api: seeds.Api, scene: scenes.Scene, user: str, may_read: bool
+) -> None:
     """Neither by the job itself nor in the list; who may ask for a console may read what came of it."""
     client = api.client_as(user)
     (listed,) = client.get("/v1/jobs?kind=console").get_json()["jobs"]
     shown = client.get(f"/v1/jobs/{listed['id']}").get_json()["job"]
-    result = {"console": {scene.web: scenes.CONSOLE}} if told else None
+    result = {"console": {scene.web: scenes.CONSOLE}} if may_read else None
     assert (shown["state"], listed["result"], shown["result"]) == ("succeeded", result, result)

@@ -43,10 +43,10 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
     monkeypatch.setitem(policy.POLICY, "compute:hypervisors:read", "reader")
     scenes.build(api)
     reader, project = api.client_as("reader"), api.projects["demo"]
-    found = {host["name"]: host for host in reader.get("/v1/hosts").get_json()["hosts"]}
+    host_by_id = {host["name"]: host for host in reader.get("/v1/hosts").get_json()["hosts"]}
     # by the ids that the project's servers have
-    assert set(found) == {host_id(project, "hv1"), host_id(project, "hv2")}
-    hosts = {name: found[host_id(project, name)] for name in ("hv1", "hv2")}
+    assert set(host_by_id) == {host_id(project, "hv1"), host_id(project, "hv2")}
+    hosts = {name: host_by_id[host_id(project, name)] for name in ("hv1", "hv2")}
     assert reader.get(f"/v1/hosts/{host_id(project, 'hv1')}").get_json()["host"] == hosts["hv1"]
     assert reader.get("/v1/hosts/hv1").status_code == 404
     assert hosts["hv1"]["capacity"]["memory_mb"] == {
@@ -78,21 +78,21 @@ def test_only_whole_names_of_hosts_are_veiled() -> None:
 
 def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:
     before = everything(api)
-    found = plan(api.client_as("demo"), {**SERVER, "count": 3})
-    assert [placement["name"] for placement in found["placed"]] == ["web-1", "web-2", "web-3"]
+    launch_plan = plan(api.client_as("demo"), {**SERVER, "count": 3})
+    assert [placement["name"] for placement in launch_plan["placed"]] == ["web-1", "web-2", "web-3"]
     hosts = {host_id(api.projects["demo"], name) for name in ("hv1", "hv2")}
-    assert {placement["host"] for placement in found["placed"]} == hosts
-    why = found["explanations"]["web-1"]
+    assert {placement["host"] for placement in launch_plan["placed"]} == hosts
+    why = launch_plan["explanations"]["web-1"]
     assert any(line.endswith("chosen") for line in why["lines"])
     assert {weight["host"] for weight in why["weights"]} == hosts
     assert everything(api) == before
 
 
 def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None:
-    found = plan(api.client_as("demo"), {**SERVER, "flavor": "m1.huge"})
-    (refusal,) = found["unplaced"]
+    launch_plan = plan(api.client_as("demo"), {**SERVER, "flavor": "m1.huge"})
+    (refusal,) = launch_plan["unplaced"]
     assert "No valid host" in refusal["message"] and "disk removed 2" in refusal["message"]
-    removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
+    removed = [step for step in launch_plan["explanations"]["web"]["filters"] if step["removed"]]
     hosts = [host_id(api.projects["demo"], name) for name in ("hv1", "hv2")]
     assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", sorted(hosts))]
 
@@ -157,19 +157,21 @@ def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
     small, huge = plan(api.client_as("demo"), *pair)["unplaced"]
     assert "was not launched, for another of its request found no host" in small["message"]
     assert huge["message"] == "No valid host was found: disk removed 2"
-    found = plan(api.client_as("demo"), *pair, all_or_nothing=False)
-    assert ([placement["name"] for placement in found["placed"]], len(found["unplaced"])) == (["small"], 1)
+    launch_plan = plan(api.client_as("demo"), *pair, all_or_nothing=False)
+    assert ([placement["name"] for placement in launch_plan["placed"]], len(launch_plan["unplaced"])) == (["small"], 1)
 
 
 def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:
     scene = scenes.build(api)
-    found = plan(api.client_as("demo"), {**SERVER, "name": "web-1"})
-    assert found["existing"] == [{"name": "web-1", "uuid": scene.web, "host": host_id(api.projects["demo"], "hv1")}]
-    assert found["placed"] == []
+    launch_plan = plan(api.client_as("demo"), {**SERVER, "name": "web-1"})
+    assert launch_plan["existing"] == [
+        {"name": "web-1", "uuid": scene.web, "host": host_id(api.projects["demo"], "hv1")}
+    ]
+    assert launch_plan["placed"] == []
 
 
 @pytest.mark.parametrize(
-    ("server", "status", "told"),
+    ("server", "status", "message_part"),
     [
         ({"name": "a b"}, 400, "a b"),
         ({"flavor": "m1.tin"}, 404, "m1.tin"),
@@ -185,9 +187,9 @@ def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:
     ],
 )
 def test_what_a_launch_would_refuse_a_plan_refuses(
-    api: seeds.Api, server: dict[str, t.Any], status: int, told: str
+    api: seeds.Api, server: dict[str, t.Any], status: int, message_part: str
 ) -> None:
-    assert told in plan(api.client_as("demo"), {**SERVER, **server}, status=status)
+    assert message_part in plan(api.client_as("demo"), {**SERVER, **server}, status=status)
 
 
 def test_a_plan_is_a_members(api: seeds.Api) -> None:
@@ -197,9 +199,9 @@ def test_a_plan_is_a_members(api: seeds.Api) -> None:
 def test_why_an_instance_is_where_it_is(api: seeds.Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(policy.POLICY, "compute:servers:placement", "reader")
     scene = scenes.build(api)
-    found = api.client_as("admin").get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
-    assert (found["host"], found["explanation"]["message"]) == ("hv1", scenes.EXPLANATION["message"])
-    assert found["explanation"]["lines"] == scenes.EXPLANATION["lines"]
+    placement = api.client_as("admin").get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
+    assert (placement["host"], placement["explanation"]["message"]) == ("hv1", scenes.EXPLANATION["message"])
+    assert placement["explanation"]["lines"] == scenes.EXPLANATION["lines"]
     client = api.client_as("reader")
     shown = client.get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
     first, second = (host_id(api.projects["demo"], name) for name in ("hv1", "hv2"))

@@ -127,7 +127,7 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message_part"),
     [
         ({}, "kind"),
         ({"kind": "nosuch"}, "nosuch"),
@@ -143,8 +143,8 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
         ({"kind": "launch", "variables": {"servers": [{"name": "a\0b"}]}}, "stored"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_name(api: seeds.Api, body: dict[str, t.Any], told: str) -> None:
-    assert told in refused(ask(api.client_as("demo"), body), 400)
+def test_what_cannot_be_is_refused_by_its_name(api: seeds.Api, body: dict[str, t.Any], message_part: str) -> None:
+    assert message_part in refused(ask(api.client_as("demo"), body), 400)
     assert jobs_in(api) == 0
 
 
@@ -194,15 +194,15 @@ def test_jobs_are_listed_by_page_and_by_what_they_are(api: seeds.Api, scene: sce
         path = page["next"]
     assert paged == everything
 
-    def found(query: str, client: FlaskClient = client) -> set[str]:
+    def job_ids(query: str, client: FlaskClient = client) -> set[str]:
         return {job["id"] for job in client.get(f"/v1/jobs?{query}").get_json()["jobs"]}
 
-    assert found("kind=launch") == {scene.launched, scene.going}
-    assert found("state=failed") == {scene.broken}
-    assert found(f"instance={scene.stopped}") == {scene.broken}
-    assert found(f"instance={scene.foreign}") == set()
-    assert found("kind=launch&state=running") == {scene.going}
-    assert scene.foreign_job in found("all_projects=true", api.client_as("admin"))
+    assert job_ids("kind=launch") == {scene.launched, scene.going}
+    assert job_ids("state=failed") == {scene.broken}
+    assert job_ids(f"instance={scene.stopped}") == {scene.broken}
+    assert job_ids(f"instance={scene.foreign}") == set()
+    assert job_ids("kind=launch&state=running") == {scene.going}
+    assert scene.foreign_job in job_ids("all_projects=true", api.client_as("admin"))
     refused(client.get("/v1/jobs?all_projects=true"), 403)
     refused(client.get(f"/v1/jobs?marker={scene.foreign_job}"), 404)
     for query in ("limit=0", "limit=x", "limit=1&limit=2", "kind=nosuch", "all_projects=maybe", "nosuch=1"):

@@ -58,11 +58,11 @@ def test_every_schema_is_one_and_every_reference_leads_to_one() -> None:
 
 def test_each_operation_says_which_role_it_takes() -> None:
     for operation in openapi.OPERATIONS:
-        told = openapi.document()["paths"][f"/v1{operation.path}"][operation.method.lower()]
+        operation_document = openapi.document()["paths"][f"/v1{operation.path}"][operation.method.lower()]
         if policy.POLICY[operation.action] == "public":
-            assert told["security"] == []
+            assert operation_document["security"] == []
         else:
-            assert f"Role: {policy.POLICY[operation.action]}." in told["description"]
+            assert f"Role: {policy.POLICY[operation.action]}." in operation_document["description"]
 
 
 class Quiet(WSGIRequestHandler):

@@ -67,8 +67,8 @@ def test_zones_are_those_of_the_hosts(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv1")
     cloud.host("hv2", zone="edge", enabled=False)
     cloud.write(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
-    found = doors.member.get(f"/{doors.project}/os-availability-zone")["availabilityZoneInfo"]
-    assert found == [
+    zones = doors.member.get(f"/{doors.project}/os-availability-zone")["availabilityZoneInfo"]
+    assert zones == [
         {"zoneName": "edge", "zoneState": {"available": False}},
         {"zoneName": "nova", "zoneState": {"available": True}},
     ]

@@ -95,8 +95,8 @@ def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
     for path in ("/os-hosts", "/os-hosts/hv1@file", "/scheduler-stats/get_pools", "/capabilities/hv1@file"):
         doors.member.get(path, 403)
     hung(cloud, doors, number)
-    (one,) = doors.admin.get("/os-hosts")["hosts"]
-    assert (one["host_name"], one["service-status"], one["service-state"]) == ("hv1@file", "available", "enabled")
+    (host,) = doors.admin.get("/os-hosts")["hosts"]
+    assert (host["host_name"], host["service-status"], host["service-state"]) == ("hv1@file", "available", "enabled")
     total, mine = doors.admin.get("/os-hosts/hv1@file")["host"]
     assert total["resource"]["project"] == "(total)" and mine["resource"]["project"] == doors.project
     assert mine["resource"]["volume_count"] == total["resource"]["total_volume_gb"] == "1"
@@ -138,8 +138,8 @@ def test_types(doors: Doors) -> None:
     assert doors.admin.get(f"/types/{number}/os-volume-type-access")["volume_type_access"] == [
         {"volume_type_id": number, "project_id": doors.project}
     ]
-    one = made(doors.member, volume_type="x")
-    assert shown(doors.member, one)["volume_type"] == "x"
+    volume_id = made(doors.member, volume_type="x")
+    assert shown(doors.member, volume_id)["volume_type"] == "x"
     doors.admin.delete(f"/types/{number}", 400)
     specs = f"/types/{number}/extra_specs"
     assert doors.admin.post(specs, {"extra_specs": {"c": "d"}}, 200) == {"extra_specs": {"c": "d"}}
@@ -153,14 +153,19 @@ def test_types(doors: Doors) -> None:
     assert doors.admin.put(f"/types/{number}", {"volume_type": {"name": "y", "is_public": True}})["volume_type"][
         "is_public"
     ]
-    doors.member.delete(f"/volumes/{one}", 202)
+    doors.member.delete(f"/volumes/{volume_id}", 202)
     doors.admin.delete(f"/types/{number}", 202)
 
 
 def test_services_and_extensions(doors: Doors) -> None:
     doors.member.get("/os-services", 403)
-    (one,) = doors.admin.get("/os-services?host=hv1")["services"]
-    assert (one["binary"], one["host"], one["status"], one["state"]) == ("cinder-volume", "hv1@file", "enabled", "up")
+    (service,) = doors.admin.get("/os-services?host=hv1")["services"]
+    assert (service["binary"], service["host"], service["status"], service["state"]) == (
+        "cinder-volume",
+        "hv1@file",
+        "enabled",
+        "up",
+    )
     assert doors.admin.get("/os-services?binary=nosuch")["services"] == []
     aliases = {extension["alias"] for extension in doors.reader.get("/extensions")["extensions"]}
     assert "os-quota-sets" in aliases and "backups" not in aliases

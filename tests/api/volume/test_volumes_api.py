@@ -42,9 +42,9 @@ def hung(cloud: Cloud, doors: Doors, number: str) -> tuple[str, str]:
     """A server, and the attachment of the volume to it."""
     server = cloud.instance(doors.project, f"s{number[:8]}", "hv1", vm_state="active")
     with transaction(cloud.engine) as connection:
-        one = volume_attachments.begin_attach(connection, number, server)
-        volume_attachments.finish_attach(connection, one.id)
-    return server, one.id
+        attachment = volume_attachments.begin_attach(connection, number, server)
+        volume_attachments.finish_attach(connection, attachment.id)
+    return server, attachment.id
 
 
 def test_a_blank_volume_lives_and_dies_without_a_job(doors: Doors) -> None:
@@ -137,8 +137,12 @@ def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> No
     assert body["volume_image_metadata"]["image_id"] == image
     assert act(doors.member, number, "os-show_image_metadata", None, 200)["metadata"]["os_distro"] == "debian"
     said = {"metadata": {"kernel_id": "k", "os_distro": "other"}}
-    found = act(doors.member, number, "os-set_image_metadata", said, 200)["metadata"]
-    assert (found["kernel_id"], found["os_distro"], found["image_id"]) == ("k", "other", image)
+    image_metadata = act(doors.member, number, "os-set_image_metadata", said, 200)["metadata"]
+    assert (image_metadata["kernel_id"], image_metadata["os_distro"], image_metadata["image_id"]) == (
+        "k",
+        "other",
+        image,
+    )
     # servers that start from it are injected into as the image says: that is the operator's to say
     act(doors.member, number, "os-set_image_metadata", {"metadata": {"os_host_mount": "yes"}}, 403)
     act(doors.member, number, "os-set_image_metadata", {"metadata": {"os_admin_user": 'a"b'}}, 400)
@@ -251,8 +255,8 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
         (plan,) = volume_action(connection, {"attachments": [attachment]})["hosts"].values()
         assert f"/srv/nv/volumes/{number}" in plan["attach"][0]["xml"]
         volume_attachments.finish_attach(connection, attachment)
-    (one,) = shown(doors.admin, number)["attachments"]
-    assert {key: one[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {
+    (attachment_body,) = shown(doors.admin, number)["attachments"]
+    assert {key: attachment_body[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {
         "attachment_id": attachment,
         "server_id": server,
         "device": "/dev/vdc",
@@ -338,8 +342,8 @@ def test_a_volume_goes_with_its_snapshots(cloud: Cloud, doors: Doors) -> None:
         failed = [
             {"id": deletion["id"], "error": "disk on fire" if deletion["id"] == taken[1] else None} for deletion in gone
         ]
-        told = {"plans": plans, "outcomes": [{"host": "hv1", "results": failed}]}
-        volume_action(connection, told)
+        parameters = {"plans": plans, "outcomes": [{"host": "hv1", "results": failed}]}
+        volume_action(connection, parameters)
     assert shown(doors.member, number)["status"] == "error_deleting"
     assert [snapshot["id"] for snapshot in doors.member.get("/snapshots")["snapshots"]] == [taken[1]]
     doors.member.delete(f"/volumes/{number}?cascade=True", 202)

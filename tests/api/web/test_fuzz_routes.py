@@ -219,8 +219,8 @@ class Fuzz:
 
     def csrf(self, user: str) -> str:
         client = self.client(user, "/quotas")
-        found = re.search(r'name="csrf" value="([0-9a-f]+)"', client.get("/quotas").get_data(as_text=True))
-        return found[1] if found else "x"
+        match = re.search(r'name="csrf" value="([0-9a-f]+)"', client.get("/quotas").get_data(as_text=True))
+        return match[1] if match else "x"
 
     def keep(self, path: pathlib.Path) -> None:
         """Remember the ledger as it is now."""
@@ -277,8 +277,12 @@ def test_whatever_is_sent_to_any_route_is_not_our_fault(
     by_cause: dict[str, list[Fault]] = {}
     for fault in fuzz.faults:
         by_cause.setdefault(f"{fault.status} {fault.where}", []).append(fault)
-    told = [f"{len(faults)} x {cause}\n    {faults[0].route} {faults[0].sent}" for cause, faults in by_cause.items()]
-    assert not told, f"with NOVALITE_FUZZ_SEED={SEED} NOVALITE_FUZZ_EXAMPLES={EXAMPLES}:\n" + "\n".join(told)
+    fault_texts = [
+        f"{len(faults)} x {cause}\n    {faults[0].route} {faults[0].sent}" for cause, faults in by_cause.items()
+    ]
+    assert not fault_texts, f"with NOVALITE_FUZZ_SEED={SEED} NOVALITE_FUZZ_EXAMPLES={EXAMPLES}:\n" + "\n".join(
+        fault_texts
+    )
 
 
 def _dumped(value: t.Any) -> bytes:

@@ -115,14 +115,14 @@ def objects(api: Api) -> foreign.Objects:
 
 @pytest.fixture(scope="module")
 def routes(api: Api, objects: foreign.Objects) -> list[Route]:
-    found = []
+    walked_routes = []
     for rule in api.app.url_map.iter_rules():
         action = getattr(api.app.view_functions[rule.endpoint], "policy_operation", None)
         for (path, decoy, own), kinds in foreign.paths(rule, objects, api.projects["demo"]):
             for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
-                found.append(Route(method, path, rule.rule, action, kinds, decoy, own))
-    assert len(found) > 40
-    return found
+                walked_routes.append(Route(method, path, rule.rule, action, kinds, decoy, own))
+    assert len(walked_routes) > 40
+    return walked_routes
 
 
 VERSIONS = ("2.1", "latest")  # of Compute: some routes are there in old ones only, some in new ones

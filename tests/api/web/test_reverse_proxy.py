@@ -122,8 +122,8 @@ def login(name: str, secret: str | None = None) -> dict[str, t.Any]:
 
 
 def children(pid: int) -> list[int]:
-    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in found.split()]
+    pids_text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in pids_text.split()]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
