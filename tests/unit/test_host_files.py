@@ -48,10 +48,10 @@ def test_all_are_written_once(tmp_path: pathlib.Path) -> None:
 
 def test_check_mode_says_the_same_and_writes_nothing(tmp_path: pathlib.Path) -> None:
     (tmp_path / "old").write_text("x")
-    told = ensured(*several(tmp_path), check_mode=True)
+    preview = ensured(*several(tmp_path), check_mode=True)
     assert os.listdir(tmp_path) == ["old"]
-    assert ensured(*several(tmp_path)) == told
-    assert told["diff"]["after"][f"{tmp_path}/program"]["content"] == "#!/bin/sh\n"
+    assert ensured(*several(tmp_path)) == preview
+    assert preview["diff"]["after"][f"{tmp_path}/program"]["content"] == "#!/bin/sh\n"
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_text("#!/bin/true\n"), lambda path: path.chmod(0o4755)])

@@ -63,8 +63,8 @@ class Machine:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("wheel")
     built(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", path, ROOT)
-    (found,) = path.iterdir()
-    return found
+    (wheel_path,) = path.iterdir()
+    return wheel_path
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def tarball(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("tarball")
     galaxy = pathlib.Path(sys.executable).with_name("ansible-galaxy")
     built(galaxy, "collection", "build", "--output-path", path, ROOT / COLLECTION, cwd=path)
-    (found,) = path.iterdir()
-    return found
+    (tarball_path,) = path.iterdir()
+    return tarball_path
 
 
 def test_the_wheel_has_everything_and_nothing_else(wheel: pathlib.Path) -> None:

@@ -68,9 +68,9 @@ class Server:
             handler.send_header("Location", how.redirect)
             handler.end_headers()
             return
-        wanted = re.fullmatch("bytes=([0-9]+)-", handler.headers.get("Range", ""))
+        requested_range = re.fullmatch("bytes=([0-9]+)-", handler.headers.get("Range", ""))
         same = handler.headers.get("If-Range") in (None, how.etag)
-        start = int(wanted.group(1)) if wanted and how.ranges and same else 0
+        start = int(requested_range.group(1)) if requested_range and how.ranges and same else 0
         total = len(how.content)
         if start and start >= total:
             handler.send_response(416)

@@ -97,9 +97,9 @@ def test_a_rescue_leaves_the_instances_own_files_alone(state: str, base: str) ->
     own = {name: number for name, number in content(directory).items() if name != "disk.info"}
     assert replace_disks([rescue], state)["disks"][0]["path"].endswith("/disk.rescue")
     replace_disks([rescue], state)
-    found = content(directory)
+    inode_by_name = content(directory)
     rescues = {"disk.fresh.rescue", "disk.rescue", "kernel.rescue"}
-    assert set(found) == {*own, *rescues, "disk.info"} and found.items() >= own.items()
+    assert set(inode_by_name) == {*own, *rescues, "disk.info"} and inode_by_name.items() >= own.items()
     assert recorded_format(directory, "disk.rescue") == recorded_format(directory) == "qcow2"
     assert remove_disks([rescue], state, check_mode=True)["changed"]
     assert remove_disks([rescue], state)["disks"][0]["removed"] == ["disk.rescue", "kernel.rescue", "disk.fresh.rescue"]

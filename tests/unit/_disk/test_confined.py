@@ -59,10 +59,10 @@ def test_one_that_was_taken_over_has_what_was_lent_and_nothing_else(files: tuple
     files[0].chmod(0o600)
     limits = Limits(memory=1 << 30, cpu=7)
     argv = [sys.executable, "-c", TAKEN_OVER, target, source]
-    found = json.loads(run_confined(argv, reads=[source], writes=[target], limits=limits).stdout)
-    (user,) = found.pop("uids")
+    report = json.loads(run_confined(argv, reads=[source], writes=[target], limits=limits).stdout)
+    (user,) = report.pop("uids")
     assert _confined.FIRST_USER <= user <= _confined.LAST_USER
-    assert found == {
+    assert report == {
         "groups": [],
         "caps": [0] * 5,
         "privileges": "1",
@@ -92,9 +92,9 @@ def test_files_are_given_back_after_a_failure_which_names_them(files: tuple[path
 
 def test_a_root_that_is_bounded_writes_files_and_mounts_nothing(files: tuple[pathlib.Path, pathlib.Path]) -> None:
     target, source = map(str, files)
-    found = json.loads(run_bounded([sys.executable, "-c", TAKEN_OVER, target, source]).stdout)
-    assert found["uids"] == [0] and found["privileges"] == "1" and found["lent"]
-    assert set(found["caps"]) == {0, 1 << 1}  # CAP_DAC_OVERRIDE
+    report = json.loads(run_bounded([sys.executable, "-c", TAKEN_OVER, target, source]).stdout)
+    assert report["uids"] == [0] and report["privileges"] == "1" and report["lent"]
+    assert set(report["caps"]) == {0, 1 << 1}  # CAP_DAC_OVERRIDE
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def users(state: str, base: str, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
-        def found() -> dict[str, set[int]]:
+        def users_by_command() -> dict[str, set[int]]:
             names = [name.rpartition("-") for name in os.listdir(called)]
             return {word: {int(user) for other, _dash, user in names if other == word} for word, _dash, _user in names}
 
-        yield found
+        yield users_by_command
 
 
 @needs_qemu_img
@@ -125,10 +125,10 @@ def test_images_and_disks_are_read_by_nobody_in_particular(
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(image), "1M"], check=True)
     push(image_of(image, disk_format="qcow2"), state)
     create_disks([Disk(UUID, base)], state)
-    found = users()
-    assert found.keys() == {"create", "info", "check", "convert"} and found.pop("create") == {0}  # the test's own
-    assert all(user >= _confined.FIRST_USER for of_word in found.values() for user in of_word)
+    callers = users()
+    assert callers.keys() == {"create", "info", "check", "convert"} and callers.pop("create") == {0}  # the test's own
+    assert all(user >= _confined.FIRST_USER for of_word in callers.values() for user in of_word)
     asked = [snapshot.Snapshot(UUID, "22222222-3333-4444-8555-666666666666")]
     (taken,) = snapshot.take(asked, state, lambda _uuid: False, lambda *_args: None)
-    assert taken.error is None and len(users()["convert"]) == len(found["convert"]) + 1
+    assert taken.error is None and len(users()["convert"]) == len(callers["convert"]) + 1
     assert all(user >= _confined.FIRST_USER for user in users()["convert"])

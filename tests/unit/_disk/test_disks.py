@@ -33,9 +33,9 @@ def test_a_disk_on_its_base(state: str, base: str) -> None:
     assert not os.path.exists(directory)
     done = create_disks([disk], state)
     assert done == planned and done["disks"][0]["created"] == ["disk", "kernel"]
-    found = info(done["disks"][0]["path"])
-    assert found["virtual-size"] == GIB and found["backing-filename-format"] == "raw"
-    assert found["full-backing-filename"] == os.path.join(state, "_base", f"{base[7:]}.raw")
+    image_info = info(done["disks"][0]["path"])
+    assert image_info["virtual-size"] == GIB and image_info["backing-filename-format"] == "raw"
+    assert image_info["full-backing-filename"] == os.path.join(state, "_base", f"{base[7:]}.raw")
     assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info", "kernel"]
     assert os.stat(directory).st_mode & 0o777 == 0o711
     assert os.stat(f"{directory}/kernel").st_nlink == 1 and recorded_format(directory) == "qcow2"

@@ -42,8 +42,8 @@ def disk(state: str, base: str) -> pathlib.Path:
 
 def entries(state: str) -> dict[str, str | None]:
     """Name in the cache -> what it is a link to, None for a file."""
-    with os.scandir(os.path.join(state, "_base")) as found:
-        return {entry.name: os.readlink(entry.path) if entry.is_symlink() else None for entry in found}
+    with os.scandir(os.path.join(state, "_base")) as cache_entries:
+        return {entry.name: os.readlink(entry.path) if entry.is_symlink() else None for entry in cache_entries}
 
 
 def test_files_get_their_names_and_disks_stay_as_they_are(state: str, base: str, disk: pathlib.Path) -> None:

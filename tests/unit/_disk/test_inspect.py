@@ -216,8 +216,8 @@ def test_mutated_headers_are_judged_within_bounds() -> None:
     command = [sys.executable, "-m", "tests.fuzz.inspector", "--inputs", inputs, "--seed", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["accepted"] + found["refused"] == int(inputs) and found["accepted"] > 100
+    counts = json.loads(done.stdout)
+    assert counts["accepted"] + counts["refused"] == int(inputs) and counts["accepted"] > 100
 
 
 @needs_qemu_img

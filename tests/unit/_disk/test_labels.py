@@ -42,13 +42,13 @@ def test_what_a_path_is_labelled(path: str, label: str | None) -> None:
 
 def test_only_what_is_missing_or_differs_is_set() -> None:
     rules = (("/a(/.*)?", "one_t"), ("/b", "two_t"), ("/c", "one_t"))
-    kept, changed, new = wanted = [room.Label(*rule) for rule in rules]
+    kept, changed, new = labels = [room.Label(*rule) for rule in rules]
     listing = (
         "/a(/.*)?                  all files          system_u:object_r:one_t:s0 \n"
         "/b                        all files          system_u:object_r:one_t:s0\n"
         "/c                        directory          system_u:object_r:one_t:s0\n"
         "/other                    all files          <<None>>\n"
     )
-    assert room.missing(wanted, listing) == [("-m", changed), ("-a", new)]
-    assert room.present(wanted, listing) == [kept]  # the others are the operator's own
-    assert room.missing(wanted, "") == [("-a", kept), ("-a", changed), ("-a", new)]
+    assert room.missing(labels, listing) == [("-m", changed), ("-a", new)]
+    assert room.present(labels, listing) == [kept]  # the others are the operator's own
+    assert room.missing(labels, "") == [("-a", kept), ("-a", changed), ("-a", new)]

@@ -124,12 +124,12 @@ def test_a_number() -> None:
     ),
     st.integers(1, 20),
 )
-def test_what_is_chosen_lies_on_the_disk(table: list[Partition], wanted: int) -> None:
+def test_what_is_chosen_lies_on_the_disk(table: list[Partition], number: int) -> None:
     try:
-        chosen = choose_partition(table, wanted, DISK)
+        chosen = choose_partition(table, number, DISK)
     except NovaliteError:
         return
-    assert 0 < chosen.start < chosen.start + chosen.size <= DISK and chosen.number == wanted
+    assert 0 < chosen.start < chosen.start + chosen.size <= DISK and chosen.number == number
 
 
 @pytest.mark.parametrize("table", ["", "label: dos\nstart=2048, size=2048, type=7\n"])
@@ -167,8 +167,8 @@ def test_file_systems(tmp_path: pathlib.Path) -> None:
 
     def identified(data: bytes) -> tuple[str, str, str, bool]:
         device.write_bytes(data)
-        found = identify_file_system(str(device))
-        return found.type, found.options, found.read_only_options, found.checks_scheduled
+        file_system = identify_file_system(str(device))
+        return file_system.type, file_system.options, file_system.read_only_options, file_system.checks_scheduled
 
     plain = ("ext4", "errors=remount-ro", "errors=remount-ro", False)
     assert identified(superblock()) == plain

@@ -35,8 +35,8 @@ def mount(point: str, source: str, kind: str = "ext4") -> str:
 def test_an_nbd_device_with_its_mount(tmp_path: pathlib.Path) -> None:
     mounts = mount("/", "/dev/sda1") + mount("/mnt/a\\040b", "/dev/nbd3p1") + mount("/srv", "/dev/nbd4")
     command = ["/usr/bin/qemu-nbd", "--connect=/dev/nbd3", "{disk}"]
-    found = stale_devices.find(*tree(tmp_path, mounts, command, nbd="77"))
-    assert [(remnant.what, remnant.name) for remnant in found] == [
+    remnants = stale_devices.find(*tree(tmp_path, mounts, command, nbd="77"))
+    assert [(remnant.what, remnant.name) for remnant in remnants] == [
         ("mount", "/mnt/a b"),
         ("disk server", f"{UUID}/disk"),
     ]
@@ -59,5 +59,5 @@ def test_what_somebody_is_at_is_left_to_them(tmp_path: pathlib.Path) -> None:
 def test_mounts_come_before_what_they_stand_on(tmp_path: pathlib.Path) -> None:
     mounts = mount("/run/novalite/x.raw", "/dev/fuse", "fuse") + mount("/run/novalite/root", "/dev/loop0")
     mounts += mount("/run/novalitex", "/dev/loop1")
-    found = stale_devices.find(*tree(tmp_path, mounts, ["qemu-nbd", "{disk}"]))
-    assert [remnant.name for remnant in found] == ["/run/novalite/root", f"{UUID}/disk", "/run/novalite/x.raw"]
+    remnants = stale_devices.find(*tree(tmp_path, mounts, ["qemu-nbd", "{disk}"]))
+    assert [remnant.name for remnant in remnants] == ["/run/novalite/root", f"{UUID}/disk", "/run/novalite/x.raw"]

@@ -57,13 +57,13 @@ def test_a_volume_is_made_extended_copied_and_deleted(tmp_path: pathlib.Path, fm
     assert [result.action for result in do(tmp_path, spec(fmt=fmt, size=1))] == ["none"]  # never smaller
     copied = spec(TWO, fmt=fmt, size=3, source=spec(fmt=fmt))
     assert [result.error for result in do(tmp_path, copied)] == [None]
-    found = subprocess.run(
+    qemu_io = subprocess.run(
         ["qemu-io", "-f", fmt, "-c", "read -P 7 1M 64k", volume_path(spec(TWO), str(tmp_path))],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert "verification failed" not in found.stdout
+    assert "verification failed" not in qemu_io.stdout
     assert [result.action for result in do(tmp_path, spec(fmt=fmt), copied, state="absent")] == ["delete", "delete"]
     assert [result.action for result in do(tmp_path, spec(fmt=fmt), state="absent")] == ["none"]
     assert list((tmp_path / "volumes").iterdir()) == []

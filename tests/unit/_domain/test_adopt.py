@@ -70,12 +70,12 @@ domain = define()
 found = dataclasses.asdict(adopt.describe(connection, adopt.find(connection, "db"), {str(tmp_path)!r}))
 print(json.dumps([found, domain.UUIDString()]))
 """
-    found, uuid = run(script, str(disk))
-    assert (found["uuid"], found["name"], found["state"]) == (uuid, "db", "running")
+    guest, uuid = run(script, str(disk))
+    assert (guest["uuid"], guest["name"], guest["state"]) == (uuid, "db", "running")
     # what it may have, not what its balloon or its unplugged processors leave it just now
-    assert (found["vcpus"], found["memory_mb"], found["disk_gb"], found["marked"]) == (3, 300, 5, False)
-    assert found["disks"] == [{"dev": "vda", "bus": "virtio", "source": str(disk), "format": "qcow2", "size": 5 << 30}]
-    assert [(nic["mac"], nic["bridge"], nic["network"]) for nic in found["nics"]] == [
+    assert (guest["vcpus"], guest["memory_mb"], guest["disk_gb"], guest["marked"]) == (3, 300, 5, False)
+    assert guest["disks"] == [{"dev": "vda", "bus": "virtio", "source": str(disk), "format": "qcow2", "size": 5 << 30}]
+    assert [(nic["mac"], nic["bridge"], nic["network"]) for nic in guest["nics"]] == [
         ("52:54:00:aa:bb:cc", "br7", None),
         ("52:54:00:00:00:02", "virbr0", "default"),
     ]

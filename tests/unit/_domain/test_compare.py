@@ -372,8 +372,8 @@ def test_a_balloon_or_an_unplugged_vcpu_is_named() -> None:
     changed = LIVE.replace(">98304</currentMemory>", ">65536</currentMemory>").replace(
         "<vcpu placement='static'>1<", "<vcpu current='1'>2<"
     )
-    found = compare.differences(compare.parse(render(EXAMPLE)), None, compare.parse(changed))
-    assert [(d["field"], d["desired"], d["actual"]) for d in found] == [
+    differences = compare.differences(compare.parse(render(EXAMPLE)), None, compare.parse(changed))
+    assert [(d["field"], d["desired"], d["actual"]) for d in differences] == [
         ("current_memory_kib", 98304, 65536),
         ("vcpus", 1, 2),
     ]

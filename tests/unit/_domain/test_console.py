@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 
 
 @pytest.mark.parametrize(
-    ("content", "lines", "wanted"),
+    ("content", "lines", "output"),
     [
         (b"a\nb\nc\n", 2, "b\nc\n"),
         (b"a\nb\nlogin: ", 2, "b\nlogin: "),
@@ -26,9 +26,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
         (b"", 5, ""),
     ],
 )
-def test_the_last_lines(tmp_path: pathlib.Path, content: bytes, lines: int | None, wanted: str) -> None:
+def test_the_last_lines(tmp_path: pathlib.Path, content: bytes, lines: int | None, output: str) -> None:
     (tmp_path / "console.log").write_bytes(content)
-    assert tail(str(tmp_path / "console.log"), lines) == wanted
+    assert tail(str(tmp_path / "console.log"), lines) == output
 
 
 @given(text=st.text(max_size=60), most=st.integers(4, 80))

@@ -33,16 +33,16 @@ def test_no_two_disks_of_a_guest_have_one_name(
     for wish in wishes:
         name = (wish or "").rpartition("/")[2]
         try:
-            found = choose_device(taken, wish)
+            device = choose_device(taken, wish)
         except ConflictError:
             assert name in taken or set(NAMES) <= set(taken)
             continue
-        assert found in NAMES and found not in taken
+        assert device in NAMES and device not in taken
         if name in NAMES:
-            assert found == name  # a wish that can be fulfilled is
+            assert device == name  # a wish that can be fulfilled is
         else:
-            assert found == next(candidate for candidate in NAMES if candidate not in taken)  # the first free one
-        taken.append(found)
+            assert device == next(candidate for candidate in NAMES if candidate not in taken)  # the first free one
+        taken.append(device)
 
 
 @pytest.mark.parametrize("wish", ["", "/dev/", "vd", "vd0", "/dev/vda1", "../vdb", "vdb\n", "/dev/mapper/x"])

@@ -177,7 +177,7 @@ def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "properties", "wanted"),
+    ("facts", "properties", "expected_disk"),
     [
         ({}, {}, ("cdrom", "hdd", "ide")),
         ({"machine": "q35"}, {}, ("cdrom", "sdf", "sata")),
@@ -186,7 +186,7 @@ def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
     ],
 )
 def test_a_config_drive_is_the_last_device_of_its_bus(
-    facts: dict[str, str], properties: dict[str, str], wanted: tuple[str, str, str]
+    facts: dict[str, str], properties: dict[str, str], expected_disk: tuple[str, str, str]
 ) -> None:
     image = {**INSTANCE["image"], "properties": properties}
     assert len(xml_of(instance(image=image), **facts).findall("devices/disk")) == 1
@@ -194,7 +194,7 @@ def test_a_config_drive_is_the_last_device_of_its_bus(
     disk = root.findall("devices/disk")[1]
     target, source, driver = disk.find("target"), disk.find("source"), disk.find("driver")
     assert target is not None and source is not None and driver is not None and disk.find("readonly") is not None
-    assert (disk.get("device"), target.get("dev"), target.get("bus")) == wanted
+    assert (disk.get("device"), target.get("dev"), target.get("bus")) == expected_disk
     assert source.get("file") == f"/var/lib/novalite/instances/{UUID}/disk.config" and driver.get("type") == "raw"
 
 

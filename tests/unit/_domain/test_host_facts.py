@@ -75,8 +75,8 @@ def test_what_is_not_asked_needs_no_probe(tmp_path: Path, monkeypatch: pytest.Mo
 )
 def test_a_probe_in_a_child_is_understood(answer: str, fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_kvm, "_probe_x86_64", lambda: answer)
-    found = _kvm.kvm_fault("x86_64")
-    assert found is None if fault is None else fault in str(found)
+    reported_fault = _kvm.kvm_fault("x86_64")
+    assert reported_fault is None if fault is None else fault in str(reported_fault)
 
 
 def test_a_probe_that_cannot_even_begin_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +104,9 @@ def test_a_probe_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_disk_facts_of_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
-    found = os.statvfs(tmp_path)
+    file_system = os.statvfs(tmp_path)
     later = str(tmp_path / "var" / "lib" / "novalite")
-    assert _host_facts.disk_gb(later) == found.f_blocks * found.f_frsize // 1024**3
+    assert _host_facts.disk_gb(later) == file_system.f_blocks * file_system.f_frsize // 1024**3
     assert _host_facts.disk_cache(later) in ("none", "writethrough")
     assert list(tmp_path.iterdir()) == []
 

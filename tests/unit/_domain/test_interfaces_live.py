@@ -70,9 +70,9 @@ class Domain:
         self.filters[scope][mac] = "" if reference is None else ElementTree.tostring(reference, encoding="unicode")
 
     def _mac(self, xml: str) -> str:
-        found = ElementTree.fromstring(xml).find("mac")
-        assert found is not None
-        return str(found.get("address"))
+        mac_element = ElementTree.fromstring(xml).find("mac")
+        assert mac_element is not None
+        return str(mac_element.get("address"))
 
 
 class Connection(Fake):

@@ -241,20 +241,24 @@ def test_the_profile_that_libvirt_leaves_goes_with_the_guest(
 def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host) -> None:
     other = spec(1)
     host.defineXML(str(other["xml"]))
-    wanted = spec(2)
-    wanted = DomainSpec(
-        uuid=wanted["uuid"], name=other["name"], xml=str(wanted["xml"]).replace(wanted["name"], other["name"])
+    desired_spec = spec(2)
+    desired_spec = DomainSpec(
+        uuid=desired_spec["uuid"],
+        name=other["name"],
+        xml=str(desired_spec["xml"]).replace(desired_spec["name"], other["name"]),
     )
-    with pytest.raises(ConflictError, match=f"uuid {other['uuid']}, wanted with uuid {wanted['uuid']}"):
-        lifecycle.ensure_running(host, [wanted])
+    with pytest.raises(ConflictError, match=f"uuid {other['uuid']}, wanted with uuid {desired_spec['uuid']}"):
+        lifecycle.ensure_running(host, [desired_spec])
     assert host.states() == {other["name"]: SHUTOFF}
 
 
 def test_a_uuid_that_belongs_to_another_name_is_refused(host: Host) -> None:
     host.defineXML(str(spec(1)["xml"]))
-    wanted = DomainSpec(uuid=spec(1)["uuid"], name="web", xml=str(spec(1)["xml"]).replace("instance-00000001", "web"))
+    desired_spec = DomainSpec(
+        uuid=spec(1)["uuid"], name="web", xml=str(spec(1)["xml"]).replace("instance-00000001", "web")
+    )
     with pytest.raises(ConflictError, match="exists on this host as instance-00000001, wanted as web"):
-        lifecycle.ensure_running(host, [wanted])
+        lifecycle.ensure_running(host, [desired_spec])
 
 
 def test_xml_of_another_domain_is_refused(host: Host) -> None:

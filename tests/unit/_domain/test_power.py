@@ -140,8 +140,8 @@ def xml(number: int, memory: int = 96) -> str:
 
 
 def spec(number: int = 0, **more: t.Any) -> PowerSpec:
-    wanted = {"xml": xml(number), "hard": False, "shutdown_timeout": None, **more}
-    return t.cast(PowerSpec, {"uuid": UUIDS[number], "name": f"instance-{number:08x}", **wanted})
+    spec_fields = {"xml": xml(number), "hard": False, "shutdown_timeout": None, **more}
+    return t.cast(PowerSpec, {"uuid": UUIDS[number], "name": f"instance-{number:08x}", **spec_fields})
 
 
 @pytest.fixture

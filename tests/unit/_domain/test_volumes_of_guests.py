@@ -119,8 +119,8 @@ def test_a_guest_that_never_does_keeps_it_in_its_definition_too(monkeypatch: pyt
 
 def test_serial_numbers_tell_the_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     xml = f"<domain><devices><disk><target dev='vda'/></disk>{ONE['xml']}</devices></domain>"
-    found: dict[str, t.Any] = volumes.disks_of(xml)
-    assert found == {SERIAL: "vdb"}
+    device_by_serial: dict[str, t.Any] = volumes.disks_of(xml)
+    assert device_by_serial == {SERIAL: "vdb"}
 
 
 def test_a_guest_that_ended_just_now_is_said_to_be_gone() -> None:

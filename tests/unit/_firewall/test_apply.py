@@ -125,8 +125,8 @@ TABLES = ("raw", "filter", "security")
 def test_isolation_and_egress_come_back_as_they_were_written(lan: t.Any, backend: str) -> None:
     with lan.enter(lan.hypervisor):
         before = saved(backend, TABLES)
-        wanted = request_for([*ALL_KINDS, *EGRESS], instance=EVERYTHING)
-        assert apply.apply(wanted, backend=backend).restores == 2
+        request = request_for([*ALL_KINDS, *EGRESS], instance=EVERYTHING)
+        assert apply.apply(request, backend=backend).restores == 2
         there = saved(backend, TABLES)
         for line in (
             "-A nova-zone -i br0 -j CT --zone 9",
@@ -135,11 +135,11 @@ def test_isolation_and_egress_come_back_as_they_were_written(lan: t.Any, backend
             "-A nova-local -d 10.99.0.77/32 -j nova-inst-1",
         ):
             assert line in there
-        assert not apply.apply(wanted, backend=backend).changed
-        assert not apply.apply(wanted, check_mode=True, backend=backend).changed
+        assert not apply.apply(request, backend=backend).changed
+        assert not apply.apply(request, check_mode=True, backend=backend).changed
         iptables(backend, "-t", "security", "-F", "nova-out-1")
         iptables(backend, "-t", "raw", "-D", "PREROUTING", "-j", "nova-zone")
-        repaired = apply.apply(wanted, backend=backend)
+        repaired = apply.apply(request, backend=backend)
         assert (repaired.restores, set(repaired.after["IPv4"])) == (1, {"nova-out-1", "raw PREROUTING"})
         assert saved(backend, TABLES) == there
         apply.apply(request_for([], state="absent"), backend=backend)
@@ -158,11 +158,11 @@ def test_a_change_of_members_touches_no_rule(lan: t.Any, backend: str, monkeypat
         apply.apply(request_for(rules), backend=backend)
         assert in_set("nova-g-2-v4") == {"10.99.0.6"}
         assert in_set("nova-g-1-v4") == set()  # the group itself: its members were not said
-        told = [{"id": 2, "members": ["10.99.0.6", "10.99.0.8"]}]
+        groups = [{"id": 2, "members": ["10.99.0.6", "10.99.0.8"]}]
         with monkeypatch.context() as patch:
             patch.setattr(apply.Tables, "write", None)
             patch.setattr(apply.Tables, "text", None)
-            only = arguments.Request(groups=tuple(arguments.parse_groups(told)))
+            only = arguments.Request(groups=tuple(arguments.parse_groups(groups)))
             assert apply.apply(only, backend=backend).changed
             assert in_set("nova-g-2-v4") == {"10.99.0.6", "10.99.0.8"}
             assert not apply.apply(only, backend=backend).changed

@@ -39,10 +39,10 @@ def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.An
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
-    wanted = [
+    rule_sets = [
         [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
     ]
-    runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
+    runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in rule_sets]
     assert [run.wait(60) for run in runs] == [0, 0]
     with lan.enter(lan.hypervisor):
         ports = [

@@ -26,8 +26,8 @@ def rules_met(chains: devices.Chains, chain: str, device: str) -> tuple[int, str
             target = rule.rpartition(" ")[2]
             if target not in chains:
                 return met, target
-            below, found = rules_met(chains, target, device)
-            return met + below, found
+            below, final_target = rules_met(chains, target, device)
+            return met + below, final_target
     return met, None
 
 
@@ -69,14 +69,14 @@ def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(
         host.apply(request(guest, groups=groups))
         assert f"-A nova-local -d 10.0.0.{number}/32 -j nova-inst-{number}" in host.text
         assert len(there & set(re.findall(r"^:(\S+)", host.text, re.MULTILINE))) <= 2  # emptied, if it fell apart
-        told = Host()
-        told.apply(request(*guests[:number], groups=groups))
-        assert host.meant() == told.meant()
+        fresh_host = Host()
+        fresh_host.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == fresh_host.meant()
     for number, guest in reversed([*enumerate(guests[1:], 1)]):
         host.apply(request(guest, groups=groups, state="absent"))
-        told = Host()
-        told.apply(request(*guests[:number], groups=groups))
-        assert host.meant() == told.meant()
+        fresh_host = Host()
+        fresh_host.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == fresh_host.meant()
     assert host.trusted == 2 * (len(guests) - 1)
 
 

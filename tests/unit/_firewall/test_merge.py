@@ -206,14 +206,14 @@ def test_nobodys_pair_changes_what_reaches_an_owner(host: Host) -> None:
     assert host.addresses()[""] == {"0a000002": "2", "0a000003": "3"}
     for name in ("nova-inst-2", "nova-new-2"):
         assert host.filter[name] == before[name]
-    told = Host()
-    apply(told, instance(2), taker, exclusive=True)
-    assert host.meant() == told.meant()
+    fresh_host = Host()
+    apply(fresh_host, instance(2), taker, exclusive=True)
+    assert host.meant() == fresh_host.meant()
     apply(host, taker, exclusive=True)  # the owner is no more on this host
     assert host.addresses()[""] == {"0a000002": "3+3", "0a000003": "3"}
     apply(host, instance(2))
     assert host.addresses()[""] == {"0a000002": "2", "0a000003": "3"}
-    assert host.meant() == told.meant()
+    assert host.meant() == fresh_host.meant()
     apply(host, instance(3), state="absent")
     assert host.addresses()[""] == {"0a000002": "2"}
 

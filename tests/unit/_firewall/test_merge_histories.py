@@ -66,15 +66,15 @@ def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: boo
     apply(host, instance(1, **(place if zoned else {})), groups=groups, zones=ZONES if zoned else {}, sets=False)
     for now in (["10.0.0.7", "10.0.0.8"], ["10.0.0.8"], [], ["10.0.0.9"]):
         host.apply(request(groups=[members(*now)]))
-        told = Host()
+        fresh_host = Host()
         apply(
-            told,
+            fresh_host,
             instance(1, **(place if zoned else {})),
             groups=[groups[0], {**members(*now), "rules": []}],
             zones=ZONES if zoned else {},
             sets=False,
         )
-        assert host.owned() == told.owned()
+        assert host.owned() == fresh_host.owned()
         opened = [rule for rules in host.owned().values() for rule in rules if "10.0.0." in rule and "ACCEPT" in rule]
         assert len(opened) == 4 * len(now)  # in, out, and the answers to each
 
@@ -88,7 +88,7 @@ def test_any_history_leads_to_what_is_wanted(
     read the tables or trusted the one before; foreign rules are as they were."""
     with tempfile.TemporaryDirectory() as directory:
         host = Host(foreign(), family, directory=pathlib.Path(directory) if kept else None)
-        wanted: dict[int, set[int]] = {}
+        groups_by_instance: dict[int, set[int]] = {}
         for verb, numbers, groups in steps:
             apply(
                 host,
@@ -99,14 +99,19 @@ def test_any_history_leads_to_what_is_wanted(
                 exclusive=verb == "exclusive",
             )
             if verb == "exclusive":
-                wanted = {}
+                groups_by_instance = {}
             for number in numbers:
-                wanted.pop(number, None)
+                groups_by_instance.pop(number, None)
                 if verb != "absent":
-                    wanted[number] = groups
-        told = Host(foreign(), family)
-        apply(told, *(member(number, groups) for number, groups in sorted(wanted.items())), groups=KNOWN, zones=ZONES)
-    assert host.meant() == told.meant()
+                    groups_by_instance[number] = groups
+        fresh_host = Host(foreign(), family)
+        apply(
+            fresh_host,
+            *(member(number, groups) for number, groups in sorted(groups_by_instance.items())),
+            groups=KNOWN,
+            zones=ZONES,
+        )
+    assert host.meant() == fresh_host.meant()
     for name, rules in foreign()["filter"].items():
         assert tuple(rule for rule in host.filter[name] if rule not in ("-j nova-local", "-j nova-host")) == rules
 
@@ -126,16 +131,16 @@ def test_the_first_and_the_last_egress_rule_reach_who_is_not_given(host: Host) -
     apply(host, instance(4, security_groups=[2]), groups=egress)
     assert {f"nova-out-{number}" for number in (1, 2)} <= host.owned().keys() and "nova-out-3" not in host.owned()
     assert host.rules("security", "nova-eg-1") == ("-j RETURN",)  # the rule is of the other family
-    told = Host(foreign())
+    fresh_host = Host(foreign())
     apply(
-        told,
+        fresh_host,
         instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
         instance(2, security_groups=[1, 2]),
         instance(3, security_groups=[2]),
         instance(4, security_groups=[2]),
         groups=egress,
     )
-    assert host.owned() == told.owned()
+    assert host.owned() == fresh_host.owned()
     apply(host, groups=plain[:1])
     apply(host, instance(4), state="absent")
     assert host.owned() == before

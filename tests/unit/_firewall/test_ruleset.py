@@ -46,13 +46,13 @@ def test_an_unreadable_table_that_is_not_ours_is_no_matter() -> None:
 
 
 def test_other_tables_are_not_read() -> None:
-    found = ruleset.parse("*nat\n:nova-local - [0:0]\n-A nova-local -j ACCEPT\nCOMMIT\n" + FOREIGN)
-    assert found == ruleset.parse(FOREIGN)
-    assert found.policies["FORWARD"] == "DROP"
-    rule = found.tables["filter"]["FORWARD"][0]
+    parsed_ruleset = ruleset.parse("*nat\n:nova-local - [0:0]\n-A nova-local -j ACCEPT\nCOMMIT\n" + FOREIGN)
+    assert parsed_ruleset == ruleset.parse(FOREIGN)
+    assert parsed_ruleset.policies["FORWARD"] == "DROP"
+    rule = parsed_ruleset.tables["filter"]["FORWARD"][0]
     assert rule == '-m comment --comment "go -j nova-inst-1 there" -j DOCKER'
     assert ruleset.target(rule) == "DOCKER"
-    assert found.owned() == {}
+    assert parsed_ruleset.owned() == {}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_everything_is_in_it() -> None:
     changes = {"host": "hv2", "vm_state": "stopped", "security_groups": [1, 2], "floating_ips": ["192.0.2.7"]}
     servers = [server(), server("db", **changes)]
     hosts = [host(), host("hv2", up=False), host("hv3", enabled=False)]
-    found = words(drawn(hosts, [network()], servers, [group(), db]))
+    drawn_words = words(drawn(hosts, [network()], servers, [group(), db]))
     for said in (
         "hv1",
         "nova · down",
@@ -85,21 +85,21 @@ def test_everything_is_in_it() -> None:
         "1 active",
         "1 stopped",
     ):
-        assert said in found, said
-    assert found.count("A") == 3  # the network's own, and on each instance
-    assert found.count("2") == 2
+        assert said in drawn_words, said
+    assert drawn_words.count("A") == 3  # the network's own, and on each instance
+    assert drawn_words.count("2") == 2
 
 
 def test_what_is_on_no_host_has_a_card_of_its_own() -> None:
-    found = words(drawn([host()], [], [server(host=None, vm_state="error", networks=[], security_groups=[])], []))
-    assert "on no host" in found
-    assert "error" in found
+    drawn_words = words(drawn([host()], [], [server(host=None, vm_state="error", networks=[], security_groups=[])], []))
+    assert "on no host" in drawn_words
+    assert "error" in drawn_words
 
 
 def test_of_many_on_one_host_the_rest_is_counted() -> None:
-    found = words(drawn([host()], [network()], [server(f"web-{number}") for number in range(20)], [group()]))
-    assert f"and {20 - topology.SHOWN} more" in found
-    assert sum(word.startswith("web-") for word in found) == topology.SHOWN
+    drawn_words = words(drawn([host()], [network()], [server(f"web-{number}") for number in range(20)], [group()]))
+    assert f"and {20 - topology.SHOWN} more" in drawn_words
+    assert sum(word.startswith("web-") for word in drawn_words) == topology.SHOWN
 
 
 def test_an_empty_cloud_is_a_picture_too() -> None:
@@ -127,5 +127,5 @@ def test_any_number_can_be_drawn(hosts: int, servers: int, several: bool) -> Non
         server(f"vm-{number}", host=f"hv{number % 7}", project=f"p{number % 2 if several else 0}")
         for number in range(servers)
     ]
-    found = words(drawn([host(f"hv{number}") for number in range(hosts)], [network()], everyone, [group()]))
-    assert {f"hv{number}" for number in range(hosts)} <= set(found)
+    drawn_words = words(drawn([host(f"hv{number}") for number in range(hosts)], [network()], everyone, [group()]))
+    assert {f"hv{number}" for number in range(hosts)} <= set(drawn_words)

@@ -42,10 +42,10 @@ def test_further_addresses_are_in_the_metadata() -> None:
     server = instance()
     for nic in server["nics"]:
         nic["more_ips"] = [f"{nic['ip']}9"]
-    told = network_data.openstack_network_data(server)["networks"]
+    networks = network_data.openstack_network_data(server)["networks"]
     further = {"type": "ipv4", "netmask": "255.255.255.0", "routes": [], "services": []}
-    assert [told[number]["ip_address"] for number in (0, 1, 3)] == ["10.30.0.9", "10.30.0.99", "10.20.0.99"]
-    assert told[3] == {**told[3], **further} and told[2]["type"] == "ipv4_dhcp"
+    assert [networks[number]["ip_address"] for number in (0, 1, 3)] == ["10.30.0.9", "10.30.0.99", "10.20.0.99"]
+    assert networks[3] == {**networks[3], **further} and networks[2]["type"] == "ipv4_dhcp"
     static, _dhcp = network_data.interfaces_of(server)
     assert static["ipv4"] is not None
     assert static["more_ipv4"] == [{"address": "10.30.0.99", "prefix": static["ipv4"]["prefix"], "gateway": None}]
@@ -98,8 +98,8 @@ def files(guest: t.Any, **properties: str) -> dict[str, bytes]:
 
 
 def test_openstacks_format() -> None:
-    found = files(GUEST)
-    assert sorted(found) == [
+    drive = files(GUEST)
+    assert sorted(drive) == [
         "ec2/latest/meta-data.json",
         "ec2/latest/user-data",
         "openstack/content/0000",
@@ -109,27 +109,27 @@ def test_openstacks_format() -> None:
         "openstack/latest/user_data",
         "openstack/latest/vendor_data.json",
     ]
-    meta_data = json.loads(found["openstack/latest/meta_data.json"])
+    meta_data = json.loads(drive["openstack/latest/meta_data.json"])
     assert (meta_data["uuid"], meta_data["hostname"], meta_data["meta"]) == (UUID, "web.novalocal", {"tier": "1"})
     assert meta_data["public_keys"] == {"test": "ssh-ed25519 AAAA"}
     for listed, content in zip(meta_data["files"], (b"A", b"B")):
-        assert found[f"openstack{listed['content_path']}"] == content
-    assert found["openstack/latest/user_data"] == found["ec2/latest/user-data"] == USER_DATA
-    assert json.loads(found["openstack/latest/network_data.json"])["links"][0]["ethernet_mac_address"].endswith("01")
-    ec2 = json.loads(found["ec2/latest/meta-data.json"])
+        assert drive[f"openstack{listed['content_path']}"] == content
+    assert drive["openstack/latest/user_data"] == drive["ec2/latest/user-data"] == USER_DATA
+    assert json.loads(drive["openstack/latest/network_data.json"])["links"][0]["ethernet_mac_address"].endswith("01")
+    ec2 = json.loads(drive["ec2/latest/meta-data.json"])
     assert ec2["public-keys"] == {"0": {"openssh-key": "ssh-ed25519 AAAA"}} and ec2["local-ipv4"] == "10.30.0.9"
 
 
 def test_nocloud() -> None:
-    found = files(GUEST, os_config_drive_format="nocloud")
-    assert sorted(found) == ["meta-data", "network-config", "user-data", "vendor-data"]
-    assert json.loads(found["meta-data"]) == {
+    drive = files(GUEST, os_config_drive_format="nocloud")
+    assert sorted(drive) == ["meta-data", "network-config", "user-data", "vendor-data"]
+    assert json.loads(drive["meta-data"]) == {
         "instance-id": UUID,
         "local-hostname": "web",
         "public-keys": ["ssh-ed25519 AAAA"],
     }
-    assert found["user-data"] == USER_DATA
-    assert json.loads(found["network-config"]) == {
+    assert drive["user-data"] == USER_DATA
+    assert json.loads(drive["network-config"]) == {
         "version": 2,
         "ethernets": {
             "eth0": {
@@ -147,17 +147,17 @@ def test_nocloud() -> None:
 
 @pytest.mark.parametrize("user", ["root", "debian"])
 def test_cloud_init_is_given_the_passwords_hash(user: str) -> None:
-    wanted = {"chpasswd": {"expire": False, "list": [f"{user}:$6$salt$hash"]}}
+    cloud_config = {"chpasswd": {"expire": False, "list": [f"{user}:$6$salt$hash"]}}
     openstack = json.loads(files(GUEST, os_admin_user=user)["openstack/latest/vendor_data.json"])
     nocloud = files(GUEST, os_admin_user=user, os_config_drive_format="nocloud")["vendor-data"].decode()
     for text in (openstack["cloud-init"], nocloud):
         first, _break, rest = text.partition("\n")
-        assert first == "#cloud-config" and json.loads(rest) == wanted
+        assert first == "#cloud-config" and json.loads(rest) == cloud_config
 
 
 def test_with_nothing_to_tell() -> None:
-    found = files({})
-    assert json.loads(found["openstack/latest/vendor_data.json"]) == {} and "openstack/latest/user_data" not in found
+    drive = files({})
+    assert json.loads(drive["openstack/latest/vendor_data.json"]) == {} and "openstack/latest/user_data" not in drive
     assert files({}, os_config_drive_format="nocloud")["user-data"] == b""
 
 

@@ -47,8 +47,8 @@ def test_the_secret_is_made_once(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "home" / "metadata.secret")
     assert _secret_file.read_secret(path) is None
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(_secret_file.ensure_secret, [path] * 16))
-    assert len(found) == 1 and len(found.pop()) == 32
+        secrets = set(pool.map(_secret_file.ensure_secret, [path] * 16))
+    assert len(secrets) == 1 and len(secrets.pop()) == 32
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path / "home") == ["metadata.secret"]
 

@@ -139,7 +139,7 @@ def test_every_controller_module_has_its_action_operation_and_group(name: str) -
 
 def test_modules_say_which_action_groups_they_are_in() -> None:
     groups = yaml.safe_load((PLUGINS.parent / "meta" / "runtime.yml").read_text())["action_groups"]
-    told = {}
+    groups_by_module = {}
     for path in sorted((PLUGINS / "modules").glob("*.py")):
         module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{path.stem}")
         documents = [yaml.safe_load(module.DOCUMENTATION)]
@@ -148,6 +148,8 @@ def test_modules_say_which_action_groups_they_are_in() -> None:
                 documents.append(yaml.safe_load(getattr(LedgerFragment, name.rpartition(".")[2].upper())))
         for document in documents:
             if group := document.get("attributes", {}).get("action_group"):
-                told[path.stem] = {name.rpartition(".")[2] for name in group["membership"]}
-    assert len(told) > 30
-    assert told == {name: {group for group, names in groups.items() if name in names} for name in told}
+                groups_by_module[path.stem] = {name.rpartition(".")[2] for name in group["membership"]}
+    assert len(groups_by_module) > 30
+    assert groups_by_module == {
+        name: {group for group, names in groups.items() if name in names} for name in groups_by_module
+    }

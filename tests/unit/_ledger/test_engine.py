@@ -343,10 +343,10 @@ def test_a_deadlock_is_a_conflict_for_one_of_the_two(ledger: sa.Engine, ledger_u
     workers = [SPAWN.Process(target=lock_the_other_way, args=(ledger_url, *pair, ready, answers)) for pair in pairs]
     for worker in workers:
         worker.start()
-    found = sorted(answers.get(timeout=60) for _worker in workers)
+    messages = sorted(answers.get(timeout=60) for _worker in workers)
     for worker in workers:
         worker.join()
-    assert found == ["", "another run changed the same records meanwhile (deadlock detected); run again"]
+    assert messages == ["", "another run changed the same records meanwhile (deadlock detected); run again"]
 
 
 def test_a_constraint_that_another_run_won_is_a_conflict(ledger: sa.Engine) -> None:

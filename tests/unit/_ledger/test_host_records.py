@@ -67,11 +67,11 @@ def test_a_host_that_changed_after_the_choice_is_not_claimed_on_old_terms(
     interruptions: list[int] = []
 
     def interrupted(connection: sa.Connection, *args: t.Any, **more: t.Any) -> t.Any:
-        found = host_states(connection, *args, **more)
+        states = host_states(connection, *args, **more)
         if len(interruptions) < limit:
             interruptions.append(1)
             connection.execute(sa.update(host_table).values(generation=host_table.c.generation + 1))
-        return found
+        return states
 
     monkeypatch.setattr(scheduling, "host_states", interrupted)
     with transaction(engine) as connection:
@@ -175,9 +175,9 @@ def test_who_asks_for_all_hears_of_every_host_and_the_record_stays_short(engine:
     asked = some(1)
     with transaction(engine) as connection:
         write(connection, asked)
-        told = scheduler(connection, {"instances": asked, "compute_hosts": hosts, "explain_all": True})
+        placement = scheduler(connection, {"instances": asked, "compute_hosts": hosts, "explain_all": True})
         (recorded,) = connection.execute(sa.select(instance_action.c.details)).scalars()
-    (explained,) = told["explanations"]
+    (explained,) = placement["explanations"]
     assert {line.split(":")[0] for line in explained["lines"]} == {host["name"] for host in hosts}
     assert len(recorded["scheduler"]["weights"]) == 10
     assert len(recorded["scheduler"]["lines"]) < 25

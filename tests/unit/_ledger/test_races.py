@@ -187,9 +187,9 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     check_claims(cluster)  # even now: what was cut off is gone, what was committed is whole
 
     with transaction(cluster) as connection:
-        found = ledger_heal(connection, {"build_timeout": 0})["corrections"]
+        corrections = ledger_heal(connection, {"build_timeout": 0})["corrections"]
     # builds that nobody goes on with, and what they held; nothing that a transaction would have left half done
-    assert {correction["kind"] for correction in found} == {"instance"}
+    assert {correction["kind"] for correction in corrections} == {"instance"}
     after = states(cluster)
     assert set(after) == {"active", "error"} and after["active"] <= CAPACITY
     assert check_claims(cluster) == after["active"]

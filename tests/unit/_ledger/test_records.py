@@ -219,8 +219,8 @@ def test_a_project_sees_public_networks_and_its_own_and_its_own_first(run: Run, 
         demo, other = (project_by_name(connection, name)["id"] for name in ("demo", "other"))
         assert network_by_name(connection, "net", demo)["cidr"] == "10.0.2.0/24"
         assert network_by_name(connection, "net", other)["cidr"] == "10.0.0.0/24"
-        found = networks_by_name(connection, ["pub", "net"], demo)
-        assert [record["cidr"] for record in found] == ["10.0.1.0/24", "10.0.2.0/24"]
+        networks = networks_by_name(connection, ["pub", "net"], demo)
+        assert [record["cidr"] for record in networks] == ["10.0.1.0/24", "10.0.2.0/24"]
         with pytest.raises(NotFoundError, match=r"unknown network 'secret': there are net, pub$"):
             network_by_name(connection, "secret", demo)
 

@@ -32,8 +32,10 @@ PING = {"protocol": "icmp", "icmp_type": 8}
 
 
 def shape(**rule: t.Any) -> tuple[t.Any, ...]:
-    found = normalised(rule)
-    return tuple(found[key] for key in ("ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group"))
+    normalised_rule = normalised(rule)
+    return tuple(
+        normalised_rule[key] for key in ("ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
+    )
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,11 @@ def contents(ledger_url: str) -> dict[str, list[t.Any]]:
     """All of the ledger."""
     engine = open_ledger(url=ledger_url)
     with reading(engine) as connection:
-        found = {table.name: list(connection.execute(sa.select(table))) for table in tables.metadata.sorted_tables}
+        rows_by_table = {
+            table.name: list(connection.execute(sa.select(table))) for table in tables.metadata.sorted_tables
+        }
     engine.dispose()
-    return found
+    return rows_by_table
 
 
 def actions(plan: t.Mapping[str, t.Any]) -> list[tuple[str, str, str]]:
@@ -309,10 +311,10 @@ def test_any_document_carried_out_leaves_nothing_to_do(
         assert actions(again) == []
         url = f"sqlite:///{mine}/ledger.sqlite"
         running = {row.name for row in contents(url)["instance"] if not row.deleted}
-        wanted = {
+        desired_names = {
             server["name"] for server in servers if server.get("state") != "absent" and server.get("count", 1) == 1
         }
-        assert wanted <= running
+        assert desired_names <= running
         if prune:
             assert len(running) == sum(server.get("count", 1) for server in servers if server.get("state") != "absent")
 

@@ -65,11 +65,11 @@ def test_a_map_counts_every_address_once_and_names_only_the_projects_own(cloud: 
     with reading(cloud.engine) as connection:
         (network,) = status.networks(connection, DEMO)
         assert network["addresses"] == counts
-        found = status.address_map(connection, network["uuid"], DEMO)
+        address_map = status.address_map(connection, network["uuid"], DEMO)
         everything = status.address_map(connection, network["uuid"], None)
-    assert (found["addresses"], found["block"], len(found["cells"])) == (counts, 1, 256)
-    assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.9.0.10", "10.9.0.11"]
-    assert [(owner["address"], owner["name"], owner["uuid"]) for owner in found["owners"]] == [
+    assert (address_map["addresses"], address_map["block"], len(address_map["cells"])) == (counts, 1, 256)
+    assert [cell["first"] for cell in address_map["cells"] if cell["instances"]] == ["10.9.0.10", "10.9.0.11"]
+    assert [(owner["address"], owner["name"], owner["uuid"]) for owner in address_map["owners"]] == [
         ("10.9.0.10", "<b>ours</b>", ours)
     ]
     assert [owner["uuid"] for owner in everything["owners"]] == [ours, theirs]
@@ -80,10 +80,10 @@ def test_a_large_network_is_mapped_in_256_cells(cloud: Cloud, run: Run) -> None:
     take(cloud, "10.8.1.17", "vif:somebody")
     with reading(cloud.engine) as connection:
         (network,) = status.networks(connection, None)
-        found = status.address_map(connection, network["uuid"], None)
-    assert (found["block"], len(found["cells"])) == (16, 256)
-    assert all(cell["total"] == 16 for cell in found["cells"])
-    assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.8.1.16"]
+        address_map = status.address_map(connection, network["uuid"], None)
+    assert (address_map["block"], len(address_map["cells"])) == (16, 256)
+    assert all(cell["total"] == 16 for cell in address_map["cells"])
+    assert [cell["first"] for cell in address_map["cells"] if cell["instances"]] == ["10.8.1.16"]
 
 
 def test_a_projects_network_is_nobody_elses(cloud: Cloud, run: Run) -> None:
@@ -109,9 +109,9 @@ def test_a_placement_is_the_latest_one_and_the_projects_own(cloud: Cloud) -> Non
             details={"scheduler": {"lines": lines}},
         )
     with reading(cloud.engine) as connection:
-        found = status.placement(connection, placed, DEMO)
-        assert (found["host"], found["attempts"], found["decided_at"]) == ("hv1", ["hv2"], 7)
-        assert found["explanation"] == {"lines": ["new"]}
+        placement = status.placement(connection, placed, DEMO)
+        assert (placement["host"], placement["attempts"], placement["decided_at"]) == ("hv1", ["hv2"], 7)
+        assert placement["explanation"] == {"lines": ["new"]}
         assert status.placement(connection, fresh, None)["explanation"] is None
         for whom, project in ((placed, OTHER), (str(uuid.uuid4()), None)):
             with pytest.raises(NotFoundError):
@@ -126,6 +126,6 @@ def test_usage_counts_the_projects_own(cloud: Cloud, run: Run) -> None:
     run("security_group", security_groups=[{"name": "web"}])
     run("project", projects=[{"name": "demo", "quotas": {"cores": 3, "ram": -1}}])
     with reading(cloud.engine) as connection:
-        found = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
-    assert (found["instances"], found["cores"], found["ram"]) == ((1, 10), (2, 3), (512, -1))
-    assert found["security_groups"] == (1, 10)
+        usage = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
+    assert (usage["instances"], usage["cores"], usage["ram"]) == ((1, 10), (2, 3), (512, -1))
+    assert usage["security_groups"] == (1, 10)

@@ -29,8 +29,8 @@ BEFORE = "0030"
 
 
 def make_network(connection: sa.Connection, *cidrs: str) -> Network:
-    wanted = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
-    number = tenant_networks.create_network(connection, DEMO, wanted, tenant_networks.Carrier())
+    attributes = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
+    number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
     row = network_of(connection, number)
     for cidr in cidrs:
         subnets.create_subnet(connection, row, {"version": 6 if ":" in cidr else 4, "cidr": cidr, "name": cidr})
@@ -52,8 +52,8 @@ def route(connection: sa.Connection, row: Network) -> None:
 
 def rows_of(ledger: sa.Engine, table: sa.Table) -> list[dict[str, t.Any]]:
     with reading(ledger) as connection:
-        found = [dict(row) for row in connection.execute(sa.select(table)).mappings()]
-    return sorted(found, key=str)
+        rows = [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+    return sorted(rows, key=str)
 
 
 def move(ledger: sa.Engine, revision: str) -> None:

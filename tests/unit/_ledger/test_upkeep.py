@@ -60,8 +60,8 @@ def dump(engine: sa.Engine) -> list[str]:
 
 
 def keep(url: str, home: pathlib.Path, operation: str, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
-    given = {"operation": operation, "force": False, "keep": 14, "file": None, "revision": None, **params}
-    return run_operation(operation_of("ledger"), {**given, "ledger_url": url, "home": str(home)}, check_mode)
+    operation_params = {"operation": operation, "force": False, "keep": 14, "file": None, "revision": None, **params}
+    return run_operation(operation_of("ledger"), {**operation_params, "ledger_url": url, "home": str(home)}, check_mode)
 
 
 @pytest.fixture
@@ -236,8 +236,8 @@ def test_a_ledger_goes_back_and_forth(ledger: sa.Engine, ledger_url: str, kept: 
     went = keep(ledger_url, kept, "migrate", revision=OLDER)
     assert (went["before"], went["revision"], went["changed"]) == (HEAD, OLDER, True)
     assert keep(ledger_url, kept, "migrate", revision=OLDER)["changed"] is False
-    told = keep(ledger_url, kept, "info")
-    assert (told["revision"], told["newest"], len(told["copies"])) == (OLDER, HEAD, 1)
+    info = keep(ledger_url, kept, "info")
+    assert (info["revision"], info["newest"], len(info["copies"])) == (OLDER, HEAD, 1)
     with pytest.raises(NovaliteError, match=r"'12' is no revision"):
         keep(ledger_url, kept, "migrate", revision="12")
     # a copy of an older ledger is migrated when it is restored

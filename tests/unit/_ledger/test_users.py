@@ -31,16 +31,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stored(ledger: sa.Engine, name: str = "ann") -> dict[str, t.Any]:
     with transaction(ledger) as connection:
-        found = users.user_by_name(connection, name)
-        assert found is not None
-        return found
+        user = users.user_by_name(connection, name)
+        assert user is not None
+        return user
 
 
 def test_a_user_is_made_once(run: Run, ledger: sa.Engine) -> None:
-    wanted = {"name": "ann", "password": "secret", "default_project": "demo", "roles": MEMBER}
-    preview = run("user", users=[wanted], check_mode=True)
-    assert preview["changed"] and run("user", users=[wanted], check_mode=True)["changed"]
-    made = run("user", users=[wanted])
+    user = {"name": "ann", "password": "secret", "default_project": "demo", "roles": MEMBER}
+    preview = run("user", users=[user], check_mode=True)
+    assert preview["changed"] and run("user", users=[user], check_mode=True)["changed"]
+    made = run("user", users=[user])
     (ann,) = made["users"]
     assert len(ann["id"]) == 32
     assert {**ann, "id": ""} == {
@@ -54,7 +54,7 @@ def test_a_user_is_made_once(run: Run, ledger: sa.Engine) -> None:
     }
     assert preview["diff"] == made["diff"]
     assert "secret" not in repr(made) and stored(ledger)["password_hash"] not in repr(made)
-    assert run("user", users=[wanted]) == {"changed": False, "users": [ann]}
+    assert run("user", users=[user]) == {"changed": False, "users": [ann]}
     assert passwords.is_password(stored(ledger)["password_hash"], "secret")
 
 

@@ -41,11 +41,11 @@ IMAGE = an_image(virtual_size=2 * GIB + 1)
 
 @pytest.fixture
 def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
-    with transaction(ledger) as found:
-        add_project(found, "other", OTHER)
+    with transaction(ledger) as ledger_connection:
+        add_project(ledger_connection, "other", OTHER)
         for name in ("hv1", "hv2"):
-            add_host(found, name)
-        yield found
+            add_host(ledger_connection, name)
+        yield ledger_connection
 
 
 def server(connection: sa.Connection, name: str = "web", host: str | None = "hv1", **columns: t.Any) -> str:

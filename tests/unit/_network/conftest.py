@@ -115,13 +115,13 @@ class Place:
     def _servers(self) -> list[int]:
         """List what still runs here: it has the mount namespace."""
         own = os.readlink(f"/proc/{self.process.pid}/ns/mnt")
-        found = []
+        pids = []
         for name in os.listdir("/proc"):
             if name.isdecimal() and int(name) != self.process.pid:
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{name}/ns/mnt") == own:
-                        found.append(int(name))
-        return found
+                        pids.append(int(name))
+        return pids
 
 
 def cable(place: Place, first: str, other: Place, second: str) -> None:

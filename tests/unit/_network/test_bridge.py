@@ -351,9 +351,9 @@ def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:
 @pytest.mark.parametrize("alias", [OURS, None], ids=["ours", "others"])
 def test_an_address_goes_with_its_range(ranges: tuple[str, ...], gone: list[str], alias: str | None) -> None:
     """An address that nobody remembers to be novalite's stays, in whichever range it is."""
-    given = ("10.20.0.2/24", "10.21.0.2/24", "10.22.0.2/24")
-    link = dataclasses.replace(BR100, alias=alias, addresses=(*given, "10.23.0.7/24"))
-    added = Additions(addresses=given)
+    own_addresses = ("10.20.0.2/24", "10.21.0.2/24", "10.22.0.2/24")
+    link = dataclasses.replace(BR100, alias=alias, addresses=(*own_addresses, "10.23.0.7/24"))
+    added = Additions(addresses=own_addresses)
     spec = dataclasses.replace(SPEC, interface=None, ranges=ranges)
     steps = bridge.plan_present(spec, host(link, added=added))
     assert commands(steps) == [f"addr del {text} dev br100" for text in gone]

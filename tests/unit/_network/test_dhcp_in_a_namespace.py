@@ -104,8 +104,12 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         server = pathlib.Path(directory, "networks/br10000")
         pid, other = (server / "pid").read_text(), {"mac": "fa:16:3e:00:00:09", "ip": "10.0.0.9", "hostname": "web-2"}
         assert mac in (server / "leases").read_text()
-        told = {**network, "hosts": [], "names": [{"hostname": "far", "addresses": ["10.0.0.77", "fd00:20::77"]}]}
-        calls = [["dhcp", [told], "present", False, directory]] * 2
+        network_with_names = {
+            **network,
+            "hosts": [],
+            "names": [{"hostname": "far", "addresses": ["10.0.0.77", "fd00:20::77"]}],
+        }
+        calls = [["dhcp", [network_with_names], "present", False, directory]] * 2
         assert done(bed.hv1.call(*calls)) == [True, False]
         assert guest.run(sys.executable, "-c", ASK, "far.novalocal", "1").stdout == "10.0.0.77\n"
         calls = [
@@ -137,7 +141,7 @@ def test_a_guest_gets_options_of_its_own(bed: t.Any) -> None:
     network |= {"listen": "10.0.0.2", "cidr": "10.0.0.0/24", "gateway": "10.0.0.2", "ntp": ["192.0.2.123"]}
     hosts = [{"mac": mac, "ip": f"10.0.0.{5 + at}", "hostname": f"web-{at}"} for at, mac in enumerate(macs)]
 
-    def told(*options: tuple[str, str]) -> list[bool]:
+    def set_options(*options: tuple[str, str]) -> list[bool]:
         own = [{"name": name, "value": value} for name, value in options]
         call = ["dhcp", [{**network, "hosts": [{**hosts[0], "options": own}, hosts[1]]}], "present", False, directory]
         return done(bed.hv1.call(call, call))
@@ -148,12 +152,12 @@ def test_a_guest_gets_options_of_its_own(bed: t.Any) -> None:
         return pathlib.Path(f"{script}.out").read_text().strip()
 
     try:
-        assert told(("ntp-server", "192.0.2.99"), ("test_option_1", "x"), ("66", "192.0.2.66")) == [True, False]
+        assert set_options(("ntp-server", "192.0.2.99"), ("test_option_1", "x"), ("66", "192.0.2.66")) == [True, False]
         assert asked(guest) == "10.0.0.5 192.0.2.99 192.0.2.66"
         assert asked(other) == "10.0.0.6 192.0.2.123"
-        assert told(("tftp-server", "192.0.2.67")) == [True, False]
+        assert set_options(("tftp-server", "192.0.2.67")) == [True, False]
         assert asked(guest) == "10.0.0.5 192.0.2.123 192.0.2.67"
-        assert told() == [True, False]
+        assert set_options() == [True, False]
         assert asked(guest) == "10.0.0.5 192.0.2.123"
         # and the other's lease is still there, whoever was started anew
         assert asked(other) == "10.0.0.6 192.0.2.123"

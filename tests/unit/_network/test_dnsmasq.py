@@ -83,8 +83,8 @@ def test_clocks_and_metadata() -> None:
     assert "dhcp-option=option:classless-static-route,169.254.169.254/32,10.20.0.2,0.0.0.0/0,10.20.0.1" in lines
     assert not any("classless" in line for line in conf(gateway="10.20.0.2"))
     routes = [{"destination": "192.0.2.0/24", "nexthop": "10.20.0.9"}]
-    told = "dhcp-option=option:classless-static-route,192.0.2.0/24,10.20.0.9,0.0.0.0/0,10.20.0.2"
-    assert told in conf(gateway="10.20.0.2", routes=routes)
+    routes_option = "dhcp-option=option:classless-static-route,192.0.2.0/24,10.20.0.9,0.0.0.0/0,10.20.0.2"
+    assert routes_option in conf(gateway="10.20.0.2", routes=routes)
     with pytest.raises(NovaliteError, match="no IPv4 network to route to"):
         conf(routes=[{"destination": "10.0.0.0/8\nport=1", "nexthop": "10.20.0.9"}])
     with pytest.raises(NovaliteError, match="next hop"):

@@ -37,7 +37,7 @@ def test_what_novalite_accepts_in_front_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "reported"),
     [
         ("FORWARD -j DROP", True),
         ("FORWARD -j REJECT --reject-with icmp-host-prohibited", True),
@@ -49,11 +49,11 @@ def test_what_novalite_accepts_in_front_is_enough() -> None:
         ("FORWARD -j ACCEPT", False),
     ],
 )
-def test_rules(rule: str, told: bool) -> None:
+def test_rules(rule: str, reported: bool) -> None:
     text = f"*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n-A {rule}\nCOMMIT\n"
-    found = bridged.in_iptables(text, "IPv4", ["br100"])
-    assert bool(found) == told
-    assert all(f"-A {rule}" in line for line in found)
+    rule_lines = bridged.in_iptables(text, "IPv4", ["br100"])
+    assert bool(rule_lines) == reported
+    assert all(f"-A {rule}" in line for line in rule_lines)
 
 
 def test_nftables() -> None:

@@ -24,7 +24,7 @@ def text(proxy: Proxy, url: str = "http://192.0.2.10:8775", place: int | None = 
 
 
 @pytest.mark.parametrize(
-    ("url", "found"),
+    ("url", "upstream"),
     [
         ("http://192.0.2.10:8775", Upstream("192.0.2.10", 8775)),
         ("http://192.0.2.10:8775/", Upstream("192.0.2.10", 8775)),
@@ -33,8 +33,8 @@ def text(proxy: Proxy, url: str = "http://192.0.2.10:8775", place: int | None = 
         ("http://[2001:db8::1]:8775", Upstream("2001:db8::1", 8775)),
     ],
 )
-def test_where_the_service_is(url: str, found: Upstream) -> None:
-    assert haproxy.parse_upstream(url) == found
+def test_where_the_service_is(url: str, upstream: Upstream) -> None:
+    assert haproxy.parse_upstream(url) == upstream
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,6 @@ trap 'kill $service $!' EXIT
     )
     codes, *headers = done.stdout.splitlines()
     assert codes.split() == ["200", "200", "405", "405", "403", "413", "413"]
-    told = dict(line.split(": ", 1) for line in headers if line)
-    assert told["x-aws-ec2-metadata-token"] == "abc" and told["x-novalite-host"] == "hv1.example"
-    assert "x-other" not in told
+    header_by_name = dict(line.split(": ", 1) for line in headers if line)
+    assert header_by_name["x-aws-ec2-metadata-token"] == "abc" and header_by_name["x-novalite-host"] == "hv1.example"
+    assert "x-other" not in header_by_name

@@ -39,10 +39,10 @@ def commands(steps: t.Iterable[bridge.Step]) -> list[str]:
 
 
 def added(steps: t.Iterable[bridge.Step]) -> Additions:
-    found = Additions()
+    step_additions = Additions()
     for step in steps:
-        found |= step.adds or Additions()
-    return found
+        step_additions |= step.adds or Additions()
+    return step_additions
 
 
 def test_a_mark_is_one_ledgers() -> None:
@@ -191,10 +191,10 @@ def forwarding(kernel: pathlib.Path) -> str:
 
 
 def test_a_setting_is_given_back_when_its_last_user_goes(kernel: pathlib.Path) -> None:
-    wanted = {"ipv4/ip_forward": "1"}
+    sysctls = {"ipv4/ip_forward": "1"}
     first, second = additions.user_of("br1", MINE), additions.user_of("br1", THEIRS)
-    assert additions.claim(first, wanted) and additions.claim(second, wanted)
-    assert not additions.claim(first, wanted)
+    assert additions.claim(first, sysctls) and additions.claim(second, sysctls)
+    assert not additions.claim(first, sysctls)
     assert forwarding(kernel) == "1"
     assert additions.release(first) == {} and forwarding(kernel) == "1"
     assert additions.release(second) == {"ipv4/ip_forward": ("1", "0")} and forwarding(kernel) == "0"

@@ -129,8 +129,10 @@ class Site:
         ]
 
     def dhcp(self, state: str, hosts: list[dict[str, t.Any]], *checks: bool, **changes: t.Any) -> list[bool]:
-        told = {**self.network["dhcp"], "hosts": hosts, **changes}
-        return done(self.hv1.call(*(["dhcp", [told], state, check, self.directory] for check in checks or (False,))))
+        dhcp_network = {**self.network["dhcp"], "hosts": hosts, **changes}
+        return done(
+            self.hv1.call(*(["dhcp", [dhcp_network], state, check, self.directory] for check in checks or (False,)))
+        )
 
     def ask(self, address: str, *options: str) -> str:
         """Have the guest ask for its address, take it, and say what it was told."""
@@ -164,7 +166,7 @@ def site(bed: t.Any, request: pytest.FixtureRequest) -> t.Iterator[Site]:
         shutil.rmtree(directory)
 
 
-def told(address: str) -> str:
+def expected_lease(address: str) -> str:
     """The whole of what DHCP tells the guest with the address."""
     host = HOST_OF[address]
     routes = f"0.0.0.0/0 {host}" if address == "10.0.0.5" else f"198.51.100.0/24 10.0.1.9 0.0.0.0/0 {host}"
@@ -174,8 +176,8 @@ def told(address: str) -> str:
 def test_each_guest_gets_what_is_of_its_range(site: Site) -> None:
     assert site.dhcp("present", site.hosts, True, False, False) == [True, True, False]
     for address in HOST_OF:
-        assert site.ask(address) == told(address)
-        assert site.ask(address, "-B") == told(address), "as a client that has the answer broadcast"
+        assert site.ask(address) == expected_lease(address)
+        assert site.ask(address, "-B") == expected_lease(address), "as a client that has the answer broadcast"
     # one of them leaves, and its lease with it, by the server's address in its own range
     leases = pathlib.Path(site.directory, "networks/br10000/leases")
     pid = pathlib.Path(site.directory, "networks/br10000/pid").read_text()
@@ -192,7 +194,7 @@ def test_a_run_that_was_slower_takes_no_range_away(site: Site) -> None:
     before = set(site.conf().splitlines())
     assert site.dhcp("present", site.hosts[:1], True, False, False, further_ranges=[]) == [True, True, False]
     assert set(site.conf().splitlines()) == before
-    assert [site.ask(address) for address in HOST_OF] == [told(address) for address in HOST_OF]
+    assert [site.ask(address) for address in HOST_OF] == [expected_lease(address) for address in HOST_OF]
     assert site.dhcp("present", site.hosts) == [False]
     # once the host has no address there, nobody could be answered
     site.hv1.call(["bridge", [single(site.network)["bridge"]], "present"])
@@ -231,31 +233,31 @@ def test_both_ranges_reach_out_and_each_other(site: Site) -> None:
     assert seen(first, second, "10.0.0.5") == "10.0.1.5"
     # a floating IP of the guest in the further range: from outside, the host, its neighbours, and as its sender
     floating = [{"fixed": "10.0.1.5", "floating": FLOAT, "interface": "eth0"}]
-    wanted = {**site.network["router"], "floating": floating}
-    assert done(site.hv1.call(*(["router", [wanted], "present"] for _time in range(2)))) == [True, False]
+    router = {**site.network["router"], "floating": floating}
+    assert done(site.hv1.call(*(["router", [router], "present"] for _time in range(2)))) == [True, False]
     assert site.bed.outside.reaches(FLOAT) and site.hv1.reaches(FLOAT) and first.reaches(FLOAT)
     assert seen(site.bed.outside, second, "192.0.2.1") == FLOAT
-    assert done(site.hv1.call(*(["router", [wanted], "absent"] for _time in range(2)))) == [True, False]
+    assert done(site.hv1.call(*(["router", [router], "absent"] for _time in range(2)))) == [True, False]
     assert "nova-snat" not in site.hv1.run("iptables-save").stdout
 
 
 def test_a_range_comes_and_goes_while_guests_of_the_other_stay(site: Site) -> None:
-    several, one = site.network, single(site.network)
-    site.hv1.call(["bridge", [several["bridge"]], "present"], ["router", [one["router"]], "present"])
+    several, single_network = site.network, single(site.network)
+    site.hv1.call(["bridge", [several["bridge"]], "present"], ["router", [single_network["router"]], "present"])
     site.dhcp("present", site.hosts[:1], further_ranges=[])
     assert site.ask("10.0.0.5") == "10.0.0.5/24 10.0.0.2 10.0.0.2 10.0.0.2 none"
 
     assert site.dhcp("present", site.hosts[1:], True, False, False) == [True, True, False]
     assert done(site.hv1.call(*(["router", [several["router"]], "present"] for _time in range(2)))) == [True, False]
     assert site.addresses() == ["10.0.0.2/24", "10.0.1.2/24"] and "10.0.1.0" in site.conf()
-    assert [site.ask(address) for address in HOST_OF] == [told(address) for address in HOST_OF]
+    assert [site.ask(address) for address in HOST_OF] == [expected_lease(address) for address in HOST_OF]
 
     # the guest leaves, and then the network loses its range
     assert site.dhcp("absent", site.hosts[1:]) == [True]
-    calls = [["bridge", [one["bridge"]], "present", check] for check in (True, False, False)]
+    calls = [["bridge", [single_network["bridge"]], "present", check] for check in (True, False, False)]
     assert done(site.hv1.call(*calls)) == [True, True, False]
     assert site.dhcp("present", [], True, False, False, further_ranges=[]) == [True, True, False]
-    calls = [["router", [one["router"]], "present", check] for check in (True, False, False)]
+    calls = [["router", [single_network["router"]], "present", check] for check in (True, False, False)]
     assert done(site.hv1.call(*calls)) == [True, True, False]
     assert site.addresses() == ["10.0.0.2/24"] and "10.0.1." not in site.conf()
     assert "10.0.1." not in site.hv1.run("iptables-save").stdout

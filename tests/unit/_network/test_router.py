@@ -64,9 +64,10 @@ def host() -> dict[str, Chains]:
     }
 
 
-def applied(current: dict[str, Chains], wanted: router.TablesOf) -> dict[str, Chains]:
+def applied(current: dict[str, Chains], desired_tables: router.TablesOf) -> dict[str, Chains]:
     return {
-        table: restored(table, current[table], rules.delta(table, current[table], wanted[table])) for table in current
+        table: restored(table, current[table], rules.delta(table, current[table], desired_tables[table]))
+        for table in current
     }
 
 
@@ -115,8 +116,8 @@ def test_security_groups_judge_before_a_router_accepts() -> None:
     assert tables["filter"]["FORWARD"][:2] == ["-j nova-local", "-j nova-forward"]
     # Docker came after us, and put itself in front.
     tables["filter"]["FORWARD"].insert(0, "-j DOCKER-FORWARD")
-    wanted = router.merged(tables, [router.root_rules(gateway, None)], lambda bridge: True)
-    again = applied(tables, wanted)
+    desired_tables = router.merged(tables, [router.root_rules(gateway, None)], lambda bridge: True)
+    again = applied(tables, desired_tables)
     assert again["filter"]["FORWARD"][:2] == ["-j nova-forward", "-j DOCKER-FORWARD"]
     assert applied(again, router.merged(again, [], lambda bridge: False)) == again
 
@@ -129,8 +130,8 @@ def test_a_router_leaves_the_front_of_input_to_the_firewall() -> None:
     tables = applied(tables, router.merged(tables, [router.root_rules(gateway, None)]))
     assert tables["filter"]["INPUT"] == ["-j nova-host", "-j nova-input", "-j f2b-sshd"]
     # where the firewall came second, both are content with their places, too
-    wanted = router.merged(tables, [router.root_rules(gateway, None)])
-    assert rules.delta("filter", tables["filter"], wanted["filter"]) == ""
+    desired_tables = router.merged(tables, [router.root_rules(gateway, None)])
+    assert rules.delta("filter", tables["filter"], desired_tables["filter"]) == ""
 
 
 ROUTERS = st.builds(
@@ -160,15 +161,15 @@ def test_each_run_changes_its_own_networks_only(first: list[Router], second: lis
     start = host()
     tables = applied(start, router.merged({}, tables_of(first)))
     names = {gateway.bridge for gateway in second}
-    wanted = router.merged(tables, tables_of(second), lambda bridge: bridge in names)
-    after = applied(tables, wanted)
+    desired_tables = router.merged(tables, tables_of(second), lambda bridge: bridge in names)
+    after = applied(tables, desired_tables)
     assert of_nobody(after) == of_nobody(start)
     # It is what a run with all of them would have made, and the same again is nothing.
     both = [*(gateway for gateway in first if gateway.bridge not in names), *second]
     assert after == applied(start, router.merged({}, tables_of(both)))
     for table in after:
-        assert rules.delta(table, after[table], wanted[table]) == ""
-        assert rules.difference(table, after[table], wanted[table]) == ({}, {})
+        assert rules.delta(table, after[table], desired_tables[table]) == ""
+        assert rules.difference(table, after[table], desired_tables[table]) == ({}, {})
     for gateway in both:
         expected = {each.floating: each.fixed for each in gateway.floating} if gateway.namespace is None else {}
         assert router.floating_of(after["nat"], gateway.bridge) == expected

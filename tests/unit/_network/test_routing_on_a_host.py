@@ -103,8 +103,8 @@ def links(place: t.Any) -> dict[str, dict[str, t.Any]]:
 
 def test_projects_with_the_same_addresses(bed: t.Any) -> None:
     for host, place in ((1, bed.hv1), (2, bed.hv2)):
-        wanted = [tenant(bridge, host, 3 - host) for bridge in ("br10000", "br10001")]
-        calls = [["bridge", wanted, "present", check] for check in (True, False, False)]
+        bridges = [tenant(bridge, host, 3 - host) for bridge in ("br10000", "br10001")]
+        calls = [["bridge", bridges, "present", check] for check in (True, False, False)]
         assert done(place.call(*calls)) == [True, True, False]
     guest = bed.guest(bed.hv1, "br10000", "10.0.0.5/24", "10.0.0.2")
     two = bed.guest(bed.hv2, "br10000", "10.0.0.6/24", "10.0.0.3")
@@ -138,8 +138,8 @@ def test_projects_with_the_same_addresses(bed: t.Any) -> None:
     assert done(bed.hv1.call(["router", [way_out("br10000", snat=False)], "present"])) == [True]
     assert not guest.reaches("192.0.2.1") and other.reaches("192.0.2.1")
 
-    wanted = [tenant(bridge, 1, 2) for bridge in ("br10000", "br10001")]
-    kept = bed.hv1.call(["bridge", wanted, "absent"])[0]["kept"]
+    bridges = [tenant(bridge, 1, 2) for bridge in ("br10000", "br10001")]
+    kept = bed.hv1.call(["bridge", bridges, "absent"])[0]["kept"]
     assert [ports[0][:3] for ports in kept.values()] == ["tap", "tap"], "guests are still connected"
     guest.end()
     other.end()
@@ -150,9 +150,9 @@ def test_projects_with_the_same_addresses(bed: t.Any) -> None:
     calls = [
         ["router", both, "absent"],
         ["router", both, "absent"],
-        ["bridge", wanted, "absent", True],
-        ["bridge", wanted, "absent"],
-        ["bridge", wanted, "absent"],
+        ["bridge", bridges, "absent", True],
+        ["bridge", bridges, "absent"],
+        ["bridge", bridges, "absent"],
     ]
     assert done(bed.hv1.call(*calls)) == [True, False, True, True, False]
     assert set(links(bed.hv1)) == {"lo", "eth0"} and not bed.hv1.run("ip", "netns").stdout
@@ -188,14 +188,14 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
     ):
         bed.hv1.run("iptables", *rule.split())
     before = bed.hv1.run("iptables-save").stdout
-    wanted = {
+    router = {
         "network": "private",
         "bridge": "br100",
         "cidr": "10.20.0.0/24",
         "address": "10.20.0.1",
         "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}],
     }
-    calls = [["router", [wanted], "present", check] for check in (True, False, False)]
+    calls = [["router", [router], "present", check] for check in (True, False, False)]
     assert done(bed.hv1.call(*calls)) == [True, True, False]
     rules = [line for line in bed.hv1.run("iptables-save", "-t", "filter").stdout.splitlines() if "-A FORWARD" in line]
     assert rules[:2] == ["-A FORWARD -j nova-local", "-A FORWARD -j nova-forward"], "security groups judge first"
@@ -209,7 +209,7 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
             return watch()
 
     assert (seen(first), seen(second)) == (FLOAT, "10.20.0.6"), "no SNAT was asked for"
-    assert done(bed.hv1.call(["router", [{**wanted, "snat": True}], "present"])) == [True]
+    assert done(bed.hv1.call(["router", [{**router, "snat": True}], "present"])) == [True]
     assert (seen(first), seen(second)) == (FLOAT, "192.0.2.11")
     assert second.reaches("10.20.0.5")
     # Another run that knows of other networks only leaves it alone, unless it is to be the only one.
@@ -227,7 +227,7 @@ def test_a_floating_ip_that_is_the_hosts_own_address_is_refused(bed: t.Any) -> N
         return bed.hv1.run("ip", "-4", "addr").stdout, bed.hv1.run("iptables-save").stdout.splitlines()[1:-1]
 
     assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]
-    wanted = {
+    router = {
         "network": "private",
         "bridge": "br100",
         "cidr": "10.20.0.0/24",
@@ -237,15 +237,15 @@ def test_a_floating_ip_that_is_the_hosts_own_address_is_refused(bed: t.Any) -> N
     for prefix in (24, 32):
         bed.hv1.ip("addr", "add", f"{FLOAT}/{prefix}", "dev", "eth0")
         before = state()
-        (refused,) = bed.hv1.call(["router", [wanted], "present"])
+        (refused,) = bed.hv1.call(["router", [router], "present"])
         assert FLOAT in refused and "eth0" in refused
-        assert done(bed.hv1.call(["router", [wanted], "absent"])) == [False]
+        assert done(bed.hv1.call(["router", [router], "absent"])) == [False]
         assert state() == before
         bed.hv1.ip("addr", "del", f"{FLOAT}/{prefix}", "dev", "eth0")
     # its own is known as such when the rules are lost, and goes with it
-    assert done(bed.hv1.call(["router", [wanted], "present"])) == [True]
+    assert done(bed.hv1.call(["router", [router], "present"])) == [True]
     bed.hv1.run("iptables", "-t", "nat", "-F")
-    assert done(bed.hv1.call(*(["router", [wanted], state] for state in ("present", "absent")))) == [True, True]
+    assert done(bed.hv1.call(*(["router", [router], state] for state in ("present", "absent")))) == [True, True]
     assert FLOAT not in bed.hv1.run("ip", "addr").stdout
 
 
@@ -253,9 +253,9 @@ def test_what_came_before_its_floating_ip_is_not_answered_by_the_host(bed: t.Any
     """A packet that came first was tracked without translation, and so was all that followed: the host's sshd spoke."""
     assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]
     guest = bed.guest(bed.hv1, "br100", "10.20.0.5/24", "10.20.0.1")
-    wanted = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1", "snat": True}
+    router = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1", "snat": True}
     floating = [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}]
-    assert done(bed.hv1.call(["router", [wanted], "present"])) == [True]
+    assert done(bed.hv1.call(["router", [router], "present"])) == [True]
     # as after an instance that had the address before
     bed.outside.ip("neigh", "replace", FLOAT, "lladdr", links(bed.hv1)["eth0"]["address"], "dev", "eth0")
     bed.outside.run("iptables", "-A", "INPUT", "-p", "icmp", "--icmp-type", "destination-unreachable", "-j", "DROP")
@@ -263,7 +263,7 @@ def test_what_came_before_its_floating_ip_is_not_answered_by_the_host(bed: t.Any
         assert (host(), there()) == ("ready", "ready")
         with bed.outside.running(EARLY, FLOAT) as early:
             assert early() == "ready"
-            assert done(bed.hv1.call(["router", [{**wanted, "floating": floating}], "present"])) == [True]
+            assert done(bed.hv1.call(["router", [{**router, "floating": floating}], "present"])) == [True]
             assert early() == "SSH-2.0-guest"
     refused = [line for line in bed.hv1.run("iptables-save", "-t", "filter").stdout.splitlines() if FLOAT in line]
     assert len(refused) == 1 and refused[0].startswith("-A nova-input") and refused[0].endswith("-j DROP")
@@ -289,8 +289,8 @@ def test_the_address_that_ansible_comes_by_moves_to_the_bridge_and_back(bed: t.A
 
     calls = [["bridge", [bridge], "present", check, True] for check in (True, False, False)]
     assert done(bed.hv1.call(*calls, env=session)) == [True, True, False]
-    found = links(bed.hv1)
-    assert found["eth0"]["master"] == "br100" and found["br100"]["address"] == mac
+    host_links = links(bed.hv1)
+    assert host_links["eth0"]["master"] == "br100" and host_links["br100"]["address"] == mac
     assert bed.outside.reaches("192.0.2.11")
     now = bed.hv1.run("ip", "route").stdout
     assert sorted(line for line in now.splitlines() if "10.20.0" not in line) == sorted(

@@ -77,11 +77,11 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 
     def network_of(*nics: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-        found = plan_by_host([t.cast(Instance, {**server, "nics": list(nics)})], {}, lambda *_: "")["hv1"][
+        injected_network = plan_by_host([t.cast(Instance, {**server, "nics": list(nics)})], {}, lambda *_: "")["hv1"][
             "injections"
         ][0]["network"]
-        assert isinstance(found, dict)
-        return found["nics"]
+        assert isinstance(injected_network, dict)
+        return injected_network["nics"]
 
     assert network_of(static, server["nics"][0]) == [
         {
@@ -110,10 +110,10 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
 
 
 def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
-    told = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
+    guest_request = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
     image = instance(1, "hv1")["image"]
     whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
-    server: t.Any = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
+    server: t.Any = {**instance(1, "hv1", guest=guest_request, config_drive=True), **whole}
     server["image"] = {
         **image,
         "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
@@ -127,7 +127,7 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     assert [drive["uuid"] for drive in plan["config_drives"]] == [server["uuid"], both["uuid"]]
     (injection,) = plan["injections"]
     assert (injection["uuid"], injection["password_hash"]) == (both["uuid"], "$6$s$h")
-    assert injection["files"] == told["files"] and plan["secret"]
+    assert injection["files"] == guest_request["files"] and plan["secret"]
     del server["guest"]  # it runs, or goes
     kept = plan_by_host([server], {}, lambda *_: "")["hv1"]
     assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]

@@ -79,10 +79,12 @@ def test_it_is_the_same_whichever_interface_comes_first(
     alone = [plan_of([each]) for each in servers]
     assert all(each[key] == plan[key] for each in alone for key in SHARED)
 
-    def told(one_plan: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    def dhcp_networks(one_plan: dict[str, t.Any]) -> list[dict[str, t.Any]]:
         return [{key: value for key, value in each.items() if key != "hosts"} for each in one_plan["dhcp_networks"]]
 
-    assert told(plan) == told(reverse) and all(told(each) == told(plan) for each in alone)
+    assert dhcp_networks(plan) == dhcp_networks(reverse) and all(
+        dhcp_networks(each) == dhcp_networks(plan) for each in alone
+    )
     # and a guest gets its address by the server that has its range
     for network_plan in plan["dhcp_networks"]:
         cidrs = {network_plan["cidr"], *(each["cidr"] for each in network_plan.get("further_ranges", []))}
@@ -159,8 +161,8 @@ def test_a_range_without_dhcp_has_no_server_and_its_guests_are_told_by_their_con
     assert (dhcp["cidr"], [host["ip"] for host in dhcp["hosts"]]) == ("10.21.0.0/24", ["10.21.0.12"])
     assert "further_ranges" not in dhcp and plan["firewall_serving"] == ["br100"]
     assert plan["firewall_instances"][0]["dhcp_servers"] == []
-    (told,) = openstack_network_data(without)["networks"]
-    assert (told["ip_address"], told["routes"][0]["gateway"]) == ("10.20.0.11", "10.20.0.1")
+    (guest_network,) = openstack_network_data(without)["networks"]
+    assert (guest_network["ip_address"], guest_network["routes"][0]["gateway"]) == ("10.20.0.11", "10.20.0.1")
     assert openstack_network_data(with_dhcp)["networks"][0]["type"] == "ipv4_dhcp"
 
 

@@ -48,10 +48,10 @@ hosts_of = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(hosts_of, st.integers(1, 4), st.integers(1, 4096), st.integers(0, 20))
 def test_what_fits_is_what_a_scheduler_places(hosts: list[HostState], vcpus: int, memory_mb: int, disk_gb: int) -> None:
-    wanted = request(vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
-    rooms = capacity_tools.room(hosts, wanted, OPTIONS)
+    placement_request = request(vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
+    rooms = capacity_tools.room(hosts, placement_request, OPTIONS)
     asked = sum(room.fits for room in rooms) + 1
-    decisions = select(hosts, [dataclasses.replace(wanted, uuid=str(i)) for i in range(asked)])
+    decisions = select(hosts, [dataclasses.replace(placement_request, uuid=str(i)) for i in range(asked)])
     counts = {room.host: room.fits for room in rooms}
     placed = [decision.host for decision in decisions if decision.host]
     assert {name: placed.count(name) for name in counts} == counts
@@ -82,9 +82,9 @@ def loaded(counts: dict[str, int], **fields: t.Any) -> tuple[list[HostState], li
 def test_moves_lower_the_score_to_the_end(counts: list[int]) -> None:
     names = "abcde"[: len(counts)]
     hosts, placed = loaded(dict(zip(names, counts)))
-    found = balance.moves(hosts, placed, OPTIONS, max_moves=100)
+    moves = balance.moves(hosts, placed, OPTIONS, max_moves=100)
     now, left = balance.score(hosts), dict(zip(names, counts))
-    for move in found:
+    for move in moves:
         assert move.before == pytest.approx(now) and move.after < move.before
         left[move.source] -= 1
         left[move.target] += 1
@@ -95,8 +95,8 @@ def test_moves_lower_the_score_to_the_end(counts: list[int]) -> None:
 
 def test_moves_go_where_filters_allow() -> None:
     hosts, placed = loaded({"a": 4, "b": 0, "c": 0, "d": 0}, b={"enabled": False}, c={"memory_mb": 512})
-    found = balance.moves(hosts, placed, OPTIONS)
-    assert {(move.source, move.target) for move in found} == {("a", "d")}
+    moves = balance.moves(hosts, placed, OPTIONS)
+    assert {(move.source, move.target) for move in moves} == {("a", "d")}
 
 
 def test_a_group_is_kept_apart_and_together() -> None:

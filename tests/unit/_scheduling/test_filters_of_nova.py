@@ -218,7 +218,7 @@ def test_a_network_that_is_none_fails_the_request_with_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "matches"),
+    ("value", "requirement", "matches"),
     [
         ("8", "= 8", True),
         ("9", "= 8", True),  # "=" is "at least"
@@ -236,8 +236,8 @@ def test_a_network_that_is_none_fails_the_request_with_one_line() -> None:
         ("10", "s< 9", True),
     ],
 )
-def test_operators_of_extra_specs(value: str, wanted: str, matches: bool) -> None:
-    assert extra_specs.matches(value, wanted) is matches
+def test_operators_of_extra_specs(value: str, requirement: str, matches: bool) -> None:
+    assert extra_specs.matches(value, requirement) is matches
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,9 @@ def listed(**changes: t.Any) -> dict[str, t.Any]:
 
 def test_nothing_secret_becomes_a_variable() -> None:
     record: t.Any = {**instance(), "user_data": "s3cret", "password_hash": "s3cret", "files": ["s3cret"]}
-    told = variables(guest(record, "nova"))
-    assert "s3cret" not in repr(told)
-    assert "AAAA" not in repr(told)
+    hostvars = variables(guest(record, "nova"))
+    assert "s3cret" not in repr(hostvars)
+    assert "AAAA" not in repr(hostvars)
 
 
 def test_groups_are_named_after_what_they_hold() -> None:
@@ -95,10 +95,10 @@ def test_of_two_with_one_name_neither_has_it() -> None:
 
 
 def test_a_fixed_address_is_reached_by_the_ssh_config_of_the_launch() -> None:
-    found = connection(listed(), Way(ssh_config="/home with space/ssh_config"))
-    assert found["ansible_host"] == "10.20.0.5"
-    assert found["ansible_ssh_common_args"] == "-F '/home with space/ssh_config'"
-    assert found["ansible_user"] == "root"
+    connection_vars = connection(listed(), Way(ssh_config="/home with space/ssh_config"))
+    assert connection_vars["ansible_host"] == "10.20.0.5"
+    assert connection_vars["ansible_ssh_common_args"] == "-F '/home with space/ssh_config'"
+    assert connection_vars["ansible_user"] == "root"
 
 
 def test_without_that_file_the_jump_is_left_to_the_users_ssh() -> None:
@@ -114,9 +114,9 @@ def test_an_address_that_several_have_is_looked_up_by_uuid() -> None:
 
 def test_a_floating_ip_is_reached_directly_and_only_if_asked_for() -> None:
     server = listed(nics=[nic(floating_ips=[{"address": "192.0.2.7", "interface": "eth0"}])])
-    found = connection(server, Way(floating=True, ssh_config="/x"))
-    assert found["ansible_host"] == "192.0.2.7"
-    assert "ansible_ssh_common_args" not in found
+    connection_vars = connection(server, Way(floating=True, ssh_config="/x"))
+    assert connection_vars["ansible_host"] == "192.0.2.7"
+    assert "ansible_ssh_common_args" not in connection_vars
     assert connection(server, Way(ssh_config="/x"))["ansible_host"] == "10.20.0.5"
     assert connection(listed(), Way(floating=True, ssh_config="/x"))["ansible_host"] == "10.20.0.5"
 
@@ -146,9 +146,9 @@ def test_a_guest_with_an_agent_is_reached_through_it_where_that_is_asked_for() -
 
 def test_the_image_says_who_logs_in() -> None:
     image = {"id": "i", "name": "ami", "properties": {"os_admin_user": "debian"}}
-    found = connection(listed(image=image), Way(user="nobody", identity_file="/keys/test"))
-    assert found["ansible_user"] == "debian"
-    assert found["ansible_ssh_private_key_file"] == "/keys/test"
+    connection_vars = connection(listed(image=image), Way(user="nobody", identity_file="/keys/test"))
+    assert connection_vars["ansible_user"] == "debian"
+    assert connection_vars["ansible_ssh_private_key_file"] == "/keys/test"
     assert connection(listed(), Way(user="nobody"))["ansible_user"] == "nobody"
 
 

@@ -30,20 +30,20 @@ lives = st.fixed_dictionaries({**FIELDS, "vm_state": st.just("active"), "launche
 wishes = st.fixed_dictionaries({}, optional=FIELDS)
 
 
-def brought_about(wanted: dict[str, t.Any], live: dict[str, t.Any]) -> dict[str, t.Any]:
+def brought_about(desired: dict[str, t.Any], live: dict[str, t.Any]) -> dict[str, t.Any]:
     """The server after the plan was carried out: what was asked for, and the rest as it was."""
-    after = {**live, **wanted}
-    after["metadata"] = {**live["metadata"], **wanted.get("metadata", {})}
-    if "networks" in wanted:
+    after = {**live, **desired}
+    after["metadata"] = {**live["metadata"], **desired.get("metadata", {})}
+    if "networks" in desired:
         after["networks"] = [
-            {**network, "fixed_ip": network["fixed_ip"] or "10.0.0.99"} for network in wanted["networks"]
+            {**network, "fixed_ip": network["fixed_ip"] or "10.0.0.99"} for network in desired["networks"]
         ]
     return after
 
 
 @given(wishes, lives)
-def test_carried_out_once_nothing_is_left(wanted: dict[str, t.Any], live: dict[str, t.Any]) -> None:
-    assert plan.server_item("x", wanted, brought_about(wanted, live)) is None
+def test_carried_out_once_nothing_is_left(desired: dict[str, t.Any], live: dict[str, t.Any]) -> None:
+    assert plan.server_item("x", desired, brought_about(desired, live)) is None
 
 
 @given(lives, st.data())
@@ -54,12 +54,12 @@ def test_only_what_is_said_is_compared(live: dict[str, t.Any], data: st.DataObje
 
 
 @given(wishes, lives)
-def test_changes_name_fields_that_were_said_and_differ(wanted: dict[str, t.Any], live: dict[str, t.Any]) -> None:
-    changes = list(plan.server_changes(wanted, live))
-    assert {change.field.partition(".")[0] for change in changes} <= set(wanted)
+def test_changes_name_fields_that_were_said_and_differ(desired: dict[str, t.Any], live: dict[str, t.Any]) -> None:
+    changes = list(plan.server_changes(desired, live))
+    assert {change.field.partition(".")[0] for change in changes} <= set(desired)
     for change in changes:
         assert change.before != change.after or change.field in plan.HIDDEN
-    item = plan.server_item("x", wanted, live)
+    item = plan.server_item("x", desired, live)
     replaced = {change.field.partition(".")[0] for change in changes} - set(plan.IN_PLACE)
     assert (item is None) == (not changes)
     assert item is None or item.action == ("-/+" if replaced else "~")
@@ -81,10 +81,10 @@ def test_a_build_that_failed_is_begun_again() -> None:
 
 
 def test_secrets_are_in_no_plan() -> None:
-    wanted = {"user_data": "c2VjcmV0", "files": [{"path": "/a", "content": "secret"}]}
+    desired = {"user_data": "c2VjcmV0", "files": [{"path": "/a", "content": "secret"}]}
     live = {"user_data": "other-secret", "files": None, "vm_state": "active", "launched_at": 1}
     for there in (None, live):
-        item = plan.server_item("x", wanted, there)
+        item = plan.server_item("x", desired, there)
         assert item is not None
         shown = repr(item.as_data()) + "\n".join(plan.table([item], "t"))
         assert "secret" not in shown and "c2Vj" not in shown

@@ -62,9 +62,9 @@ def _mixed(*values: dict[str, t.Any]) -> bool:
     """Tell whether one key holds a mapping here and something else there."""
     shared = {key for value in values for key in value}
     for key in shared:
-        found = [value[key] for value in values if key in value]
-        kinds = {isinstance(item, dict) for item in found}
-        if len(kinds) == 2 or (kinds == {True} and _mixed(*found)):
+        values_of_key = [value[key] for value in values if key in value]
+        kinds = {isinstance(item, dict) for item in values_of_key}
+        if len(kinds) == 2 or (kinds == {True} and _mixed(*values_of_key)):
             return True
     return False
 

@@ -26,20 +26,20 @@ def test_each_test_has_one_outcome() -> None:
         line("setUpClass (a.b.Two)", "fail", "no server"),
         line("tearDownClass (a.b.One)", "fail", "left over"),
     ]
-    found = tally.settle(TESTS, lines)
-    assert [(outcome.test, outcome.word, outcome.text) for outcome in found] == [
+    outcomes = tally.settle(TESTS, lines)
+    assert [(outcome.test, outcome.word, outcome.text) for outcome in outcomes] == [
         ("a.b.One.test_x", tally.PASSED, ""),
         ("a.b.One.test_y", tally.SKIPPED, "no such feature"),
         ("a.b.Two.test_z", tally.FAILED, "no server"),
         ("a.b.Two.test_w", tally.FAILED, "no server"),
         ("tearDownClass (a.b.One)", tally.FAILED, "left over"),
     ]
-    assert [text.split() for text in tally.table(found)[1:]] == [
+    assert [text.split() for text in tally.table(outcomes)[1:]] == [
         ["1", "1", "0", "1", "a.b.One"],
         ["0", "2", "0", "0", "a.b.Two"],
         ["1", "3", "0", "1", "all"],
     ]
-    assert tally.reasons(found) == ["skipped: no such feature", "  a.b.One.test_y"]
+    assert tally.reasons(outcomes) == ["skipped: no such feature", "  a.b.One.test_y"]
 
 
 def test_what_was_not_reported_has_failed() -> None:
@@ -48,8 +48,8 @@ def test_what_was_not_reported_has_failed() -> None:
 
 def test_the_list_of_skips_names_tests_with_a_reason() -> None:
     skips = [{"reason": "not here", "tests": [r"Two\.test_z", "nosuch"]}]
-    found, unused = tally.left_out(TESTS, skips)
-    assert [(outcome.test, outcome.word, outcome.text) for outcome in found] == [
+    outcomes, unused = tally.left_out(TESTS, skips)
+    assert [(outcome.test, outcome.word, outcome.text) for outcome in outcomes] == [
         ("a.b.Two.test_z", tally.SKIPPED, "not here")
     ]
     assert unused == ["nosuch"]

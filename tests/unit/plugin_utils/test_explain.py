@@ -27,12 +27,12 @@ def events() -> list[Event]:
     return t.cast("list[Event]", json.loads((ROOT / "docs/recorded/launch.json").read_text())["events"])
 
 
-def told(events: t.Iterable[Event]) -> list[str]:
+def story_lines(events: t.Iterable[Event]) -> list[str]:
     return explain.story(list(events))
 
 
 def test_every_step_is_told_once_with_its_component_and_method(events: list[Event]) -> None:
-    lines = told(events)
+    lines = story_lines(events)
     heads = [line for line in lines if line.startswith("[")]
     for step in STEPS:
         own = [head for head in heads if head.startswith(f"[{step.label:>2}] {step.component} {step.method} -> ")]
@@ -42,7 +42,7 @@ def test_every_step_is_told_once_with_its_component_and_method(events: list[Even
 
 
 def test_the_values_are_those_of_the_run(events: list[Event]) -> None:
-    text = "\n".join(told(events))
+    text = "\n".join(story_lines(events))
     (server,) = events[0]["result"]["to_build"]
     (placed,) = events[1]["result"]["instances"]
     (nic,) = placed["nics"]
@@ -59,7 +59,7 @@ def test_the_values_are_those_of_the_run(events: list[Event]) -> None:
 
 
 def test_many_instances_on_several_hosts_stay_readable(events: list[Event]) -> None:
-    few = len(told(events))
+    few = len(story_lines(events))
     server, plan = events[0]["result"], events[1]["result"]
     for place in range(1, 50):
         uuid = f"uuid-{place}"
@@ -71,7 +71,7 @@ def test_many_instances_on_several_hosts_stay_readable(events: list[Event]) -> N
     plan["hosts"]["hv2"]["build"]["domains"] = [
         {**plan["hosts"]["hv1"]["build"]["domains"][0], "uuid": f"uuid-{place}"} for place in range(1, 50)
     ]
-    lines = told(events)
+    lines = story_lines(events)
     assert few < len(lines) < few + 60
     assert sum("<domain " in line for line in lines) == 1
     assert "     and 46 more" in lines and "     and 49 more like it" in "\n".join(lines)
@@ -90,14 +90,14 @@ def test_no_secret_is_told(events: list[Event]) -> None:
         {"name": "Write the config drives", "module": "config_drive", "seconds": 0.1, "result": drive},
         {"name": "Ensure the metadata proxies", "module": "metadata_proxy", "seconds": 0.1, "result": drive},
     ]
-    lines = told(events)
+    lines = story_lines(events)
     assert "SECRET" not in "\n".join(lines)
     assert "     u/disk.config" in lines
 
 
 def test_a_secret_trip_is_told_without_its_steps(events: list[Event]) -> None:
     events[2]["result"] = {"censored": "hidden", "changed": True}
-    lines = told(events)
+    lines = story_lines(events)
     assert [line for line in lines if "what it carried is secret" in line]
     assert not [line for line in lines if line.startswith("[15]")]
 
@@ -108,7 +108,7 @@ def test_a_failure_and_the_next_attempt_are_told(events: list[Event]) -> None:
     del events[2]["result"]["steps"][4:]
     again = copy.deepcopy(events[1]["result"])
     events[3]["result"].update(again)
-    lines = told(events)
+    lines = story_lines(events)
     assert "     failed: no [2Jroom" in lines
     assert sum(line.startswith("[ 7]") for line in lines) == 2
     assert not [line for line in lines if line.endswith("in all")]
@@ -119,7 +119,7 @@ def test_what_finds_no_host_is_told_with_each_filters_reason(events: list[Event]
     explained.update(host=None, weights=[], message="No valid host was found")
     explained["filters"][-1].update(removed={"hv1": "1 of 5 GiB free"}, end=1)
     events[1]["result"].update(instances=[], hosts={})
-    lines = told(events[:2])
+    lines = story_lines(events[:2])
     assert f"       {explained['filters'][-1]['filter']} removed hv1: 1 of 5 GiB free" in lines
     assert not [line for line in lines if line.startswith("[ 7]")]
 

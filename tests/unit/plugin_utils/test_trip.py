@@ -61,8 +61,8 @@ class Host:
 
     def tail(self, **args: t.Any) -> dict[str, t.Any]:
         """A step that reads an instance's console."""
-        given = {"uuids": [UUID], "lines": 1, "max_bytes": 100, "state_dir": str(self.state), **args}
-        return {**DESCRIBE, "args": given}
+        module_args = {"uuids": [UUID], "lines": 1, "max_bytes": 100, "state_dir": str(self.state), **args}
+        return {**DESCRIBE, "args": module_args}
 
     def kept(self) -> list[pathlib.Path]:
         return sorted(self.directory.iterdir()) if self.directory.exists() else []

@@ -91,7 +91,7 @@ def enter(work: str) -> str:
 
 def snapshot(root: str, skip: t.Sequence[str] = ()) -> dict[str, t.Any]:
     """Map what is below `root`, by path: kind, mode, owner, size, time, content, links, attributes."""
-    found: dict[str, t.Any] = {}
+    entries: dict[str, t.Any] = {}
     for directory, directories, names in os.walk(root):
         relative = os.path.relpath(directory, root)
         directories[:] = [name for name in directories if os.path.normpath(os.path.join(relative, name)) not in skip]
@@ -107,19 +107,19 @@ def snapshot(root: str, skip: t.Sequence[str] = ()) -> dict[str, t.Any]:
                     content = hashlib.sha256(handle.read()).hexdigest()
             elif stat.S_ISLNK(status.st_mode):
                 content = os.readlink(path)
-            found[os.path.normpath(os.path.join(relative, name))] = [entry, content]
-    return found
+            entries[os.path.normpath(os.path.join(relative, name))] = [entry, content]
+    return entries
 
 
 def host(upper: str) -> dict[str, t.Any]:
     """All of the host but the state directory."""
     state = STATE.lstrip("/")
-    found = snapshot(upper, skip=(state,))
-    found.update({f"run/{path}": entry for path, entry in snapshot("/run").items()})
+    entries = snapshot(upper, skip=(state,))
+    entries.update({f"run/{path}": entry for path, entry in snapshot("/run").items()})
     # a directory on the way to a changed file shows up in the overlay's upper directory, unchanged
     return {
         path: entry
-        for path, entry in found.items()
+        for path, entry in entries.items()
         if not f"{state}/".startswith(f"{path}/") and not path.startswith(ALLOWED)
     }
 
@@ -223,8 +223,8 @@ def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -
         result["injected"] = inject_all(requests, STATE, "fuse")["changed"]
         (drive,) = plan["config_drives"]
         contents = {path: base64.b64decode(text) for path, text in drive["files"].items()}
-        wanted = ConfigDrive(drive["uuid"], drive["format"], contents)
-        (written,) = write_config_drives([wanted], STATE)["config_drives"]
+        config_drive = ConfigDrive(drive["uuid"], drive["format"], contents)
+        (written,) = write_config_drives([config_drive], STATE)["config_drives"]
         result["has_key"] = KEY.encode() in pathlib.Path(written["path"]).read_bytes()
         result["unread"] = pathlib.Path(disk).read_bytes() == before
     except NovaliteError as error:

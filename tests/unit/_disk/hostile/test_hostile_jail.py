@@ -55,8 +55,10 @@ def wrong(expected: str | None, result: dict[str, t.Any]) -> t.Iterator[str]:
 def test_hostile_guests_change_nothing_but_themselves() -> None:
     results = jailed("guests")
     assert len(results) == len(GUESTS) >= 40
-    found = {guest.name: [*harm(results[guest.name]), *wrong(guest.expected, results[guest.name])] for guest in GUESTS}
-    assert {name: problems for name, problems in found.items() if problems} == {}
+    problems_by_guest = {
+        guest.name: [*harm(results[guest.name]), *wrong(guest.expected, results[guest.name])] for guest in GUESTS
+    }
+    assert {name: problems for name, problems in problems_by_guest.items() if problems} == {}
 
 
 def test_no_kernel_reads_the_file_systems_of_tenants() -> None:
@@ -64,14 +66,14 @@ def test_no_kernel_reads_the_file_systems_of_tenants() -> None:
     results = jailed("tenants")
     assert len(results) == len(GUESTS)
     refused = {guest.name for guest in GUESTS if guest.expected == "content is qcow2"}
-    found: dict[str, list[str]] = {}
+    problems_by_guest: dict[str, list[str]] = {}
     for name, result in results.items():
-        found[name] = [*harm(result), *(key for key in ("injections", "injected") if result.get(key))]
+        problems_by_guest[name] = [*harm(result), *(key for key in ("injections", "injected") if result.get(key))]
         if name in refused:
-            found[name] += [] if "qcow2" in result["refusal"] else ["accepted"]
+            problems_by_guest[name] += [] if "qcow2" in result["refusal"] else ["accepted"]
         elif result["refusal"] or not result["has_key"] or not result["unread"]:
-            found[name].append(f"not told by its config drive, or written to: {result}")
-    assert {name: problems for name, problems in found.items() if problems} == {}
+            problems_by_guest[name].append(f"not told by its config drive, or written to: {result}")
+    assert {name: problems for name, problems in problems_by_guest.items() if problems} == {}
 
 
 def test_what_the_operator_vouches_for_needs_the_kernel() -> None:
@@ -83,11 +85,11 @@ def test_what_the_operator_vouches_for_needs_the_kernel() -> None:
 def test_hostile_images_change_nothing_at_all() -> None:
     results = jailed("images")
     assert len(results) == len(IMAGES) >= 40
-    found = {
+    problems_by_image = {
         name: [*harm(result), *([] if result["refusal"] and not result["cached"] else ["accepted"])]
         for name, result in results.items()
     }
-    assert {name: problems for name, problems in found.items() if problems} == {}
+    assert {name: problems for name, problems in problems_by_image.items() if problems} == {}
 
 
 def test_the_jail_sees_what_is_written() -> None:

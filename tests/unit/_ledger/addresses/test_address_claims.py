@@ -73,8 +73,8 @@ def _churn(url: str, network: Network, host: str, rounds: int) -> None:
     for _round in range(rounds):
         instances = some(5, network, host=host)
         with transaction(engine) as connection:
-            found = ips(fixed_ip(connection, {"instances": instances}))
-        assert len(set(found)) == 5
+            claimed_ips = ips(fixed_ip(connection, {"instances": instances}))
+        assert len(set(claimed_ips)) == 5
         with transaction(engine) as connection:
             release_addresses(connection, nic_ids(instances[:2]))
     engine.dispose()

@@ -40,22 +40,22 @@ SAID: dict[str, t.Any] = {
 
 
 def make_network(connection: sa.Connection) -> Network:
-    wanted = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
-    number = tenant_networks.create_network(connection, DEMO, wanted, tenant_networks.Carrier())
+    attributes = {"name": "n", "description": "", "mtu": None, "port_security_enabled": True}
+    number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
     (bare,) = (row for row in network_records.networks_seen(connection, DEMO, bare=True) if row.uuid == number)
     subnets.create_subnet(connection, bare, {"version": 4, "cidr": CIDR})
     (row,) = (row for row in network_records.networks_seen(connection, DEMO) if row.uuid == number)
     return row
 
 
-def wishes(row: Network, wanted: t.Sequence[int]) -> list[dict[str, str]]:
+def wishes(row: Network, octets: t.Sequence[int]) -> list[dict[str, str]]:
     """What asks for the addresses with these last numbers; 0: any."""
     inside = subnet_records.derived_id(row.uuid, 4)
-    return [{"ip_address": f"10.50.0.{number}"} if number else {"subnet_id": inside} for number in wanted]
+    return [{"ip_address": f"10.50.0.{number}"} if number else {"subnet_id": inside} for number in octets]
 
 
-def make_port(connection: sa.Connection, row: Network, *wanted: int) -> str:
-    return ports.create_port(connection, DEMO, row, {**SAID, "fixed_ips": wishes(row, wanted)})
+def make_port(connection: sa.Connection, row: Network, *octets: int) -> str:
+    return ports.create_port(connection, DEMO, row, {**SAID, "fixed_ips": wishes(row, octets)})
 
 
 def addresses(connection: sa.Connection, number: str) -> list[str]:
@@ -81,27 +81,27 @@ class PortMachine(RuleBasedStateMachine):
         self.row = make_network(self.connection)
         self.ports: dict[str, list[str]] = {make_port(self.connection, self.row): [] for _port in range(3)}
 
-    @rule(index=st.integers(0, 2), wanted=st.lists(st.integers(0, 16), max_size=6))
-    def change(self, index: int, wanted: list[int]) -> None:
+    @rule(index=st.integers(0, 2), octets=st.lists(st.integers(0, 16), max_size=6))
+    def change(self, index: int, octets: list[int]) -> None:
         number = list(self.ports)[index]
         (seen,) = network_records.ports_of(self.connection, DEMO, number)
-        named = [f"10.50.0.{each}" for each in wanted if each]
+        named = [f"10.50.0.{each}" for each in octets if each]
         of_others = {address for other, theirs in self.ports.items() if other != number for address in theirs}
-        legal = len(wanted) <= 5 and len(set(named)) == len(named) and of_others.isdisjoint(named)
-        legal &= {1, 15, 16}.isdisjoint(wanted)
-        legal &= len(of_others) + len(wanted) <= FREE
+        legal = len(octets) <= 5 and len(set(named)) == len(named) and of_others.isdisjoint(named)
+        legal &= {1, 15, 16}.isdisjoint(octets)
+        legal &= len(of_others) + len(octets) <= FREE
         try:
             with self.connection.begin_nested():
-                given = {"fixed_ips": wishes(self.row, wanted)}
-                ports.update_port(self.connection, DEMO, self.row, seen, given)
+                changes = {"fixed_ips": wishes(self.row, octets)}
+                ports.update_port(self.connection, DEMO, self.row, seen, changes)
         except NovaliteError:
             assert not legal
             return
         assert legal
         after = addresses(self.connection, number)
-        assert set(named) <= set(after) and len(after) == len(wanted)
+        assert set(named) <= set(after) and len(after) == len(octets)
         kept = len(set(self.ports[number]) & set(after))
-        assert kept == min(len(self.ports[number]), len(set(self.ports[number]) & set(named)) + wanted.count(0))
+        assert kept == min(len(self.ports[number]), len(set(self.ports[number]) & set(named)) + octets.count(0))
         self.ports[number] = after
 
     @invariant()
@@ -176,7 +176,7 @@ def test_changes_of_one_server_at_the_same_time_come_one_after_the_other(ledger:
     def at_once(change: t.Callable[[sa.Connection, t.Any, t.Any], object], values: t.Sequence[t.Any]) -> list[bool]:
         begin = threading.Barrier(len(values))
 
-        def one(value: t.Any) -> bool:
+        def run_change(value: t.Any) -> bool:
             engine = open_ledger(url=ledger_url)
             try:
                 with engine.connect() as reading:
@@ -191,7 +191,7 @@ def test_changes_of_one_server_at_the_same_time_come_one_after_the_other(ledger:
             return True
 
         with concurrent.futures.ThreadPoolExecutor(len(values)) as workers:
-            return list(workers.map(one, values))
+            return list(workers.map(run_change, values))
 
     assert at_once(port_changes.add_fixed_ip, [row.uuid] * 6).count(True) == 4
     with transaction(ledger) as connection:

@@ -82,8 +82,8 @@ def rows(ledger: sa.Engine) -> dict[str, tuple[str | None, bool]]:
     """Return who has each address that is allocated, and whether it leads somewhere."""
     table = tables.floating_ip
     with transaction(ledger) as connection:
-        found = connection.execute(sa.select(table).where(table.c.project_id.is_not(None))).all()
-    return {to_text(row.address): (row.project_id, row.vif_id is not None) for row in found}
+        floating_ip_rows = connection.execute(sa.select(table).where(table.c.project_id.is_not(None))).all()
+    return {to_text(row.address): (row.project_id, row.vif_id is not None) for row in floating_ip_rows}
 
 
 def addresses(result: dict[str, t.Any]) -> list[str]:
@@ -281,9 +281,9 @@ def test_projects_that_allocate_at_the_same_moment_share_no_address(cloud: Run, 
 
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         # the same project twice: the second time it has them
-        found = list(threads.map(allocate, ["demo", "other", "demo", "other"]))
-    assert sorted(found[0] + found[1]) == [f"203.0.113.{last}" for last in range(1, 7)]
-    assert found[2:] == found[:2]
+        allocations = list(threads.map(allocate, ["demo", "other", "demo", "other"]))
+    assert sorted(allocations[0] + allocations[1]) == [f"203.0.113.{last}" for last in range(1, 7)]
+    assert allocations[2:] == allocations[:2]
 
 
 # --- Association ----------------------------------------------------------------------------------------------------

@@ -192,10 +192,10 @@ class AddressMachine(RuleBasedStateMachine):
             nics = []
             for index in where:
                 pool = self.pools[index]
-                wanted = to_text(pool.first + asked) if asked is not None and number == count - 1 else None
+                requested_ip = to_text(pool.first + asked) if asked is not None and number == count - 1 else None
                 of_network = {"id": pool.id, "name": pool.name}
                 nics.append(
-                    {"id": self.new_id(), "mac": None, "network": of_network, "ip": None, "requested_ip": wanted}
+                    {"id": self.new_id(), "mac": None, "network": of_network, "ip": None, "requested_ip": requested_ip}
                 )
             new.append({"uuid": self.new_id(), "name": f"i{self.made}", "host": host, "nics": nics})
         if self.call(new):
@@ -240,14 +240,14 @@ class AddressMachine(RuleBasedStateMachine):
     @rule(index=st.integers(0, 1), numbers=st.sets(st.integers(1, 6), max_size=2))
     def reserve(self, index: int, numbers: set[int]) -> None:
         pool = self.pools[index]
-        wanted = {pool.first + number for number in numbers if pool.first + number != pool.gateway}
-        said = {"name": pool.name, "reserved": [to_text(ip) for ip in sorted(wanted)]}
-        if any(ip in pool.owner for ip in wanted):
+        reserved_ips = {pool.first + number for number in numbers if pool.first + number != pool.gateway}
+        said = {"name": pool.name, "reserved": [to_text(ip) for ip in sorted(reserved_ips)]}
+        if any(ip in pool.owner for ip in reserved_ips):
             with pytest.raises(ConflictError, match="is in use: it can be reserved when it is free"):
                 self.network(said)
         else:
             self.network(said)
-            pool.reserved = wanted
+            pool.reserved = reserved_ips
 
     @invariant()
     def the_rows_agree(self) -> None:

@@ -71,8 +71,8 @@ class Worker:
 
     def mine(self) -> list[t.Any]:
         with transaction(self.engine) as connection:
-            found = instances_by(connection, project_id=self.project)
-        return [instance for instance in found if instance["name"].startswith(f"w{self.number}-")]
+            instances = instances_by(connection, project_id=self.project)
+        return [instance for instance in instances if instance["name"].startswith(f"w{self.number}-")]
 
     def launch(self, count: int) -> None:
         """The steps of a playbook, each in a transaction of its own: record, addresses, result."""
@@ -98,11 +98,13 @@ class Worker:
             insert_vifs(connection, nics)
             asked = instances_by(connection, uuids=uuids)
         outcome: dict[str, t.Any] = {"uuids": uuids, "state": "error", "reason": "no address"}
-        told: dict[str, dict[str, str]] = {}
+        addresses_by_instance: dict[str, dict[str, str]] = {}
         try:
             with transaction(self.engine) as connection:
                 placed = fixed_ip(connection, {"instances": asked})["instances"]
-            told = {instance["uuid"]: {nic["id"]: nic["ip"] for nic in instance["nics"]} for instance in placed}
+            addresses_by_instance = {
+                instance["uuid"]: {nic["id"]: nic["ip"] for nic in instance["nics"]} for instance in placed
+            }
             outcomes = [
                 {"uuids": [instance["uuid"]], "state": "active", "host": instance["host"]} for instance in placed
             ]
@@ -110,7 +112,7 @@ class Worker:
             assert isinstance(error, ConflictError) or "has no free address left" in str(error), error
             outcomes = [outcome]
         with transaction(self.engine) as connection:
-            for instance_uuid, addresses in told.items():  # what a guest now believes
+            for instance_uuid, addresses in addresses_by_instance.items():  # what a guest now believes
                 table = tables.instance
                 connection.execute(sa.update(table).where(table.c.uuid == instance_uuid).values(metadata=addresses))
             server_state(connection, {"outcomes": outcomes})
@@ -182,9 +184,11 @@ def check(ledger: sa.Engine) -> collections.Counter[str]:
             .scalars()
             .all()
         )
-    told = [(nic["network"]["id"], instance["metadata"][nic["id"]]) for instance in active for nic in instance["nics"]]
-    assert len(set(told)) == len(told), "an address twice"
-    assert told == [(nic["network"]["id"], nic["ip"]) for instance in active for nic in instance["nics"]]
+    guest_addresses = [
+        (nic["network"]["id"], instance["metadata"][nic["id"]]) for instance in active for nic in instance["nics"]
+    ]
+    assert len(set(guest_addresses)) == len(guest_addresses), "an address twice"
+    assert guest_addresses == [(nic["network"]["id"], nic["ip"]) for instance in active for nic in instance["nics"]]
     assert len(set(ipv6)) == len(ipv6)
     assert len({(row.network_id, row.owner) for row in owners}) == len(owners), "an owner twice"
     return collections.Counter(row.owner.partition(":")[0] for row in owners)
@@ -224,11 +228,11 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
     check(ledger)  # even now: what was cut off is gone, what was committed is whole
 
     with transaction(ledger) as connection:
-        found = collections.Counter(
+        correction_counts = collections.Counter(
             correction["kind"] for correction in ledger_heal(connection, {"build_timeout": 0})["corrections"]
         )
     # builds that nobody goes on with; nothing that a transaction would have left half done
-    assert set(found) <= {"instance"}
+    assert set(correction_counts) <= {"instance"}
     with transaction(ledger) as connection:
         # a deletion keeps what it has until somebody brings it to its end
         to_delete = [instance["uuid"] for instance in instances_by(connection) if instance["task_state"] == "deleting"]
@@ -258,7 +262,7 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
     assert not any(floating)
     print(
         f"\n{ledger.dialect.name}: {SECONDS:g} s, {done} instances ({launched} got their addresses), {killed} workers "
-        f"killed, {sum(found.values())} builds repaired, {len(to_delete)} deletions ended, "
+        f"killed, {sum(correction_counts.values())} builds repaired, {len(to_delete)} deletions ended, "
         f"{owners['vif']} + {owners['dhcp']} addresses in use, {len(floating)} floating; 0 twice, 0 lost"
     )
     assert killed >= SECONDS and launched >= SECONDS  # there was something to see

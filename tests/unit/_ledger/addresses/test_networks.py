@@ -188,7 +188,7 @@ def test_what_another_network_has_is_taken(run: Run, network: dict[str, t.Any], 
 
 
 @pytest.mark.parametrize(
-    ("given", "made"),
+    ("options", "made"),
     [
         ({}, {"manager": "flat_dhcp", "bridge": "br100", "dhcp": True, "isolated": False, "snat": True, "mtu": None}),
         ({"dhcp": False}, {"manager": "flat", "bridge": "br100", "snat": False}),
@@ -204,11 +204,11 @@ def test_what_another_network_has_is_taken(run: Run, network: dict[str, t.Any], 
         ({"cidr_v6": "fd00::/64", "gateway_v6": "fd00::1", "ipv6_mode": "stable-privacy"}, {"manager": "flat_dhcp"}),
     ],
 )
-def test_the_manager_decides_what_was_not_said(run: Run, given: dict[str, t.Any], made: dict[str, t.Any]) -> None:
-    [network] = run("network", networks=[{**NET, **given}])["networks"]
+def test_the_manager_decides_what_was_not_said(run: Run, options: dict[str, t.Any], made: dict[str, t.Any]) -> None:
+    [network] = run("network", networks=[{**NET, **options}])["networks"]
     assert {key: network[key] for key in made} == made
-    assert not run("network", networks=[{**NET, **given}])["changed"]
-    assert not run("network", networks=[NET if given.get("dhcp") is None else {**NET, "dhcp": False}])["changed"]
+    assert not run("network", networks=[{**NET, **options}])["changed"]
+    assert not run("network", networks=[NET if options.get("dhcp") is None else {**NET, "dhcp": False}])["changed"]
 
 
 def test_numbers_and_bridges_are_given_out_around_those_that_are_taken(run: Run) -> None:

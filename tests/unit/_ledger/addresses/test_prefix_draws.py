@@ -29,15 +29,15 @@ ROOM = 6  # subnets that the pool has room for
 
 
 def _pool(ledger: sa.Engine, **values: object) -> str:
-    given = {"name": "p", "prefixes": ["10.8.0.0/24", "10.9.0.0/25"], "default_prefixlen": 26, **values}
+    attributes = {"name": "p", "prefixes": ["10.8.0.0/24", "10.9.0.0/25"], "default_prefixlen": 26, **values}
     with transaction(ledger) as connection:
-        return subnet_pools.create_subnet_pool(connection, DEMO, given)
+        return subnet_pools.create_subnet_pool(connection, DEMO, attributes)
 
 
 def _network(ledger: sa.Engine) -> network_records.Network:
     with transaction(ledger) as connection:
-        wanted = {"name": "", "description": "", "mtu": None, "port_security_enabled": True}
-        number = tenant_networks.create_network(connection, DEMO, wanted, tenant_networks.Carrier())
+        attributes = {"name": "", "description": "", "mtu": None, "port_security_enabled": True}
+        number = tenant_networks.create_network(connection, DEMO, attributes, tenant_networks.Carrier())
         seen = network_records.networks_seen(connection, DEMO, bare=True)
     return next(row for row in seen if row.uuid == number)
 

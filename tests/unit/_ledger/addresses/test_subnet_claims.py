@@ -45,7 +45,7 @@ def at_once(ledger_url: str, work: t.Sequence[t.Callable[[sa.Connection], object
     """Do all of it in transactions of the same time; returns the name of the error of each, or None."""
     begin = threading.Barrier(len(work))
 
-    def one(act: t.Callable[[sa.Connection], object]) -> str | None:
+    def error_of(act: t.Callable[[sa.Connection], object]) -> str | None:
         engine = open_ledger(url=ledger_url)
         try:
             begin.wait()
@@ -58,7 +58,7 @@ def at_once(ledger_url: str, work: t.Sequence[t.Callable[[sa.Connection], object
         return None
 
     with concurrent.futures.ThreadPoolExecutor(len(work)) as workers:
-        return list(workers.map(one, work))
+        return list(workers.map(error_of, work))
 
 
 def test_many_ports_get_no_more_than_a_subnet_has(ledger: sa.Engine, ledger_url: str) -> None:
@@ -103,8 +103,10 @@ def test_a_subnet_that_goes_takes_no_address_of_a_port_along(ledger: sa.Engine, 
 def test_subnets_made_at_the_same_time_do_not_overlap(ledger: sa.Engine, ledger_url: str) -> None:
     with transaction(ledger) as connection:
         row = make_network(connection)
-    wanted = [{"version": 4, "cidr": cidr} for cidr in ("10.60.0.0/24", "10.60.0.0/25", "10.70.0.0/24")]
-    done = at_once(ledger_url, [functools.partial(subnets.create_subnet, row=row, attributes=each) for each in wanted])
+    subnet_attributes = [{"version": 4, "cidr": cidr} for cidr in ("10.60.0.0/24", "10.60.0.0/25", "10.70.0.0/24")]
+    done = at_once(
+        ledger_url, [functools.partial(subnets.create_subnet, row=row, attributes=each) for each in subnet_attributes]
+    )
     assert done[2] is None and done[:2].count(None) == 1
     with transaction(ledger) as connection:
         there = subnet_records.subnets_of_network(connection, row)
@@ -121,9 +123,9 @@ def test_the_operator_changes_such_a_network_and_maps_its_addresses(ledger: sa.E
     with transaction(ledger) as connection:
         there = {each.id: each for each in subnet_records.subnets_of_network(connection, row)}
         assert there[few].pools == [list(FEW)]
-        found = status.address_map(connection, row.uuid, DEMO)
+        address_map = status.address_map(connection, row.uuid, DEMO)
         held = [to_text(each.ip) for each in owned(connection)]
-    assert found["addresses"]["total"] == 16 + 256 and found["addresses"]["instances"] == 1
+    assert address_map["addresses"]["total"] == 16 + 256 and address_map["addresses"]["instances"] == 1
     assert held == ["10.60.0.9"] and number
-    assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.60.0.8"]
-    assert (found["block"], len(found["cells"])) == (2, 8 + 128)
+    assert [cell["first"] for cell in address_map["cells"] if cell["instances"]] == ["10.60.0.8"]
+    assert (address_map["block"], len(address_map["cells"])) == (2, 8 + 128)

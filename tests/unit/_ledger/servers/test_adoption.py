@@ -228,9 +228,9 @@ def test_what_is_moved_by_hand_is_left_where_it_is(cloud: t.Any) -> None:
     guest = adopt(cloud, domain())["server"]
     mark = Mark(cloud_id(cloud)).text
     seen = {"uuid": guest["uuid"], "name": "db", "state": "running", "reason": "", "macs": [MAC], "taps": []}
-    found = {**NOTHING, "domains": [seen], "bridges": ["br-private"], "bridge_owners": {"br-private": [mark]}}
+    look = {**NOTHING, "domains": [seen], "bridges": ["br-private"], "bridge_owners": {"br-private": [mark]}}
     with transaction(cloud.engine) as connection:
-        params = {"host": "hv2", "found": found, "since": int(time.time()), "state_dir": "/s"}
+        params = {"host": "hv2", "found": look, "since": int(time.time()), "state_dir": "/s"}
         result = host_drift(connection, params)
     assert not result["left"] and result["unknown"] == []
     (row,) = result["rows"]
@@ -326,8 +326,8 @@ def test_it_is_started_as_it_is_defined(cloud: t.Any) -> None:
 def test_no_host_is_told_to_do_anything_for_it(cloud: t.Any) -> None:
     guest = adopt(cloud, domain())["server"]
     with transaction(cloud.engine) as connection:
-        given: dict[str, t.Any] = {"instances": [], "leaving": [], "compute_hosts": [], "state_dir": "/s"}
-        assert server_plan(connection, {**given, "existing": [guest]})["hosts"] == {}
+        params: dict[str, t.Any] = {"instances": [], "leaving": [], "compute_hosts": [], "state_dir": "/s"}
+        assert server_plan(connection, {**params, "existing": [guest]})["hosts"] == {}
         assert firewall_plan(connection, {"hosts": ["hv1"]})["hosts"]["hv1"]["instances"] == []
 
 
@@ -345,9 +345,9 @@ def test_reconcile_follows_it_and_repairs_nothing(
     guest = adopt(cloud, domain())["server"]
     cloud.write(sa.update(tables.instance).values(updated_at=1))
     seen = {"uuid": guest["uuid"], "name": "db", "state": there, "reason": "destroyed", "macs": [MAC], "taps": []}
-    found = {**NOTHING, "domains": [] if there is None else [seen], "bridges": ["br-private"]}
+    look = {**NOTHING, "domains": [] if there is None else [seen], "bridges": ["br-private"]}
     with transaction(cloud.engine) as connection:
-        params = {"host": "hv1", "found": found, "since": int(time.time()), "state_dir": "/s"}
+        params = {"host": "hv1", "found": look, "since": int(time.time()), "state_dir": "/s"}
         result = host_drift(connection, params)
     assert [row["repair"] for row in result["rows"]] == rows
     assert not result["left"] and result["keep"] is None and result["define"] == [] and result["restart"] == []

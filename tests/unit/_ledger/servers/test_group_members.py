@@ -42,10 +42,10 @@ def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
         )["hosts"]
 
 
-def addresses(*ones: dict[str, t.Any]) -> list[str]:
+def addresses(*instances: dict[str, t.Any]) -> list[str]:
     return sorted(
         address
-        for instance in ones
+        for instance in instances
         for nic in instance["nics"]
         for address in (nic["ip"], eui64("fe80::/64", nic["mac"]))
     )
@@ -205,5 +205,5 @@ def test_members_on_an_isolated_network_are_told_apart(cloud: t.Any) -> None:
         "scoped_members": [here],
     }
     (web,) = cloud.info(names=["web"])
-    told = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
-    assert told == [{"id": ids["web"], "members": []}]
+    security_groups = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
+    assert security_groups == [{"id": ids["web"], "members": []}]

@@ -82,13 +82,13 @@ def test_the_example_shows_what_was_launched(cloud: t.Any, inventory: Inventory)
     launch(cloud, "web", count=2, metadata={"role": "web"}, key="test")
     own_name = launch(cloud, "hv2", host="hv2")
     (inventory.home / "ssh_config").touch()
-    found = inventory.read(EXAMPLE)
+    listing = inventory.read(EXAMPLE)
     everyone = ["web-1", "web-2", *own_name]
-    assert found["metadata_role_web"]["hosts"] == ["web-1", "web-2"]
+    assert listing["metadata_role_web"]["hosts"] == ["web-1", "web-2"]
     for group in ("project_demo", "network_private", "zone_nova", "security_group_default", "flavor_m1_nano"):
-        assert found[group]["hosts"] == everyone
-    assert found["host_hv2"]["hosts"] == own_name
-    web = found["_meta"]["hostvars"]["web-1"]
+        assert listing[group]["hosts"] == everyone
+    assert listing["host_hv2"]["hosts"] == own_name
+    web = listing["_meta"]["hostvars"]["web-1"]
     assert web["ansible_ssh_common_args"] == f"-F {inventory.home}/ssh_config"
     assert web["novalite_host"] == "hv1"
     assert web["ansible_host"] == web["novalite_networks"][0]["ip"]
@@ -133,9 +133,9 @@ def test_no_instance_is_called_as_a_group_that_is_made_of_others(cloud: t.Any, i
     }
     source = inventory.home / "groups.novalite.yml"
     source.write_text(yaml.safe_dump({**PLUGIN, **options}))
-    found = inventory.read(source)
-    assert found["web"]["hosts"] == ["alpha"] and found["metadata_role_db"]["hosts"] == [evil[0]]
-    assert set(found["_meta"]["hostvars"]) == {"alpha", *evil}
+    listing = inventory.read(source)
+    assert listing["web"]["hosts"] == ["alpha"] and listing["metadata_role_db"]["hosts"] == [evil[0]]
+    assert set(listing["_meta"]["hostvars"]) == {"alpha", *evil}
 
 
 def test_what_is_wrong_is_said(cloud: t.Any, inventory: Inventory) -> None:

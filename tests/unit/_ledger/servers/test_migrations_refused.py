@@ -137,8 +137,8 @@ def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
     carried(cloud, "migrate", ask(cloud, "migrate", "web"))
     (leaving,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
     with transaction(cloud.engine) as connection:
-        given = {"instances": [], "existing": [], "leaving": [leaving], "compute_hosts": [], "state_dir": "/x"}
-        hosts = server_plan(connection, given)["hosts"]
+        params = {"instances": [], "existing": [], "leaving": [leaving], "compute_hosts": [], "state_dir": "/x"}
+        hosts = server_plan(connection, params)["hosts"]
     assert hosts["hv1"]["vacate"]["disks"][0]["uuid"] == uuid
     assert "vacate" not in hosts["hv2"]
     cloud.state({"uuids": [uuid], "state": "deleted"})

@@ -69,8 +69,8 @@ def made(cloud: t.Any) -> list[str]:
         image = connection.execute(sa.select(tables.image.c.id).where(tables.image.c.name == "ami-tiny")).scalar_one()
         for project in ("demo", "other"):
             most, labels = 5 if project == "demo" else 1, create.Labels(tags=("a",))
-            wanted = new_servers.CreateRequest("web", "1", image, max_count=most, labels=labels)
-            created = new_servers.create(connection, ids[project], wanted, request_id="req-1")
+            create_request = new_servers.CreateRequest("web", "1", image, max_count=most, labels=labels)
+            created = new_servers.create(connection, ids[project], create_request, request_id="req-1")
             if project == "demo":
                 uuids = created.uuids
     return uuids
@@ -82,14 +82,14 @@ def test_every_sort_key_leads_through_all_pages(cloud: t.Any, made: list[str], k
     with cloud.engine.connect() as connection:
         of_demo = server_listing.instance_row(connection, made[0], None).project_id
         query = server_listing.Query(project_id=of_demo, sort=[(key, ascending)], limit=2)
-        found: list[str] = []
+        listed_uuids: list[str] = []
         while True:
             page = server_listing.load(connection, server_listing.find(connection, query))
-            found += [record["uuid"] for record in page]
+            listed_uuids += [record["uuid"] for record in page]
             if len(page) < 2:
                 break
-            query.marker = found[-1]
-    assert len(found) == 5 and set(found) == set(made)
+            query.marker = listed_uuids[-1]
+    assert len(listed_uuids) == 5 and set(listed_uuids) == set(made)
 
 
 def test_conditions_on_each_database(cloud: t.Any, made: list[str]) -> None:

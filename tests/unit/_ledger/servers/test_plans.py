@@ -29,9 +29,9 @@ def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
-    given = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/s", **params}
+    plan_params = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/s", **params}
     with transaction(cloud.engine) as connection:
-        return t.cast("dict[str, t.Any]", server_plan(connection, given)["hosts"])
+        return t.cast("dict[str, t.Any]", server_plan(connection, plan_params)["hosts"])
 
 
 def instances(cloud: t.Any, *names: str) -> list[t.Any]:

@@ -30,13 +30,13 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
     power_state = 4 if vm_state == "stopped" else 1
     values = {"vm_state": vm_state, "power_state": power_state}
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(**values))
-    return str(one["uuid"])
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(**values))
+    return str(instance["uuid"])
 
 
 def row(cloud: t.Any, uuid: str) -> t.Any:
@@ -60,8 +60,8 @@ def claims(cloud: t.Any, uuid: str) -> dict[str, tuple[int, int]]:
 def check_sums(cloud: t.Any) -> None:
     """Check that hosts use what is claimed on them, and that every claim has an owner."""
     with transaction(cloud.engine, check_mode=True) as connection:
-        found = ledger_heal(connection, {"build_timeout": 10**9})["corrections"]
-    assert [correction for correction in found if correction["kind"] in ("allocation", "compute_host")] == []
+        corrections = ledger_heal(connection, {"build_timeout": 10**9})["corrections"]
+    assert [correction for correction in corrections if correction["kind"] in ("allocation", "compute_host")] == []
 
 
 def well(*hosts: str, **more: t.Any) -> list[dict[str, t.Any]]:

@@ -48,8 +48,8 @@ def read(cloud: t.Any, **conditions: t.Any) -> tuple[list[Instance], int]:
 
     with transaction(cloud.engine) as connection:
         sa.event.listen(connection, "before_cursor_execute", count)
-        found = instances_by(connection, **conditions)
-    return found, len(statements)
+        instances = instances_by(connection, **conditions)
+    return instances, len(statements)
 
 
 def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
@@ -83,10 +83,10 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
 def test_the_number_of_queries_does_not_grow(cloud: t.Any) -> None:
     cloud.network("dmz", "10.21.0.0/28")
     build(cloud, "one", networks=["private"])
-    _found, few = read(cloud)
+    _instances, few = read(cloud)
     build(cloud, "web", count=8, networks=["dmz", "private"])
-    found, many = read(cloud)
-    assert (len(found), many) == (9, few) and few <= 9
+    instances, many = read(cloud)
+    assert (len(instances), many) == (9, few) and few <= 9
 
 
 def test_conditions_add_up(cloud: t.Any) -> None:

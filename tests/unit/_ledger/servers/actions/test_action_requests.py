@@ -217,10 +217,12 @@ def test_an_action_that_a_job_waits_for_is_not_dead(cloud: t.Any) -> None:
         ask(cloud, "stop", "web")
     assert not [correction for correction in repair()["corrections"] if correction["kind"] == "instance"]
     cloud.write(sa.update(tables_jobs.job).values(state="failed"))
-    (found,) = (correction for correction in repair()["corrections"] if correction["kind"] == "instance")
-    assert found["reason"].startswith("its pause was abandoned") and found["before"] == {"task_state": "pausing"}
+    (instance_correction,) = (correction for correction in repair()["corrections"] if correction["kind"] == "instance")
+    assert instance_correction["reason"].startswith("its pause was abandoned") and instance_correction["before"] == {
+        "task_state": "pausing"
+    }
     assert states(cloud)["web"] == ("active", None, 1)
-    assert cloud.info(actions=True)[0]["actions"][0]["message"] == found["reason"]
+    assert cloud.info(actions=True)[0]["actions"][0]["message"] == instance_correction["reason"]
     assert ask(cloud, "stop", "web")["changed"]
 
 
@@ -257,7 +259,7 @@ def test_unknown_servers(cloud: t.Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vm_state", "found", "afterwards"),
+    ("vm_state", "domain_state", "afterwards"),
     [
         ("active", "shutoff", ("stopped", None, 4)),
         ("active", "running", None),
@@ -272,7 +274,7 @@ def test_unknown_servers(cloud: t.Any) -> None:
     ],
 )
 def test_the_ledger_follows_a_guest(
-    cloud: t.Any, vm_state: str, found: str, afterwards: tuple[str, str | None, int] | None
+    cloud: t.Any, vm_state: str, domain_state: str, afterwards: tuple[str, str | None, int] | None
 ) -> None:
     uuid = server(cloud, vm_state=vm_state)
     with transaction(cloud.engine) as connection:
@@ -280,7 +282,7 @@ def test_the_ledger_follows_a_guest(
     if vm_state == "error":
         assert looks == {}
         looks = {"hv1": {"updated_at": {uuid: cloud.info()[0]["updated_at"]}}}
-    observed = [{"domains": [{"uuid": uuid, "state": found}], "updated_at": looks["hv1"]["updated_at"]}]
+    observed = [{"domains": [{"uuid": uuid, "state": domain_state}], "updated_at": looks["hv1"]["updated_at"]}]
     before = cloud.dump()
 
     def follow() -> dict[str, t.Any]:
@@ -300,8 +302,8 @@ def test_the_ledger_follows_a_guest(
 def test_what_was_begun_since_the_look_wins(cloud: t.Any) -> None:
     uuid = server(cloud, updated_at=5)
     begin(cloud, "stop", uuid)
-    found = [[{"uuid": uuid, "state": state}] for state in ("shutoff", "running")]
-    observed = [{"domains": domains, "updated_at": {uuid: 5}} for domains in found]
+    domain_lists = [[{"uuid": uuid, "state": state}] for state in ("shutoff", "running")]
+    observed = [{"domains": domains, "updated_at": {uuid: 5}} for domains in domain_lists]
     with transaction(cloud.engine) as connection:
         assert power_states.follow(connection, observed[:1]) == []
     with transaction(cloud.engine) as connection:

@@ -31,9 +31,9 @@ def test_what_is_recorded_is_built_and_what_runs_is_left(cloud: t.Any) -> None:
     cloud.place(first)
     cloud.state({"uuids": [first], "state": "active", "host": "hv1"})
     cloud.server({"name": "web-3"}, state="absent")
-    found = _of(cloud, [first, second, third, "no-such-uuid"])
-    assert (_names(found["to_build"]), _names(found["existing"]), found["to_delete"]) == (["web-2"], ["web-1"], [])
-    assert found["changed"]
+    plan = _of(cloud, [first, second, third, "no-such-uuid"])
+    assert (_names(plan["to_build"]), _names(plan["existing"]), plan["to_delete"]) == (["web-2"], ["web-1"], [])
+    assert plan["changed"]
     assert not _of(cloud, [first, third])["changed"]
 
 

@@ -103,9 +103,9 @@ def kept(cloud: Cloud) -> list[Host]:
             rows = connection.execute(sa.select(instances.uuid, instances.id).where(instances.host == name)).all()
             domains = [{"uuid": row.uuid, "name": f"instance-{row.id:08x}", "state": "running"} for row in rows]
             chains = [{"id": row.id} for row in rows] + [{"id": 17}]
-            found = {"domains": domains, "chains": chains, "filters": [], "volumes": []}
+            look = {"domains": domains, "chains": chains, "filters": [], "volumes": []}
             records = slicer.of_instances([row.uuid for row in rows])
-            hosts.append({"name": name, "found": found, "records": records, "host_record": slicer.of_host(name)})
+            hosts.append({"name": name, "found": look, "records": records, "host_record": slicer.of_host(name)})
     return hosts
 
 
@@ -292,8 +292,8 @@ def adopted(full: Cloud, tmp_path: Path) -> tuple[Cloud, Host, Path]:
     asked = dict.fromkeys(("name", "flavor", "network", "address"))
     with transaction(full.engine) as connection:
         server_adopt(connection, {**asked, "state": "adopted", "project": "demo", "host": "hv1", "domain": guest})
-        told = host_record(connection, {"host": "hv1"})
-    _records.write_records(str(tmp_path), {}, told["host_record"], told["adopted"])
+        host_records = host_record(connection, {"host": "hv1"})
+    _records.write_records(str(tmp_path), {}, host_records["host_record"], host_records["adopted"])
     host = {"name": "hv1", **_records.read_records(str(tmp_path))}
     domain = {"uuid": guest["uuid"], "name": "db", "state": "shutoff"}
     host["found"] = {"domains": [domain], "chains": [], "filters": [], "volumes": []}
@@ -343,6 +343,6 @@ def test_a_build_brings_its_record_along(full: Cloud, monkeypatch: pytest.Monkey
             {"instances": [web], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/var/lib/novalite"},
         )["hosts"]["hv1"]["build"]
     [disk] = plan["disks"]
-    told = json.loads(disk["record"])
-    assert (told["uuid"], told["host"]) == (web["uuid"], "hv1")
-    assert [row["name"] for row in told["tables"]["network"]] == ["private"]
+    record = json.loads(disk["record"])
+    assert (record["uuid"], record["host"]) == (web["uuid"], "hv1")
+    assert [row["name"] for row in record["tables"]["network"]] == ["private"]

@@ -85,9 +85,9 @@ def test_those_of_before_they_had_ids_get_what_they_were_known_by(cloud: Cloud) 
 
 
 def _older(text: str) -> str:
-    told: dict[str, t.Any] = json.loads(text)
+    record: dict[str, t.Any] = json.loads(text)
     for name, columns in NEW.items():
-        for row in told["tables"].get(name, ()):
+        for row in record["tables"].get(name, ()):
             for column in columns:
                 del row[column]
-    return json.dumps({**told, "revision": "0030"})
+    return json.dumps({**record, "revision": "0030"})

@@ -33,11 +33,11 @@ def ask(cloud: t.Any, action: str, *servers: str, check_mode: bool = False, **pa
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active") -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(vm_state=vm_state))
-    return str(one["uuid"])
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv1")
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(vm_state=vm_state))
+    return str(instance["uuid"])
 
 
 def row(cloud: t.Any, uuid: str) -> t.Any:
@@ -145,9 +145,9 @@ def test_a_rebuild_gives_hosts_all_that_a_build_gives_them(cloud: t.Any) -> None
     assert [guest["name"] for guest in plan["running"]["guests"]] == ["web"]
     record(cloud, "rebuild", begun)
     for instance_uuid, vm_state in ((uuid, "active"), (stopped, "stopped")):
-        found = row(cloud, instance_uuid)
-        assert (found.vm_state, found.task_state, found.host) == (vm_state, None, "hv1")
-        assert (found.image["name"], found.metadata) == ("other", {"a": "b"}) and found.user_data
+        instance_row = row(cloud, instance_uuid)
+        assert (instance_row.vm_state, instance_row.task_state, instance_row.host) == (vm_state, None, "hv1")
+        assert (instance_row.image["name"], instance_row.metadata) == ("other", {"a": "b"}) and instance_row.user_data
 
 
 def test_a_rebuild_claims_nothing_and_releases_nothing(cloud: t.Any) -> None:
@@ -177,8 +177,8 @@ def test_an_abandoned_run_leaves_an_error_that_can_be_rebuilt(cloud: t.Any, acti
     uuid = server(cloud)
     ask(cloud, action, "web")
     with transaction(cloud.engine) as connection:
-        found = ledger_heal.ledger_heal(connection, {"build_timeout": 0})
-    assert [correction["kind"] for correction in found["corrections"]] == ["instance"]
+        repair_report = ledger_heal.ledger_heal(connection, {"build_timeout": 0})
+    assert [correction["kind"] for correction in repair_report["corrections"]] == ["instance"]
     left = row(cloud, uuid)
     assert (left.vm_state, left.task_state, left.rescue_image, left.host) == ("error", None, None, "hv1")
     assert "abandoned" in left.fault["message"]

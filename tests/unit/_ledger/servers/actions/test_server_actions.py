@@ -202,11 +202,13 @@ def test_of_two_begins_at_once_one_wins(cloud: t.Any) -> None:
 
     def contend(number: int) -> None:
         engine = open_ledger(url=cloud.url)
-        wanted = uuids if number % 2 else uuids[::-1]
+        ordered_uuids = uuids if number % 2 else uuids[::-1]
         gate.wait()
         try:
             with transaction(engine) as connection:
-                server_actions.begin(connection, ("stop", "pause")[number % 2], wanted, request_id=f"req-{number}")
+                server_actions.begin(
+                    connection, ("stop", "pause")[number % 2], ordered_uuids, request_id=f"req-{number}"
+                )
         except ConflictError as error:
             assert "task_state" in str(error)
         else:

@@ -137,9 +137,9 @@ def test_retry_frees_the_host_and_keeps_the_address(cloud: t.Any) -> None:
 
 
 def test_what_another_request_may_have_spoiled_is_tried_again(cloud: t.Any) -> None:
-    one = launch(cloud)
-    result = cloud.state({"uuids": [one["uuid"]], "state": "error", "host": "hv1", "reason": "no"}, alone=False)
-    assert [again["uuid"] for again in result["retry"]] == [one["uuid"]] and result["failures"] == []
+    instance = launch(cloud)
+    result = cloud.state({"uuids": [instance["uuid"]], "state": "error", "host": "hv1", "reason": "no"}, alone=False)
+    assert [again["uuid"] for again in result["retry"]] == [instance["uuid"]] and result["failures"] == []
 
 
 def test_the_last_attempt_is_an_error(cloud: t.Any) -> None:

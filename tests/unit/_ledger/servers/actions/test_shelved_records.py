@@ -34,15 +34,17 @@ def shelved_records(cloud: Cloud, directory: Path) -> list[Host]:
     for name in ("hv1", "hv2", "hv3"):
         (directory / name).mkdir(exist_ok=True)
         keep(cloud, directory, name)
-        found: dict[str, list[str]] = {"domains": [], "chains": [], "filters": [], "volumes": []}
-        hosts.append({"name": name, "found": found, **_records.read_records(str(directory / name))})
+        look: dict[str, list[str]] = {"domains": [], "chains": [], "filters": [], "volumes": []}
+        hosts.append({"name": name, "found": look, **_records.read_records(str(directory / name))})
     return hosts
 
 
 def keep(cloud: Cloud, directory: Path, name: str) -> None:
     with reading(cloud.engine) as connection:
-        told = host_record(connection, {"host": name})
-    _records.write_records(str(directory / name), {}, told["host_record"], told["adopted"], told["shelved"])
+        host_records = host_record(connection, {"host": name})
+    _records.write_records(
+        str(directory / name), {}, host_records["host_record"], host_records["adopted"], host_records["shelved"]
+    )
 
 
 def test_two_hosts_keep_a_shelved_server(cloud: Cloud, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_a_server_is_shelved_and_comes_back_on_another_host(cloud: t.Any) -> Non
     assert row(cloud, uuid).task_state == "shelving" and images(cloud)["web-shelved"].id == snapshot["image_id"]
     assert [domain["uuid"] for domain in begun["hosts"]["hv1"]["domains"]] == [uuid]
     record(cloud, "shelve", begun, **FILE)
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.power_state, found.host) == (
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.power_state, instance.host) == (
         *("shelved", "shelving_offloading", 4, "hv1"),
     )
     offload = ask(cloud, "shelveOffload", uuids=[uuid])
@@ -82,8 +82,8 @@ def test_a_server_is_shelved_and_comes_back_on_another_host(cloud: t.Any) -> Non
     assert plan["volumes_gone"] == [] and [disk["uuid"] for disk in plan["disks"]] == [uuid]
     assert offload["targets"]["hosts"] == ["hv1"] and plan["results"] == [{"uuid": uuid}]
     record(cloud, "shelveOffload", offload)
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host) == ("shelved_offloaded", None, None)
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host) == ("shelved_offloaded", None, None)
     assert claims(cloud) == [] and addresses(cloud) == before
     assert ask(cloud, "shelve", "web")["settled"]
 
@@ -94,13 +94,13 @@ def test_a_server_is_shelved_and_comes_back_on_another_host(cloud: t.Any) -> Non
     build = planned["hosts"]["hv2"]["build"]
     assert [disk["base"] for disk in build["disks"]] == [FILE["checksum"]] and build["injections"] == []
     assert [image["source"] for image in build["images"] if image["kind"] == "disk"] == [FILE["source"]]
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host) == ("shelved_offloaded", "spawning", "hv2")
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host) == ("shelved_offloaded", "spawning", "hv2")
     cloud.state({"uuids": [uuid], "state": "active", "host": "hv2"})
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host, found.power_state) == ("active", None, "hv2", 1)
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host, instance.power_state) == ("active", None, "hv2", 1)
     # what its disk stands on is needed where it moves to
-    assert found.image["name"] == "ami-tiny" and found.disk_image["source"] == FILE["source"]
+    assert instance.image["name"] == "ami-tiny" and instance.disk_image["source"] == FILE["source"]
     assert images(cloud) == {} and addresses(cloud) == before and len(claims(cloud)) == 1
     log = [done.action for done in cloud.rows(ACTIONS) if done.finished_at is not None]
     assert log == ["create", "shelve", "shelveOffload", "unshelve"]
@@ -114,18 +114,23 @@ def test_a_server_that_finds_no_host_or_cannot_be_built_stays_shelved(cloud: t.A
         cloud.change_host(name, enabled=False)
     ask(cloud, "unshelve", "web")
     assert "No valid host" in launched(cloud, uuid)["launch"]["failures"][0]
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host, found.fault) == ("shelved_offloaded", None, None, None)
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host, instance.fault) == (
+        "shelved_offloaded",
+        None,
+        None,
+        None,
+    )
 
     cloud.change_host("hv1", enabled=True)
     ask(cloud, "unshelve", "web")
     launched(cloud, uuid)
     cloud.state({"uuids": [uuid], "state": "retry", "host": "hv1", "reason": "no room"})
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host) == ("shelved_offloaded", "unshelving", None)
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host) == ("shelved_offloaded", "unshelving", None)
     cloud.state({"uuids": [uuid], "state": "error", "host": "hv1", "reason": "no room"})
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.power_state) == ("shelved_offloaded", None, 4)
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.power_state) == ("shelved_offloaded", None, 4)
     assert claims(cloud) == [] and addresses(cloud) == before and "web-shelved" in images(cloud)
     assert ask(cloud, "unshelve", "web")["instances"][0]["attempts"] == []
 
@@ -150,8 +155,8 @@ def test_what_a_host_did_not_do_leaves_the_server_where_it_was(cloud: t.Any) -> 
     assert (row(cloud, uuid).vm_state, images(cloud)) == ("stopped", {})
     record(cloud, "shelve", ask(cloud, "shelve", "web"), **FILE)
     record(cloud, "shelveOffload", ask(cloud, "shelveOffload", uuids=[uuid]), error="its host does not answer")
-    found = row(cloud, uuid)
-    assert (found.vm_state, found.task_state, found.host) == ("shelved", None, "hv1")
+    instance = row(cloud, uuid)
+    assert (instance.vm_state, instance.task_state, instance.host) == ("shelved", None, "hv1")
     # what is on its host still is launched there again
     ask(cloud, "unshelve", "web")
     assert list(launched(cloud, uuid)["hosts"]) == ["hv1"]

@@ -48,13 +48,13 @@ def running(instance: Result, **other: t.Any) -> Result:
     }
 
 
-def compare(cloud: t.Any, found: Result, check_mode: bool = False, since: int | None = None) -> Result:
+def compare(cloud: t.Any, look: Result, check_mode: bool = False, since: int | None = None) -> Result:
     with transaction(cloud.engine, check_mode) as connection:
-        given = {"host": "hv2", "found": found, "state_dir": "/var/lib/novalite"}
-        return host_drift(connection, {**given, "since": since or int(time.time()) + 10})
+        params = {"host": "hv2", "found": look, "state_dir": "/var/lib/novalite"}
+        return host_drift(connection, {**params, "since": since or int(time.time()) + 10})
 
 
-def told(result: Result) -> list[tuple[str, str, str]]:
+def repair_rows(result: Result) -> list[tuple[str, str, str]]:
     return [(row["object"], row["there"], row["repair"]) for row in result["rows"]]
 
 
@@ -72,18 +72,18 @@ def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) ->
 
 @pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "destroyed"), ("shutoff", "failed"), ("shutoff", "")])
 def test_a_guest_that_was_ended_is_begun_again(cloud: t.Any, web: Result, state: tuple[str, str]) -> None:
-    found = running(web, state=state[0], reason=state[1], taps=[])
+    look = running(web, state=state[0], reason=state[1], taps=[])
     if state[0] == "missing":
-        found["domains"] = []
-    check = compare(cloud, found, check_mode=True)
+        look["domains"] = []
+    check = compare(cloud, look, check_mode=True)
     assert now(cloud) == ("active", None)
-    result = compare(cloud, found)
-    assert told(result) == told(check) and len(told(result)) == 1
+    result = compare(cloud, look)
+    assert repair_rows(result) == repair_rows(check) and len(repair_rows(result)) == 1
     assert [instance["uuid"] for instance in result["restart"]] == [web["uuid"]] and result["restart"][0]["hard"]
     assert result["restart"][0]["xml"].startswith("<domain")
     assert now(cloud) == ("active", "rebooting_hard")
     # and nobody begins it twice
-    assert compare(cloud, found)["restart"] == []
+    assert compare(cloud, look)["restart"] == []
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_guest_that_shut_itself_down_is_terminated_if_its_owner_wants_that(clo
     off = running(web, state="shutoff", reason="shutdown", taps=[])
     check = compare(cloud, off, check_mode=True)
     assert now(cloud) == ("active", None) and cloud.rows(sa.select(job)) == []
-    assert told(compare(cloud, off)) == told(check)
+    assert repair_rows(compare(cloud, off)) == repair_rows(check)
     assert [row["repair"] for row in check["rows"]] == ["recorded as stopped", "deletion begun"]
     assert now(cloud) == ("stopped", "deleting")
     (asked,) = cloud.rows(sa.select(job))
@@ -170,9 +170,9 @@ def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) 
 
 
 def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) -> None:
-    found = running(web)
-    found["files"] = {}
-    assert told(compare(cloud, found))[0][:2] == ("disk of web", "missing")
+    look = running(web)
+    look["files"] = {}
+    assert repair_rows(compare(cloud, look))[0][:2] == ("disk of web", "missing")
     (instance,) = cloud.info(actions=True)
     assert (instance["vm_state"], instance["host"]) == ("error", "hv2")
     assert instance["fault"]["message"].startswith(
@@ -180,23 +180,23 @@ def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) 
     )
     assert instance["actions"][0]["action"] == "reconcile" and instance["actions"][0]["finished_at"] is not None
     assert len(cloud.rows(sa.select(tables.allocation))) == 1
-    assert compare(cloud, found)["rows"] == []
+    assert compare(cloud, look)["rows"] == []
 
 
 def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None:
-    found = {**running(web), "domains": []}
-    assert compare(cloud, found, since=int(time.time()) - 100)["rows"] == []  # changed since the look began
+    look = {**running(web), "domains": []}
+    assert compare(cloud, look, since=int(time.time()) - 100)["rows"] == []  # changed since the look began
     with transaction(cloud.engine) as connection:
         server_actions.begin(connection, "stop", [web["uuid"]], request_id="req-1")
-    result = compare(cloud, found)
+    result = compare(cloud, look)
     assert (result["rows"], result["keep"]) == ([], None)
     assert now(cloud) == ("active", "powering-off")
 
 
 def test_devices_that_are_not_plugged_in_or_not_guarded(cloud: t.Any, web: Result) -> None:
-    found = running(web)
-    found["domains"][0]["taps"][0].update(master=None, unfiltered=True)
-    result = compare(cloud, found)
+    look = running(web)
+    look["domains"][0]["taps"][0].update(master=None, unfiltered=True)
+    result = compare(cloud, look)
     (bridge,) = result["keep"]["bridges"]
     if bridge["name"] == "br-private":
         assert bridge["taps"] == ["vnet0"]
@@ -225,9 +225,9 @@ def test_volumes_that_are_gone_or_that_nobody_goes_on_with(cloud: t.Any) -> None
     nothing: Result = {
         name: [] for name in ("domains", "disks", "stale_devices", "filters", "chains", "dhcp_networks", "bridges")
     }
-    found = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
-    assert told(compare(cloud, found)) == [("volume lost", "missing", "volume to error")]
-    assert compare(cloud, found)["rows"] == []
+    look = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
+    assert repair_rows(compare(cloud, look)) == [("volume lost", "missing", "volume to error")]
+    assert compare(cloud, look)["rows"] == []
     with transaction(cloud.engine) as connection:
         (correction,) = ledger_heal(connection, {})["corrections"]
         assert ledger_heal(connection, {})["corrections"] == []
@@ -246,21 +246,21 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
     }
     # what the removal of something else found, and put back before the rest was looked at
     damage = {"changed": True, "repaired": {"IPv4": ["nova-local", *chains], "IPv6": ["nova-local"]}}
-    told = {
+    host_report = {
         "rows": [],
         "steps": [{"module": module, "result": result} for module, result in steps.items()],
         "taken": [{"module": "firewall", "result": damage}],
         "failed": "",
     }
-    given = {
+    params = {
         "corrections": [correction],
         "deletions": [{"uuid": "u", "name": "old", "host": "hv1", "silent": 700}],
-        "hosts": {"hv2": told, "hv3": {"failed": "it did not answer"}},
+        "hosts": {"hv2": host_report, "hv3": {"failed": "it did not answer"}},
         "failures": [],
         "repaired": False,
     }
     with transaction(cloud.engine) as connection:
-        result = drift_report(connection, given)
+        result = drift_report(connection, params)
     assert [difference["object"] for difference in result["report"]["differences"]] == [
         "vif x",
         "instance old",

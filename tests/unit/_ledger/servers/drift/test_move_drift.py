@@ -15,7 +15,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_migrations import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_migration import server_migration
-from tests.unit._ledger.servers.drift.test_host_drift import Result, compare, now, running, told
+from tests.unit._ledger.servers.drift.test_host_drift import Result, compare, now, repair_rows, running
 
 
 def waiting(cloud: t.Any, web: Result, was: str = "active", power_state: int = server_actions.NO_STATE) -> None:
@@ -36,15 +36,15 @@ def test_a_guest_whose_move_was_killed_before_it_started_is_started(
 ) -> None:
     """And gets what its new size has; it goes on waiting to be confirmed."""
     waiting(cloud, web)
-    found = running(web, state=state[0], reason=state[1], taps=[])
+    look = running(web, state=state[0], reason=state[1], taps=[])
     if state[0] == "missing":
-        found["domains"] = []
-    check = compare(cloud, found, check_mode=True)
+        look["domains"] = []
+    check = compare(cloud, look, check_mode=True)
     assert now(cloud) == ("resized", None)
-    result = compare(cloud, found)
+    result = compare(cloud, look)
     assert (
-        told(result)
-        == told(check)
+        repair_rows(result)
+        == repair_rows(check)
         == [
             ("disk.eph0, disk.swap of web", "missing", "made again"),
             (
@@ -81,12 +81,12 @@ def test_copies_that_a_resize_left_go_or_are_the_disks(
         waiting(cloud, web)
         active = sa.update(tables.instance).values(vm_state="active", flavor=web["flavor"])
         cloud.write(sa.update(migration).values(status=status), active)
-    found = {**running(web, state=state, taps=[]), "files": {web["uuid"]: KEPT}}
-    result = compare(cloud, found)
+    look = {**running(web, state=state, taps=[]), "files": {web["uuid"]: KEPT}}
+    result = compare(cloud, look)
     back = status == "reverted" and state == "shutoff"
     there = [{"uuid": web["uuid"], "id": web["uuid"]}]
     assert (result["restore"], result["forget"]) == ((there, []) if back else ([], there))
-    assert told(result)[0] == (
+    assert repair_rows(result)[0] == (
         ("disks of web", "of the other size", "brought back")
         if back
         else ("copies of the disks of web", "there", "removed")
@@ -115,11 +115,11 @@ def test_a_confirmed_server_is_what_it_was_though_nobody_looked(
     cloud: t.Any, web: Result, was: str, vm_state: str
 ) -> None:
     waiting(cloud, web, was=was)
-    given = {"action": "confirmResize", "uuids": None, "state_dir": "/var/lib/novalite"}
+    params = {"action": "confirmResize", "uuids": None, "state_dir": "/var/lib/novalite"}
     with transaction(cloud.engine) as connection:
-        begun = server_migration(connection, {**given, "state": "begin", "servers": ["web"]})
+        begun = server_migration(connection, {**params, "state": "begin", "servers": ["web"]})
         done = {"state": "end", "moves": begun["moves"], "parts": ["from_host"], "outcomes": [{"host": "hv1"}]}
-        assert server_migration(connection, {**given, **done})["errors"] == []
+        assert server_migration(connection, {**params, **done})["errors"] == []
     assert now(cloud) == (vm_state, None)
 
 

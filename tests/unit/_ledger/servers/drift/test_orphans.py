@@ -34,10 +34,10 @@ NOTHING: dict[str, list[t.Any]] = {
 }
 
 
-def compare(cloud: t.Any, host: str, found: dict[str, t.Any]) -> dict[str, t.Any]:
+def compare(cloud: t.Any, host: str, look: dict[str, t.Any]) -> dict[str, t.Any]:
     with transaction(cloud.engine) as connection:
         marks = {"bridge_owners": {"br-private": [Mark(ledger_id(connection)).text]}}
-        return orphans(connection, {"host": host, "found": {**NOTHING, **marks, **found}})
+        return orphans(connection, {"host": host, "found": {**NOTHING, **marks, **look}})
 
 
 def traces(instance: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
@@ -120,13 +120,13 @@ def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: di
 
 def test_what_others_made_is_not_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
     """A bridge of the operator's that a network uses, and another ledger's bridge and DHCP server of the same name."""
-    found = {"dhcp_networks": traces(web)["dhcp_networks"], "bridges": ["br-private"]}
+    look = {"dhcp_networks": traces(web)["dhcp_networks"], "bridges": ["br-private"]}
     other = Mark("7b0f6a52-9d2e-4a53-8c53-9a1d3c2b7e22").text
     for owners in ([], [other]):
-        plan = compare(cloud, "hv1", {**found, "bridge_owners": {"br-private": owners}})["plan"]
+        plan = compare(cloud, "hv1", {**look, "bridge_owners": {"br-private": owners}})["plan"]
         assert plan["last_bridges"] == plan["last_routers"] == plan["last_metadata_networks"] == []
     assert plan["dhcp_networks"]  # without a mark: made before there were any
-    assert not compare(cloud, "hv1", {**found, "bridge_owners": {}, "dhcp_owners": {"br-private": other}})["left"]
+    assert not compare(cloud, "hv1", {**look, "bridge_owners": {}, "dhcp_owners": {"br-private": other}})["left"]
 
 
 def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, web: dict[str, t.Any]) -> None:
