@@ -25,9 +25,9 @@ def main(argv: t.Sequence[str] | None = None) -> int:
         from .jobs.__main__ import main as work
 
         return work(arguments[1:])
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        return int(asked.run(Settings.from_environment(), asked))
+        return int(options.run(Settings.from_environment(), options))
     except NovaliteError as error:
         print(f"novalite: {error}", file=sys.stderr)
         return 1
@@ -51,36 +51,36 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(settings: Settings, asked: argparse.Namespace) -> int:
+def _serve(settings: Settings, options: argparse.Namespace) -> int:
     from . import API
     from .server import serve_api
 
     # here, where a person reads what is wrong, and not in every worker
     open_ledger(settings.home, settings.ledger_url).dispose()
     settings.check()
-    serve_api(settings, asked.bind or settings.api_bind, API, jobs=not asked.no_worker)
+    serve_api(settings, options.bind or settings.api_bind, API, jobs=not options.no_worker)
     return 0
 
 
-def _serve_metadata(settings: Settings, asked: argparse.Namespace) -> int:
+def _serve_metadata(settings: Settings, options: argparse.Namespace) -> int:
     from . import create_app
     from .server import Server
 
     create_app(settings, ["metadata"])
     open_ledger(settings.home, settings.ledger_url).dispose()
-    bind = asked.bind or settings.metadata_bind
+    bind = options.bind or settings.metadata_bind
     Server(settings, bind, ["metadata"], workers=settings.workers, threads=settings.threads).run()
     return 0
 
 
-def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
+def _ec2_credential(settings: Settings, options: argparse.Namespace) -> int:
     ledger = Ledger(settings)
     seal = ledger.seal
     with transaction(ledger.engine) as connection:
-        user = users.user_by_name(connection, asked.user)
+        user = users.user_by_name(connection, options.user)
         if user is None:
-            raise lookups.unknown("user", asked.user, [record["name"] for record in users.list_users(connection)])
-        project = lookups.project_by_name(connection, asked.project)
+            raise lookups.unknown("user", options.user, [record["name"] for record in users.list_users(connection)])
+        project = lookups.project_by_name(connection, options.project)
         known = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
         credential = (
             known[0] if known else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])

@@ -80,11 +80,11 @@ def pictures() -> dict[str, str]:
 
 
 def main() -> None:
-    (asked,) = sys.argv[1:]
-    if asked == "heads":
+    (argument,) = sys.argv[1:]
+    if argument == "heads":
         print("\n".join(heads(explained())))
         return
-    directory = pathlib.Path(asked)
+    directory = pathlib.Path(argument)
     directory.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures().items():
         (directory / name).write_text(picture, encoding="utf-8")

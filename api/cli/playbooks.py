@@ -40,14 +40,14 @@ class Options:
 
 def run(playbook: str, variables: t.Mapping[str, object], options: Options) -> t.NoReturn:
     """Run `novalite.cloud.<playbook>` with these variables, of which those that are None or empty are not said."""
-    said = {name: value for name, value in variables.items() if value not in (None, (), [])}
+    passed_variables = {name: value for name, value in variables.items() if value not in (None, (), [])}
     command = [sys.executable, "-m", "ansible", "playbook", f"novalite.cloud.{playbook}"]
     for source in options.inventory:
         command += ["-i", source]
     if options.limit is not None:
         command += ["--limit", options.limit]
-    if said:
-        command += ["-e", json.dumps(said)]
+    if passed_variables:
+        command += ["-e", json.dumps(passed_variables)]
     for extra in options.extra_vars:
         command += ["-e", extra]
     command += ["--check"] * options.check + ["--diff"] * options.diff

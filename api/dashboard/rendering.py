@@ -80,9 +80,9 @@ def ago(seconds: float | None, now: float | None = None) -> Markup | str:
         return "never"
     when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
     passed = (time.time() if now is None else now) - seconds
-    said = "just now" if passed < 10 else f"{duration(passed)} ago"
+    text = "just now" if passed < 10 else f"{duration(passed)} ago"
     return Markup('<time datetime="{0:%Y-%m-%dT%H:%M:%SZ}" title="{0:%Y-%m-%dT%H:%M:%SZ}">{1}</time>').format(
-        when, said
+        when, text
     )
 
 

@@ -85,9 +85,9 @@ def act(uuid: str, action: str) -> ResponseReturnValue:
     if action not in ACTIONS:
         raise NotFound
     kind, variables = ACTIONS[action]
-    asked = {"kind": kind, "instances": [uuid], "variables": variables}
+    job_request = {"kind": kind, "instances": [uuid], "variables": variables}
     with writing_ledger() as connection:
-        acting.trigger(connection, asked)
+        acting.trigger(connection, job_request)
     return redirect(url_for("pages.show_instance", uuid=uuid), 303)
 
 
@@ -114,17 +114,19 @@ def show_console(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         (record,) = acting.own(connection, [uuid])
-        asked = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
-        jobs = masked(connection, asked)
+        job_records = job_rows.list_jobs(
+            connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10
+        )
+        jobs = masked(connection, job_records)
         instance = named(connection, record)
-    said = next(
+    console_job = next(
         (job for job in jobs if job["state"] == job_rows.SUCCEEDED and _console_of(job, uuid) is not None), None
     )
     return render_template(
         "pages/console.html",
         instance=instance,
-        text=None if said is None else _console_of(said, uuid),
-        at=None if said is None else said["finished_at"],
+        text=None if console_job is None else _console_of(console_job, uuid),
+        at=None if console_job is None else console_job["finished_at"],
         under_way=jobs[0] if jobs and jobs[0]["state"] not in job_rows.FINAL else None,
         failed=jobs[0] if jobs and jobs[0]["state"] == job_rows.FAILED else None,
     )
@@ -138,8 +140,8 @@ def ask_console(uuid: str) -> ResponseReturnValue:
         (record,) = acting.own(connection, [uuid])
         waiting = job_rows.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
         if not waiting or waiting[0]["state"] in job_rows.FINAL:
-            asked = {"kind": "console", "instances": [record["uuid"]]}
-            acting.trigger(connection, asked)
+            job_request = {"kind": "console", "instances": [record["uuid"]]}
+            acting.trigger(connection, job_request)
     return redirect(url_for("pages.show_console", uuid=uuid), 303)
 
 

@@ -34,11 +34,11 @@ def show_login() -> ResponseReturnValue:
 @policy.allows("pages:login")
 def log_in() -> ResponseReturnValue:
     project = field("project").strip()
-    asked = {"methods": ["password"], "password": {"user": {"name": field("user"), "password": field("password")}}}
+    identity = {"methods": ["password"], "password": {"user": {"name": field("user"), "password": field("password")}}}
     try:
         if not field("user") or not field("password"):
             raise UnauthorizedError(REFUSED)
-        proved = authenticate.prove(asked)
+        proved = authenticate.prove(identity)
         proved = dataclasses.replace(proved, expires_at=time.time() + session.LIFETIME)
         token, caller, _credential = authenticate.issue(proved, {"project": {"name": project}} if project else None)
     except UnauthorizedError:

@@ -45,10 +45,10 @@ def authenticate() -> None:
 
 def _caller() -> tuple[Caller, dict[str, str]]:
     """Return the caller who signed the request, and its parameters. Raises Ec2Error."""
-    asked = _request()
+    received_request = _request()
     try:
-        claim = signing.claim_of(asked)
-        parameters = asked.parameters
+        claim = signing.claim_of(received_request)
+        parameters = received_request.parameters
     except signing.Unsigned as error:
         raise Ec2Error("AuthFailure", f"{error}.", 401) from error
     if unfit(parameters):

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks 
 
 from ..web.context import Caller
 from . import ids, snapshots, volumes
-from .common import Asked, Body, Record
+from .common import Body, Parameters, Record
 from .faults import Ec2Error, invalid, unsupported
 from .parameters import Boolean, Group, Ignored, ListOf, Number, Text, each
 from .views_instances import ROOT_DEVICE
@@ -66,15 +66,15 @@ def of_image(row: Record) -> list[Body]:
     ]
 
 
-def for_new_image(connection: Connection, caller: Caller, asked: Asked) -> tuple[VolumeRequest, ...]:
+def for_new_image(connection: Connection, caller: Caller, parameters: Parameters) -> tuple[VolumeRequest, ...]:
     """The volumes that a new image is to name: those of BlockDeviceMapping, each of a snapshot of a volume.
 
     Empty for one whose root device is another image's snapshot, or that says nothing of devices. Raises Ec2Error."""
     known = volumes.snapshots_of_project(connection, caller.project)
-    devices = _devices(asked)
+    devices = _devices(parameters)
     if not any(mapping.get("Ebs", {}).get("SnapshotId") in known for mapping in devices):
         return ()
-    roots = {*ROOT_DEVICES, asked.get("RootDeviceName", ROOT_DEVICE)}
+    roots = {*ROOT_DEVICES, parameters.get("RootDeviceName", ROOT_DEVICE)}
     requests = []
     for mapping in devices:
         name, ebs = mapping.get("DeviceName", ""), mapping.get("Ebs", {})
@@ -99,7 +99,7 @@ def for_new_image(connection: Connection, caller: Caller, asked: Asked) -> tuple
 
 
 def requested(
-    connection: Connection, caller: Caller, asked: Asked, flavor: Body, image: Record
+    connection: Connection, caller: Caller, parameters: Parameters, flavor: Body, image: Record
 ) -> tuple[VolumeRequest, ...]:
     """The volumes that the instances get beside a root disk on their host, which may be named with its size; of an
     image that names volumes, all of them. Raises Ec2Error.
@@ -107,7 +107,7 @@ def requested(
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size."""
     root = root_of(snapshots.volumes_of(image))
     requests: list[VolumeRequest] = []
-    for mapping in _devices(asked):
+    for mapping in _devices(parameters):
         name, ebs = mapping.get("DeviceName", ""), mapping.get("Ebs", {})
         if name not in ROOT_DEVICES:
             requests.append(_volume(connection, caller, name, ebs))
@@ -116,7 +116,7 @@ def requested(
         else:
             requests.append(_other_root(connection, caller, root, ebs))
     if root is not None:
-        without = {volumes.device_name(each.get("DeviceName", "")) for each in _left_out(asked)}
+        without = {volumes.device_name(each.get("DeviceName", "")) for each in _left_out(parameters)}
         merged = volume_mappings.merged(image, tuple(requests))
         requests = [volume for volume in merged if volume.device is None or volume.device not in without]
     if len(requests) > MAX_VOLUMES:
@@ -128,13 +128,13 @@ def _is_left_out(mapping: Body) -> bool:
     return "NoDevice" in mapping or bool(mapping.get("VirtualName", "").startswith("ephemeral"))
 
 
-def _left_out(asked: Asked) -> list[Body]:
-    return [mapping for mapping in asked.get("BlockDeviceMapping", []) if "NoDevice" in mapping]
+def _left_out(parameters: Parameters) -> list[Body]:
+    return [mapping for mapping in parameters.get("BlockDeviceMapping", []) if "NoDevice" in mapping]
 
 
-def _devices(asked: Asked) -> list[Body]:
+def _devices(parameters: Parameters) -> list[Body]:
     """The entries of BlockDeviceMapping that ask for a disk. Raises Ec2Error for what no disk here can be."""
-    mappings = [mapping for mapping in asked.get("BlockDeviceMapping", []) if not _is_left_out(mapping)]
+    mappings = [mapping for mapping in parameters.get("BlockDeviceMapping", []) if not _is_left_out(mapping)]
     named: set[str | None] = set()
     for mapping in mappings:
         if mapping.get("Ebs", {}).get("Encrypted"):

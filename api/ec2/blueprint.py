@@ -23,12 +23,12 @@ from ..web.context import Caller, current, request_id
 from ..web.errors import with_headers
 from ..web.ledger import reading_ledger, writing_ledger
 from .authentication import authenticate
-from .common import Asked, Body
+from .common import Body, Parameters
 from .faults import Ec2Error, as_codes, translated
 from .parameters import Boolean, Group, Shape, nested
 
-View = t.Callable[[Asked], t.Optional[Body]]  # None: it is done, and that is all there is to say
-InLedger = t.Callable[[Connection, Caller, Asked], t.Optional[Body]]
+View = t.Callable[[Parameters], t.Optional[Body]]  # None: it is done, and that is all there is to say
+InLedger = t.Callable[[Connection, Caller, Parameters], t.Optional[Body]]
 
 SIGNED = "ec2:signed"
 # what says who asks, and is no action's
@@ -54,13 +54,13 @@ ec2 = Blueprint("ec2", __name__, url_prefix="/ec2")
 
 
 def action(
-    name: str, operation: str, parameters: t.Mapping[str, Shape] | None = None, required: t.Collection[str] = ()
+    name: str, operation: str, shapes: t.Mapping[str, Shape] | None = None, required: t.Collection[str] = ()
 ) -> t.Callable[[View], View]:
     """Let a function answer the action `name`, for those who may do `operation`, with these parameters."""
     policy.POLICY[operation]  # an action without a rule fails when it is declared
 
     def decorate(view: View) -> View:
-        ACTIONS[name] = Action(view, operation, Group({"DryRun": Boolean(), **(parameters or {})}, required))
+        ACTIONS[name] = Action(view, operation, Group({"DryRun": Boolean(), **(shapes or {})}, required))
         return view
 
     return decorate
@@ -70,19 +70,19 @@ def _in_ledger(
     ledger: t.Callable[[], t.ContextManager[Connection]],
     name: str,
     operation: str,
-    parameters: t.Mapping[str, Shape] | None = None,
+    shapes: t.Mapping[str, Shape] | None = None,
     required: t.Collection[str] = (),
 ) -> t.Callable[[InLedger], InLedger]:
     """As action(), for a function that gets the ledger, and who asks; a dry run takes back what it wrote."""
 
     def decorate(view: InLedger) -> InLedger:
-        def opened(asked: Asked) -> Body | None:
+        def opened(parameters: Parameters) -> Body | None:
             with ledger() as connection:
-                body = view(connection, current(), asked)
+                body = view(connection, current(), parameters)
                 refuse_dry_run()
                 return body
 
-        action(name, operation, parameters, required)(opened)
+        action(name, operation, shapes, required)(opened)
         return view
 
     return decorate
@@ -101,20 +101,20 @@ def _begin() -> None:
 @policy.allows(SIGNED)
 def call() -> Response:
     """Do what the request asks for."""
-    parameters = {name: value for name, value in g.ec2_parameters.items() if name not in ENVELOPE}
+    raw_parameters = {name: value for name, value in g.ec2_parameters.items() if name not in ENVELOPE}
     name = g.ec2_parameters.get("Action", "")
     if not name:
         raise Ec2Error("MissingAction", "The request must contain the parameter Action")
-    asked_for = ACTIONS.get(name)
-    if asked_for is None:
+    requested_action = ACTIONS.get(name)
+    if requested_action is None:
         raise Ec2Error("InvalidAction", f"The action {name[:60]} is not valid for this web service.")
     version = g.ec2_parameters.get("Version", "")
     if version and VERSION.fullmatch(version) is None:
         raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is no version of this web service")
-    policy.check(asked_for.operation)
-    asked = asked_for.shape.parse(nested(parameters))
-    g.ec2_dry_run = asked.pop("DryRun", False)
-    body = asked_for.view(asked)
+    policy.check(requested_action.operation)
+    parameters = requested_action.shape.parse(nested(raw_parameters))
+    g.ec2_dry_run = parameters.pop("DryRun", False)
+    body = requested_action.view(parameters)
     refuse_dry_run()
     return _xml(_answer(name, request_id(), {"return": True} if body is None else body, version), 200)
 
@@ -125,19 +125,19 @@ def refuse_dry_run() -> None:
         raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
 
 
-def once(connection: Connection, project: str, asked: Asked, make: t.Callable[[], list[str]]) -> list[str]:
+def once(connection: Connection, project: str, parameters: Parameters, make: t.Callable[[], list[str]]) -> list[str]:
     """The UUIDs of what `make` records; of what it has recorded, if the request's client token was used before. Raises
     Ec2Error for a token that stands for another request."""
-    token = asked.get("ClientToken")
+    token = parameters.get("ClientToken")
     if not token:
         return make()
-    parameters: dict[str, str] = g.ec2_parameters
-    same = {name: value for name, value in parameters.items() if name not in ENVELOPE and name != "ClientToken"}
+    raw_parameters: dict[str, str] = g.ec2_parameters
+    same = {name: value for name, value in raw_parameters.items() if name not in ENVELOPE and name != "ClientToken"}
     with as_codes({ConflictError: "IdempotentParameterMismatch"}):
-        made = ec2_records.repeated(connection, project, parameters["Action"], token, same)
+        made = ec2_records.repeated(connection, project, raw_parameters["Action"], token, same)
     if made is None:
         made = make()
-        ec2_records.remember(connection, project, parameters["Action"], token, made)
+        ec2_records.remember(connection, project, raw_parameters["Action"], token, made)
     return made
 
 

@@ -22,7 +22,7 @@ from . import ids
 from .faults import Ec2Error, as_codes, invalid
 
 Body = JsonObject  # of an answer, as blueprint.py writes it
-Asked = JsonObject  # a request's parameters, as their shapes have made them
+Parameters = JsonObject  # a request's parameters, as their shapes have made them
 Record = JsonObject  # what the ledger has of something
 Tags = dict[str, str]
 
@@ -65,10 +65,10 @@ def tags_in(items: t.Sequence[Body]) -> Tags:
     return tags
 
 
-def tags_for(asked: Asked, *kinds: str) -> dict[str, Tags]:
+def tags_for(parameters: Parameters, *kinds: str) -> dict[str, Tags]:
     """{kind: tags} of the request's TagSpecification. Raises Ec2Error for another kind of resource."""
     tags: dict[str, Tags] = {kind: {} for kind in kinds}
-    for specification in asked.get("TagSpecification", []):
+    for specification in parameters.get("TagSpecification", []):
         kind = specification["ResourceType"]
         if kind not in tags:
             raise invalid("TagSpecification.ResourceType", kind, f"it can be {' or '.join(kinds)} here")
@@ -91,9 +91,9 @@ def vpc_id(project_id: str) -> str:
     return ids.of("vpc", project_id)
 
 
-def check_vpc(project_id: str, asked: str | None) -> None:
-    if asked is not None and asked != vpc_id(project_id):
-        raise ids.not_found("vpc", asked)
+def check_vpc(project_id: str, requested_vpc_id: str | None) -> None:
+    if requested_vpc_id is not None and requested_vpc_id != vpc_id(project_id):
+        raise ids.not_found("vpc", requested_vpc_id)
 
 
 class VpcSubnet(t.NamedTuple):

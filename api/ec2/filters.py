@@ -16,14 +16,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ..web.context import Caller
 from . import ids
 from .blueprint import reads
-from .common import Asked, Body
+from .common import Body, Parameters
 from .faults import Ec2Error
 from .parameters import LISTING, TEXTS, Shape
 
 Key = t.TypeVar("Key", str, int)
 # A filter's name, and where in an answer that lies which it is held against: elements with dots between them.
 Paths = t.Mapping[str, str]
-Bodies = t.Callable[[Connection, Caller, Asked], t.Iterable[Body]]
+Bodies = t.Callable[[Connection, Caller, Parameters], t.Iterable[Body]]
 
 TAGS: Paths = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 
@@ -59,10 +59,10 @@ def matches(pattern: str, text: str) -> bool:
     return all(part == ("*", False) for part in parts[at:])
 
 
-def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]:
+def filtered(bodies: t.Iterable[Body], parameters: Parameters, paths: Paths) -> list[Body]:
     """Those that all filters of the request let through; of one filter's values any will do."""
     known = {**TAGS, **paths}
-    conditions = [(condition["Name"], condition.get("Value", [])) for condition in asked.get("Filter", [])]
+    conditions = [(condition["Name"], condition.get("Value", [])) for condition in parameters.get("Filter", [])]
     for name, _values in conditions:
         if name not in known and not name.startswith("tag:"):
             raise Ec2Error("InvalidParameterValue", f"The filter '{name[:100]}' is invalid")
@@ -102,8 +102,8 @@ def describes(
 
     def decorate(view: Bodies) -> Bodies:
         @reads(name, operation, {**own, **more, **LISTING})
-        def describe(connection: Connection, caller: Caller, asked: Asked) -> Body:
-            return listed(asked, f"{what}Set", number, view(connection, caller, asked), paths, kind)
+        def describe(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+            return listed(parameters, f"{what}Set", number, view(connection, caller, parameters), paths, kind)
 
         return view
 
@@ -114,28 +114,30 @@ def _parameter(number: str) -> str:
     return number[0].upper() + number[1:]
 
 
-def listed(asked: Asked, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = "") -> Body:
+def listed(
+    parameters: Parameters, element: str, number: str, bodies: t.Iterable[Body], paths: Paths, kind: str = ""
+) -> Body:
     """The answer to a Describe...: of `bodies` those that the request is about, by pages, as `element`. `number` is the
     element that holds their ids, after which they are sorted. With a `kind` (ids.KINDS) the request may have ids of
     those that it wants, in a parameter of that name. Raises Ec2Error."""
-    if kind and _parameter(number) in asked:
-        bodies = ids.find_all(kind, asked[_parameter(number)], {body[number]: body for body in bodies})
+    if kind and _parameter(number) in parameters:
+        bodies = ids.find_all(kind, parameters[_parameter(number)], {body[number]: body for body in bodies})
 
     def key(body: Body) -> str:
         return str(body[number])
 
-    shown, token = page(sorted(filtered(bodies, asked, paths), key=key), asked, key)
+    shown, token = page(sorted(filtered(bodies, parameters, paths), key=key), parameters, key)
     return {element: shown, "nextToken": token}
 
 
 def page(
-    bodies: t.Sequence[Body], asked: Asked, key: t.Callable[[Body], Key], least: int = 5
+    bodies: t.Sequence[Body], parameters: Parameters, key: t.Callable[[Body], Key], least: int = 5
 ) -> tuple[list[Body], str | None]:
     """The page that the request asks for, and the token of the next one. `bodies` are in the order of their keys. A
     token is the last key that was shown: what comes and goes between two pages neither hides nor repeats anything
     else."""
     left = list(bodies)
-    token = asked.get("NextToken")
+    token = parameters.get("NextToken")
     if token:
         try:
             last = json.loads(base64.urlsafe_b64decode(token.encode()))
@@ -144,7 +146,7 @@ def page(
         if type(last) not in (str, int) or (left and type(key(left[0])) is not type(last)):
             raise Ec2Error("InvalidNextToken", "The token for the next page is invalid")
         left = [body for body in left if key(body) > last]
-    most = asked.get("MaxResults")
+    most = parameters.get("MaxResults")
     if most is None:
         return left, None
     if most < least:

@@ -11,7 +11,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from . import ids
-from .common import Asked, Record
+from .common import Parameters, Record
 from .faults import Ec2Error
 
 KIND = "ami"
@@ -56,12 +56,12 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
     return sorted(known, key=lambda row: (row["nearness"] is None, row["nearness"] or 0, row["created_at"], row["id"]))
 
 
-def with_ids(connection: Connection, project: str, asked: Asked) -> Asked:
+def with_ids(connection: Connection, project: str, parameters: Parameters) -> Parameters:
     """The request, with the ids of images that its filter `image-id` calls by their names, as find() does: what reads
     as an id is one, whatever somebody calls an image of his."""
-    conditions = asked.get("Filter", [])
+    conditions = parameters.get("Filter", [])
     if not any(condition["Name"] == "image-id" for condition in conditions):
-        return dict(asked)
+        return dict(parameters)
     rows = nearest_first(image_records.images_seen(connection, project), project)
     known: dict[str, str] = {}
     for row in rows:
@@ -76,4 +76,4 @@ def with_ids(connection: Connection, project: str, asked: Asked) -> Asked:
         values = condition.get("Value", [])
         return {**condition, "Value": [*values, *(known[value] for value in values if value in known)]}
 
-    return {**asked, "Filter": [expanded(condition) for condition in conditions]}
+    return {**parameters, "Filter": [expanded(condition) for condition in conditions]}

@@ -87,10 +87,10 @@ def claim_of(request: Request) -> Claim:
 
 def is_right(claim: Claim, secret: str) -> bool:
     """Tell whether the claim's signature was made with `secret`, in a time that hides how much of it is right."""
-    said = claim.signature.encode("utf-8", "surrogatepass")
+    signature = claim.signature.encode("utf-8", "surrogatepass")
     right = False
     for candidate in claim.candidates(secret):
-        right |= hmac.compare_digest(candidate.encode(), said)
+        right |= hmac.compare_digest(candidate.encode(), signature)
     return right
 
 

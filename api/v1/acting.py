@@ -28,18 +28,18 @@ from ..web.context import current, request_id, signature
 from ..web.errors import ForbiddenError, as_bad_request
 
 
-def trigger(connection: Connection, asked: JsonMapping, key: str | None = None) -> job_rows.Job:
-    """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it. Raises
+def trigger(connection: Connection, job_request: JsonMapping, key: str | None = None) -> job_rows.Job:
+    """The job that `job_request` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it. Raises
     ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and ConflictError
     for instances in a state that does not allow it."""
     caller = current()
-    kind = kinds.kind_of(asked["kind"])
+    kind = kinds.kind_of(job_request["kind"])
     policy.check(kind.operation)
-    instances, variables = list(asked.get("instances", ())), dict(asked.get("variables", {}))
+    instances, variables = list(job_request.get("instances", ())), dict(job_request.get("variables", {}))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
     server_choices.check(connection, caller.project, variables.get("servers", ()), caller.is_admin)
-    timeout = asked.get("timeout_seconds")
+    timeout = job_request.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not caller.is_admin:
         raise ForbiddenError(
             f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
@@ -51,7 +51,7 @@ def trigger(connection: Connection, asked: JsonMapping, key: str | None = None) 
         instances=instances,
         variables=variables,
         project_id=caller.project,
-        check_mode=bool(asked.get("check_mode", False)),
+        check_mode=bool(job_request.get("check_mode", False)),
         idempotency_key=key,
         timeout_seconds=timeout,
         **signature(),

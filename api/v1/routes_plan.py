@@ -80,11 +80,11 @@ def plan(body: JsonObject) -> ResponseReturnValue:
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
             server_choices.check(connection, caller.project, body["servers"], caller.is_admin)
-            asked = server(connection, {"project": caller.project_name, "servers": body["servers"]})
+            requested_servers = server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = scheduler(
                 connection,
                 {
-                    "instances": asked["to_build"],
+                    "instances": requested_servers["to_build"],
                     "choice": body.get("scheduler"),
                     "all_or_nothing": body.get("all_or_nothing", True),
                     "service_down_time": compute_hosts.EVER,
@@ -94,5 +94,5 @@ def plan(body: JsonObject) -> ResponseReturnValue:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-        shown = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
+        shown = views.plan(requested_servers, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
         return host_name_mask(connection, caller.reach).over({"plan": shown})

@@ -71,9 +71,9 @@ def placement(record: Record) -> Body:
     }
 
 
-def plan(asked: Record, placed: Record, reasons: bool) -> Body:
-    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`. Why a host was removed, and
-    its weights, tell of its size: without `reasons`, filters are named with their counts."""
+def plan(requested_servers: Record, placed: Record, reasons: bool) -> Body:
+    """`requested_servers` is what the operation `server` returned, `placed` the operation `scheduler`. Why a host was
+    removed, and its weights, tell of its size: without `reasons`, filters are named with their counts."""
     explained = placed["explanations"] if reasons else [_without_reasons(record) for record in placed["explanations"]]
     # what found no host is told in short; what was given up for another of its request names no host
     short = (
@@ -90,7 +90,9 @@ def plan(asked: Record, placed: Record, reasons: bool) -> Body:
             for refusal in placed["unplaced"]
             for name in [refusal["instance"]["name"]]
         ],
-        "existing": [{name: instance[name] for name in ("name", "uuid", "host")} for instance in asked["existing"]],
+        "existing": [
+            {name: instance[name] for name in ("name", "uuid", "host")} for instance in requested_servers["existing"]
+        ],
         "explanations": {record["name"]: explanation(record) for record in explained},
     }
 

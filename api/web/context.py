@@ -103,8 +103,8 @@ def current() -> Caller:
 def request_id() -> str:
     """The id of this request, one for all that it does. The client's own, if it is one of OpenStack's form."""
     if "request_id" not in g:
-        asked = request.headers.get("X-OpenStack-Request-ID", "")
-        g.request_id = asked if _REQUEST_ID.fullmatch(asked) else f"req-{uuid.uuid4()}"
+        header = request.headers.get("X-OpenStack-Request-ID", "")
+        g.request_id = header if _REQUEST_ID.fullmatch(header) else f"req-{uuid.uuid4()}"
     return str(g.request_id)
 
 

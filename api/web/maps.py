@@ -39,7 +39,7 @@ class Change:
         return {key: value for key, value in after.items() if key != self.removed}
 
 
-Said = t.Callable[[], Change]
+ReadChange = t.Callable[[], Change]
 Update = t.Callable[[t.Collection[str]], t.Collection[str]]
 Words = t.Callable[[], t.ContextManager[None]]
 
@@ -96,15 +96,15 @@ class Map(_Kit):
 
     def _write(self, **ids: str) -> Answer:
         """POST adds; PUT replaces all."""
-        said: dict[str, str] = {}
+        items: dict[str, str] = {}
 
         def change() -> Change:
-            said.update(validation.body(an_object({self.word: self.schema}, [self.word], self.more))[self.word])
-            return Change(said, replace=request.method == "PUT")
+            items.update(validation.body(an_object({self.word: self.schema}, [self.word], self.more))[self.word])
+            return Change(items, replace=request.method == "PUT")
 
         after = self._change(change, ids)
         # as in Nova and Cinder, extra specs without those that were there before
-        return {self.word: after if self.item else {key: after[key] for key in said}}, 200
+        return {self.word: after if self.item else {key: after[key] for key in items}}, 200
 
     def _show(self, key: str, **ids: str) -> Answer:
         items = self._read(ids)
@@ -116,12 +116,12 @@ class Map(_Kit):
         def change() -> Change:
             pair = {**self.schema, "type": "object", "minProperties": 1, "maxProperties": 1}
             if self.item is None:
-                said = validation.body(pair)
+                items = validation.body(pair)
             else:
-                said = validation.body(an_object({self.item: pair}, [self.item], self.more))[self.item]
-            if key not in said:
+                items = validation.body(an_object({self.item: pair}, [self.item], self.more))[self.item]
+            if key not in items:
                 raise BadRequestError("Request body and URI mismatch")
-            return Change(said)
+            return Change(items)
 
         return self._pair(key, self._change(change, ids)[key]), 200
 
@@ -134,10 +134,10 @@ class Map(_Kit):
         with reading_ledger() as connection:
             return self.find(connection, *ids.values())
 
-    def _change(self, said: Said, ids: Texts) -> Texts:
+    def _change(self, read_change: ReadChange, ids: Texts) -> Texts:
         with writing_ledger() as connection, self.words():
             before = self.find(connection, *ids.values())
-            return self.write(connection, said(), before, *ids.values())  # before this, no word about the body
+            return self.write(connection, read_change(), before, *ids.values())  # before this, no word about the body
 
     def _pair(self, key: str, value: str) -> Body:
         return {key: value} if self.item is None else {self.item: {key: value}}
@@ -167,8 +167,8 @@ class Tags(_Kit):
 
     def _replace(self, **ids: str) -> Answer:
         tags = {"type": "array", "items": self.schema, "maxItems": self.most}
-        said = validation.body(of("tags", tags))["tags"]
-        return {"tags": list(self._change(lambda _before: said, ids))}, 200
+        requested_tags = validation.body(of("tags", tags))["tags"]
+        return {"tags": list(self._change(lambda _before: requested_tags, ids))}, 200
 
     def _clear(self, **ids: str) -> Answer:
         self._change(lambda _before: (), ids)

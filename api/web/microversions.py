@@ -31,7 +31,7 @@ def parse(version: str) -> Version:
     return int(match[1]), int(match[2])
 
 
-def asked_for(*names: str) -> str | None:
+def requested_version(*names: str) -> str | None:
     """Return what the header says for the service, which goes by any of `names`."""
     for part in request.headers.get(HEADER, "").split(","):
         service, _blank, version = part.strip().partition(" ")

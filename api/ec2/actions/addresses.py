@@ -27,7 +27,7 @@ from ...web.bodies import the_one
 from ...web.context import Caller
 from .. import filters, ids
 from ..blueprint import reads, writes
-from ..common import REGION, Asked, Body, Record, keep_tags, tag_set, tags_for
+from ..common import REGION, Body, Parameters, Record, keep_tags, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Boolean, Ignored, Text
 from .instances import find as find_instances
@@ -49,17 +49,17 @@ def _association_id(row: FloatingIp) -> str | None:
 
 
 @reads("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
-def describe_addresses(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_addresses(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     rows = network_records.floating_ips_of(connection, caller.project)
     tags = ec2_tags.tags_of(connection, caller.project)
-    if "AllocationId" in asked or "PublicIp" in asked:
+    if "AllocationId" in parameters or "PublicIp" in parameters:
         requested_rows = ids.find_all(
-            "eipalloc", asked.get("AllocationId", []), {allocation_id(row): row for row in rows}
+            "eipalloc", parameters.get("AllocationId", []), {allocation_id(row): row for row in rows}
         )
-        requested_rows += [_by_address(rows, address) for address in asked.get("PublicIp", [])]
+        requested_rows += [_by_address(rows, address) for address in parameters.get("PublicIp", [])]
         rows = [row for row in rows if row in requested_rows]
     bodies = [_address(row, tags) for row in rows]
-    return {"addressesSet": filters.filtered(bodies, asked, ADDRESS_FILTERS)}
+    return {"addressesSet": filters.filtered(bodies, parameters, ADDRESS_FILTERS)}
 
 
 def _address(row: FloatingIp, tags: Record) -> Body:
@@ -85,12 +85,12 @@ def _by_address(rows: t.Iterable[FloatingIp], address: str) -> FloatingIp:
     )
 
 
-def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
+def _find(connection: Connection, project: str, parameters: Parameters) -> FloatingIp:
     rows = network_records.floating_ips_of(connection, project)
-    if asked.get("AllocationId"):
-        return ids.find("eipalloc", asked["AllocationId"], {allocation_id(row): row for row in rows})
-    if asked.get("PublicIp"):
-        return _by_address(rows, asked["PublicIp"])
+    if parameters.get("AllocationId"):
+        return ids.find("eipalloc", parameters["AllocationId"], {allocation_id(row): row for row in rows})
+    if parameters.get("PublicIp"):
+        return _by_address(rows, parameters["PublicIp"])
     raise missing("AllocationId")
 
 
@@ -105,13 +105,18 @@ def _find(connection: Connection, project: str, asked: Asked) -> FloatingIp:
         "TagSpecification": TAG_SPECIFICATIONS,
     },
 )
-def allocate_address(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    tags = tags_for(asked, KIND)[KIND]
-    item = {"address": asked.get("Address"), "pool": asked.get("PublicIpv4Pool"), "server": None, "fixed_ip": None}
+def allocate_address(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    tags = tags_for(parameters, KIND)[KIND]
+    item = {
+        "address": parameters.get("Address"),
+        "pool": parameters.get("PublicIpv4Pool"),
+        "server": None,
+        "fixed_ip": None,
+    }
     refused: t.Mapping[type[Exception], str] = {
         QuotaError: "AddressLimitExceeded",
         ConflictError: "InvalidAddress.NotFound",
-        NotFoundError: "InvalidAddress.NotFound" if asked.get("Address") else "InsufficientAddressCapacity",
+        NotFoundError: "InvalidAddress.NotFound" if parameters.get("Address") else "InsufficientAddressCapacity",
         NovaliteError: "InsufficientAddressCapacity",
     }
     with as_codes(refused):
@@ -125,8 +130,8 @@ def allocate_address(connection: Connection, caller: Caller, asked: Asked) -> Bo
 
 
 @writes("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
-def release_address(connection: Connection, caller: Caller, asked: Asked) -> None:
-    row = _find(connection, caller.project, asked)
+def release_address(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    row = _find(connection, caller.project, parameters)
     if row.vif_id is not None:
         raise Ec2Error("InvalidIPAddress.InUse", f"Address {row.address} is in use: disassociate it first.")
     item = {"address": row.address, "pool": None, "server": None, "fixed_ip": None}
@@ -146,10 +151,10 @@ def release_address(connection: Connection, caller: Caller, asked: Asked) -> Non
         "AllowReassociation": Boolean(),
     },
 )
-def associate_address(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = _find(connection, caller.project, asked)
-    port = _port(connection, caller.project, asked)
-    if row.vif_id not in (None, port.id) and not asked.get("AllowReassociation"):
+def associate_address(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = _find(connection, caller.project, parameters)
+    port = _port(connection, caller.project, parameters)
+    if row.vif_id not in (None, port.id) and not parameters.get("AllowReassociation"):
         raise Ec2Error(
             "Resource.AlreadyAssociated",
             f"resource {allocation_id(row)} is already associated with associate-id {_association_id(row)}",
@@ -160,17 +165,17 @@ def associate_address(connection: Connection, caller: Caller, asked: Asked) -> B
     return {"return": True, "associationId": _association_id(after)}
 
 
-def _port(connection: Connection, project: str, asked: Asked) -> Port:
+def _port(connection: Connection, project: str, parameters: Parameters) -> Port:
     """The interface that is meant: by its own id, or the first of the instance that has an address."""
     ports = network_records.interfaces_of(connection, project)
-    if asked.get("NetworkInterfaceId"):
-        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})]
-    elif asked.get("InstanceId"):
-        (record,) = find_instances(connection, project, [asked["InstanceId"]])
+    if parameters.get("NetworkInterfaceId"):
+        matching = [ids.find("eni", parameters["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})]
+    elif parameters.get("InstanceId"):
+        (record,) = find_instances(connection, project, [parameters["InstanceId"]])
         matching = [port for port in ports if port.instance_uuid == record["uuid"]]
     else:
         raise missing("InstanceId")
-    private_ip = asked.get("PrivateIpAddress")
+    private_ip = parameters.get("PrivateIpAddress")
     for port in matching:
         if port.ip is not None and private_ip in (None, "", port.ip):
             return port
@@ -189,13 +194,13 @@ def _associating() -> t.Iterator[None]:
 
 
 @writes("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
-def disassociate_address(connection: Connection, caller: Caller, asked: Asked) -> None:
-    if asked.get("AssociationId"):
+def disassociate_address(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    if parameters.get("AssociationId"):
         rows = network_records.floating_ips_of(connection, caller.project)
         known = {number: row for row in rows if (number := _association_id(row))}
-        row = ids.find("eipassoc", asked["AssociationId"], known)
+        row = ids.find("eipassoc", parameters["AssociationId"], known)
     else:
-        row = _find(connection, caller.project, asked)
+        row = _find(connection, caller.project, parameters)
     if row.vif_id is not None:
         with _associating():
             routes_floating.associate(connection, row.id, None)

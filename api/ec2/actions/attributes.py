@@ -24,7 +24,7 @@ from ...web import policy
 from ...web.context import Caller, current
 from ...web.ledger import writing_ledger
 from ..blueprint import action, reads, refuse_dry_run, writes
-from ..common import Asked, Body, Record
+from ..common import Body, Parameters, Record
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text, an_attribute, each
 from ..views_instances import STOPPED, instance, instance_id, state
@@ -45,9 +45,9 @@ _BEHAVIOR = Text(choices=SHUTDOWN_BEHAVIORS)
 
 
 @reads("DescribeInstanceAttribute", "compute:servers:show", *an_attribute("InstanceId", NAMES))
-def describe_instance_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    name = asked["Attribute"]
-    (record,) = find(connection, caller.project, [asked["InstanceId"]])
+def describe_instance_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    name = parameters["Attribute"]
+    (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     # who may only look is not told it: there may be secrets in it
     shows = name == "userData" and "member" in caller.roles
     user_data = guest_lookup.user_data_of(connection, record["uuid"]) if shows else None
@@ -96,10 +96,10 @@ _CHANGES: t.Mapping[str, Shape] = {
 
 
 @action("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
-def modify_instance_attribute(asked: Asked) -> None:
+def modify_instance_attribute(parameters: Parameters) -> None:
     """A new type is there when it is answered, as with Amazon: clients start the instance right away."""
     with writing_ledger() as connection:
-        job_id = _modify(connection, current(), asked)
+        job_id = _modify(connection, current(), parameters)
         refuse_dry_run()
     job = None if job_id is None else waiting.ended(job_id)
     if job is not None and job.state != "succeeded":
@@ -108,27 +108,27 @@ def modify_instance_attribute(asked: Asked) -> None:
         raise Ec2Error("InsufficientInstanceCapacity" if full else "InternalError", message, 500)
 
 
-def _modify(connection: Connection, caller: Caller, asked: Asked) -> str | None:
+def _modify(connection: Connection, caller: Caller, parameters: Parameters) -> str | None:
     """Record the changes. Returns the id of the job that changes the type, if there is one to be changed."""
-    if "Attribute" in asked:
-        asked = {**asked, **_named(asked["Attribute"], asked.get("Value"))}
+    if "Attribute" in parameters:
+        parameters = {**parameters, **_named(parameters["Attribute"], parameters.get("Value"))}
     for name in ("UserData", "Kernel", "Ramdisk", "SriovNetSupport"):
-        if name in asked:
+        if name in parameters:
             raise unsupported(f"To change {name} of an instance that is there")
-    record = find_live(connection, caller.project, asked["InstanceId"])
+    record = find_live(connection, caller.project, parameters["InstanceId"])
     for name in ("EbsOptimized", "EnaSupport"):
-        if asked.get(name, {}).get("Value"):
+        if parameters.get(name, {}).get("Value"):
             raise unsupported(name)
-    if asked.get("SourceDestCheck", {}).get("Value") is False:
+    if parameters.get("SourceDestCheck", {}).get("Value") is False:
         raise unsupported("An instance that sends from addresses that are not its own")
-    values = _own_values(asked)
+    values = _own_values(parameters)
     if values:
         ec2_records.write_attributes(connection, record["uuid"], values)
-    if "GroupId" in asked:
-        _change_groups(connection, caller, record, asked["GroupId"])
-    for mapping in asked.get("BlockDeviceMapping", []):
+    if "GroupId" in parameters:
+        _change_groups(connection, caller, record, parameters["GroupId"])
+    for mapping in parameters.get("BlockDeviceMapping", []):
         _change_device(connection, record, mapping)
-    name = asked.get("InstanceType", {}).get("Value", record["flavor"]["name"])
+    name = parameters.get("InstanceType", {}).get("Value", record["flavor"]["name"])
     return None if name == record["flavor"]["name"] else _change_type(connection, caller, record, name)
 
 
@@ -145,7 +145,7 @@ def _change_type(connection: Connection, caller: Caller, record: Record, name: s
     return enqueue(connection, kind, row, variables)
 
 
-def _named(attribute: str, value: str | None) -> Asked:
+def _named(attribute: str, value: str | None) -> Parameters:
     """The older way to say it: an attribute's name, and its value."""
     if value is None:
         raise missing("Value")
@@ -159,12 +159,12 @@ def _named(attribute: str, value: str | None) -> Asked:
     raise unsupported(f"To change {attribute} of an instance that is there")
 
 
-def _own_values(asked: Asked) -> Record:
+def _own_values(parameters: Parameters) -> Record:
     values: Record = {}
     for name, column in (*_FLAGS.items(), ("instanceInitiatedShutdownBehavior", "shutdown_behavior")):
-        said = asked.get(name[0].upper() + name[1:], {}).get("Value")
-        if said is not None:
-            values[column] = said
+        column_value = parameters.get(name[0].upper() + name[1:], {}).get("Value")
+        if column_value is not None:
+            values[column] = column_value
     return values
 
 
@@ -201,17 +201,17 @@ def _change_device(connection: Connection, record: Record, mapping: Body) -> Non
     {"InstanceId": Text(), **METADATA_OPTIONS},
     ["InstanceId"],
 )
-def modify_instance_metadata_options(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def modify_instance_metadata_options(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """From now on, for whatever asks in the guest: whether it needs a session token."""
-    (record,) = find(connection, caller.project, [asked["InstanceId"]])
-    if "HttpTokens" in asked:
-        ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": asked["HttpTokens"]})
-        (record,) = find(connection, caller.project, [asked["InstanceId"]])
+    (record,) = find(connection, caller.project, [parameters["InstanceId"]])
+    if "HttpTokens" in parameters:
+        ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": parameters["HttpTokens"]})
+        (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
 
 
 @reads("DescribeInstanceCreditSpecifications", "compute:servers:show", {"InstanceId": TEXTS, "Filter": Ignored()})
-def describe_instance_credit_specifications(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_instance_credit_specifications(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """None: no type here has credits."""
-    find(connection, caller.project, asked.get("InstanceId"))
+    find(connection, caller.project, parameters.get("InstanceId"))
     return {"instanceCreditSpecificationSet": []}

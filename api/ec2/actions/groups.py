@@ -30,7 +30,7 @@ from ...web.context import Caller, current
 from ...web.ledger import reading_ledger
 from .. import filters, ids
 from ..blueprint import action, writes
-from ..common import Asked, Body, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
+from ..common import Body, Parameters, Record, check_vpc, keep_tags, tag_set, tags_for, vpc_id
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Group, ListOf, Number, Shape, Text, each
 
@@ -73,16 +73,16 @@ PARAMETERS: t.Mapping[str, Shape] = {
 }
 
 
-def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rule]:
+def requested_rules(parameters: Parameters, direction: str, find_group: FindGroup) -> list[Rule]:
     """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
-    permissions = list(asked.get("IpPermissions", []))
-    if "CidrIp" in asked or "SourceSecurityGroupName" in asked or "IpProtocol" in asked:
-        permission: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
-        permission["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
-        if "CidrIp" in asked:
-            permission["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
-        if "SourceSecurityGroupName" in asked:
-            permission["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
+    permissions = list(parameters.get("IpPermissions", []))
+    if "CidrIp" in parameters or "SourceSecurityGroupName" in parameters or "IpProtocol" in parameters:
+        permission: Body = {name: parameters[name] for name in ("FromPort", "ToPort") if name in parameters}
+        permission["IpProtocol"] = parameters.get("IpProtocol", ANY if "SourceSecurityGroupName" in parameters else "")
+        if "CidrIp" in parameters:
+            permission["IpRanges"] = [{"CidrIp": parameters["CidrIp"]}]
+        if "SourceSecurityGroupName" in parameters:
+            permission["Groups"] = [{"GroupName": parameters["SourceSecurityGroupName"]}]
         permissions.append(permission)
     if not permissions:
         raise missing("IpPermissions")
@@ -123,10 +123,10 @@ def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
 
 def same(requested_rule: Rule, there: t.Sequence[Rule]) -> list[Rule]:
     """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
-    said = {name: value for name, value in requested_rule.items() if name != "description"}
+    fields = {name: value for name, value in requested_rule.items() if name != "description"}
     remote = requested_rule.get("remote_group_uuid")
     with as_codes({}):
-        key = _key({**normalised({**said, "remote_group": remote}), "remote_group_uuid": remote})
+        key = _key({**normalised({**fields, "remote_group": remote}), "remote_group_uuid": remote})
     return [rule for rule in there if _key(rule) == key]
 
 
@@ -162,15 +162,15 @@ def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, 
         permission = permissions.setdefault(
             tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
         )
-        said = {"description": rule["description"] or None}
+        description = {"description": rule["description"] or None}
         if rule["remote_group_uuid"] is not None:
             remote = rule["remote_group_uuid"]
             pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
-            permission["groups"].append({**pair, **said})
+            permission["groups"].append({**pair, **description})
         elif rule["ethertype"] == "IPv6":
-            permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
+            permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **description})
         else:
-            permission["ipRanges"].append({"cidrIp": rule["cidr"], **said})
+            permission["ipRanges"].append({"cidrIp": rule["cidr"], **description})
     return list(permissions.values())
 
 
@@ -231,17 +231,17 @@ ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 
 
 @action("DescribeSecurityGroups", "network:security_groups:read", {"GroupId": TEXTS, "GroupName": TEXTS, **LISTING})
-def describe_security_groups(asked: Asked) -> Body:
+def describe_security_groups(parameters: Parameters) -> Body:
     project, rows = current().project, groups_seen()
     with reading_ledger() as connection:
         tags = ec2_tags.tags_of(connection, project)
-    if "GroupId" in asked or "GroupName" in asked:
-        requested_rows = ids.find_all("sg", asked.get("GroupId", []), _by_id(rows))
-        requested_rows += [_named(rows, name) for name in asked.get("GroupName", [])]
+    if "GroupId" in parameters or "GroupName" in parameters:
+        requested_rows = ids.find_all("sg", parameters.get("GroupId", []), _by_id(rows))
+        requested_rows += [_named(rows, name) for name in parameters.get("GroupName", [])]
         rows = [row for row in rows if row in requested_rows]
     names = {row["uuid"]: row["name"] for row in rows}
     bodies = [_group(row, project, names, tags) for row in rows]
-    return filters.listed(asked, "securityGroupInfo", "groupId", bodies, GROUP_FILTERS)
+    return filters.listed(parameters, "securityGroupInfo", "groupId", bodies, GROUP_FILTERS)
 
 
 def _group(row: Record, project: str, names: t.Mapping[str, str], tags: Record) -> Body:
@@ -286,23 +286,23 @@ def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -
     {"GroupName": Text(), "GroupDescription": Text(), "VpcId": Text(), "TagSpecification": TAG_SPECIFICATIONS},
     ["GroupName", "GroupDescription"],
 )
-def create_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    name, tags = asked["GroupName"], tags_for(asked, KIND)[KIND]
+def create_security_group(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    name, tags = parameters["GroupName"], tags_for(parameters, KIND)[KIND]
     if name == DEFAULT_GROUP:
         raise invalid("groupName", name, "Cannot use reserved security group name")
     if name.startswith("sg-") or any(mark in name for mark in TEMPLATES):
         raise invalid("groupName", name)
     with as_codes(GROUP_REFUSED):
-        check_vpc(caller.project, asked.get("VpcId"))
-        uuid = group_rules.create_group(connection, caller.project, name, asked["GroupDescription"])
+        check_vpc(caller.project, parameters.get("VpcId"))
+        uuid = group_rules.create_group(connection, caller.project, name, parameters["GroupDescription"])
         number = ids.of("sg", uuid)
         keep_tags(connection, caller.project, number, tags)
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
 
 
 @writes("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
-def delete_security_group(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = _asked_group(connection, caller, asked)
+def delete_security_group(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = _requested_group(connection, caller, parameters)
     number = ids.of("sg", row["uuid"])
     if row["name"] == DEFAULT_GROUP:
         message = f'the specified group: "{number}" name: "default" cannot be deleted by a user'
@@ -313,8 +313,10 @@ def delete_security_group(connection: Connection, caller: Caller, asked: Asked) 
     return {"return": True, "groupId": number}
 
 
-def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record:
-    return find_group(group_rules.groups_of(connection, caller.project), asked.get("GroupId"), asked.get("GroupName"))
+def _requested_group(connection: Connection, caller: Caller, parameters: Parameters) -> Record:
+    return find_group(
+        group_rules.groups_of(connection, caller.project), parameters.get("GroupId"), parameters.get("GroupName")
+    )
 
 
 # --- what is done to rules ------------------------------------------------------------------------------------------
@@ -323,19 +325,19 @@ def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record
 @filters.describes(
     "DescribeSecurityGroupRules", "network:security_groups:read", "securityGroupRule", RULE_FILTERS, "sgr"
 )
-def describe_security_group_rules(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_security_group_rules(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     rows = group_rules.groups_of(connection, caller.project)
     return [rule_body(rule, caller.project) for row in rows for rule in folded(row["rules"])]
 
 
-def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
-    if any(tags_for(asked, RULE_KIND).values()):
+def _authorize(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
+    if any(tags_for(parameters, RULE_KIND).values()):
         raise invalid("TagSpecification", RULE_KIND, "rules have no tags here")
     rows = group_rules.groups_of(connection, caller.project)
-    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
     made, group = [], 0
-    for asked_rule in _asked_rules(asked, direction, rows):
-        for rule in for_families(asked_rule):
+    for requested_rule in _requested_rules(parameters, direction, rows):
+        for rule in for_families(requested_rule):
             with as_codes(RULE_REFUSED):
                 number, group = group_rules.add_rule(connection, caller.project, row["uuid"], rule)
             made.append(number)
@@ -347,21 +349,21 @@ def _authorize(connection: Connection, caller: Caller, asked: Asked, direction: 
     }
 
 
-def _asked_rules(asked: Asked, direction: str, rows: t.Sequence[Record]) -> list[Rule]:
-    return asked_rules(asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
+def _requested_rules(parameters: Parameters, direction: str, rows: t.Sequence[Record]) -> list[Rule]:
+    return requested_rules(parameters, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
 
 
-def _revoke(connection: Connection, caller: Caller, asked: Asked, direction: str) -> Body:
+def _revoke(connection: Connection, caller: Caller, parameters: Parameters, direction: str) -> Body:
     rows = group_rules.groups_of(connection, caller.project)
-    row = find_group(rows, asked.get("GroupId"), asked.get("GroupName"))
+    row = find_group(rows, parameters.get("GroupId"), parameters.get("GroupName"))
     there = [rule for rule in row["rules"] if rule["direction"] == direction]
     to_delete: dict[str, Rule] = {}
-    if asked.get("SecurityGroupRuleId"):
+    if parameters.get("SecurityGroupRuleId"):
         known = {ids.of("sgr", rule["id"]): rule for rule in there}
-        keys = {_key(rule) for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known)}
+        keys = {_key(rule) for rule in ids.find_all("sgr", parameters["SecurityGroupRuleId"], known)}
         to_delete = {rule["id"]: rule for rule in there if _key(rule) in keys}
     else:
-        for rule in _asked_rules(asked, direction, rows):
+        for rule in _requested_rules(parameters, direction, rows):
             matching = same(rule, there)
             if not matching:
                 message = "The specified rule does not exist in this security group."

@@ -24,7 +24,7 @@ from ...openstack.image import uploads
 from ...web.context import Caller
 from .. import block_devices, filters, ids, images, snapshots
 from ..blueprint import reads, writes
-from ..common import Asked, Body, Record, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, Record, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, missing, unsupported
 from ..parameters import LISTING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text, an_attribute, each
 from ..views_instances import ROOT_DEVICE, ROOT_DEVICE_TYPE
@@ -55,20 +55,20 @@ ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCo
     "image:read",
     {**each(TEXTS, "ImageId Owner ExecutableBy"), **each(Boolean(), "IncludeDeprecated IncludeDisabled"), **LISTING},
 )
-def describe_images(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_images(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     project = caller.project
     rows = image_records.images_seen(connection, project)
-    if "ImageId" in asked:
-        image_uuids = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
+    if "ImageId" in parameters:
+        image_uuids = {images.find(connection, project, image_id)["id"] for image_id in parameters["ImageId"]}
         rows = [row for row in rows if row["id"] in image_uuids]
-    elif not asked.get("Owner"):
+    elif not parameters.get("Owner"):
         # whose names mean nothing to the project is shown to who asks for that owner
         rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
     tags = ec2_tags.tags_of(connection, project)
-    asked = images.with_ids(connection, project, asked)
-    rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
-    rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
-    return filters.listed(asked, "imagesSet", "imageId", [_image(row, tags) for row in rows], IMAGE_FILTERS)
+    parameters = images.with_ids(connection, project, parameters)
+    rows = [row for row in rows if _is_owned(row, parameters.get("Owner", []), project)]
+    rows = [row for row in rows if _is_executable(row, parameters.get("ExecutableBy", []), project)]
+    return filters.listed(parameters, "imagesSet", "imageId", [_image(row, tags) for row in rows], IMAGE_FILTERS)
 
 
 def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
@@ -123,11 +123,11 @@ def _image(row: Record, tags: Record) -> Body:
 
 
 @reads("DescribeImageAttribute", "image:read", *an_attribute("ImageId", ATTRIBUTES))
-def describe_image_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = images.find(connection, caller.project, asked["ImageId"])
+def describe_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = images.find(connection, caller.project, parameters["ImageId"])
     whose = row["owner"] == caller.project or caller.is_admin
     members = image_records.members(connection, row["id"]) if whose else []
-    shown, name = _image(row, {}), asked["Attribute"]
+    shown, name = _image(row, {}), parameters["Attribute"]
     values: Body = {
         "description": {"value": shown["description"]},
         "kernel": {"value": shown["kernelId"]} if shown["kernelId"] else {},
@@ -162,25 +162,25 @@ _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
     },
     ["ImageId"],
 )
-def modify_image_attribute(connection: Connection, caller: Caller, asked: Asked) -> None:
+def modify_image_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     """Its description, and which other projects may launch it. To publish one is the operator's to do."""
-    text = asked.get("Description", {}).get("Value", asked.get("Value"))
-    changes = {way: asked.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
-    changes[asked.get("OperationType", "add").capitalize()] += [
-        *({"UserId": user_id} for user_id in asked.get("UserId", [])),
-        *({"Group": group} for group in asked.get("UserGroup", [])),
+    text = parameters.get("Description", {}).get("Value", parameters.get("Value"))
+    changes = {way: parameters.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
+    changes[parameters.get("OperationType", "add").capitalize()] += [
+        *({"UserId": user_id} for user_id in parameters.get("UserId", [])),
+        *({"Group": group} for group in parameters.get("UserGroup", [])),
     ]
     if text is None and not any(changes.values()):
         raise missing("Description.Value")
     if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
     with as_codes({}):
-        row = _own(connection, caller, asked["ImageId"])
+        row = _own(connection, caller, parameters["ImageId"])
         if text is not None:
             row = {**row, "properties": {**row["properties"], DESCRIPTION: text}}
         if changes["Add"] and row["visibility"] == "private":
             row["visibility"] = "shared"
-        image_records.update_image(connection, images.find(connection, caller.project, asked["ImageId"]), row)
+        image_records.update_image(connection, images.find(connection, caller.project, parameters["ImageId"]), row)
         for permission in changes["Remove"]:
             image_records.remove_member(connection, row["id"], permission.get("UserId", ""))
         there = {member["member"] for member in image_records.members(connection, row["id"])}
@@ -213,39 +213,39 @@ def _own(connection: Connection, caller: Caller, image_id: str) -> Record:
     },
     ["Name"],
 )
-def register_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def register_image(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """An image of snapshots of volumes, or a name of one's own for an image that is there: `ImageLocation` says which,
     as DescribeImages does, or the root disk's snapshot does. There is no place like S3 that files are fetched from:
     they come in by the Image API."""
-    tags = tags_for(asked, KIND)[KIND]
-    of_volumes = block_devices.for_new_image(connection, caller, asked)
-    row = None if of_volumes else _registered(connection, caller, asked)
+    tags = tags_for(parameters, KIND)[KIND]
+    of_volumes = block_devices.for_new_image(connection, caller, parameters)
+    row = None if of_volumes else _registered(connection, caller, parameters)
     refused: t.Mapping[type[Exception], str] = {
         ConflictError: "InvalidAMIName.Duplicate",
         QuotaError: "AMIQuotaExceeded",
     }
     with as_codes({}, "InvalidAMIName.Malformed"):
-        checked_names("image", [{"name": asked["Name"]}])
+        checked_names("image", [{"name": parameters["Name"]}])
     with as_codes(refused):
-        said = caller.project, asked["Name"], asked.get("Description", "")
+        arguments = caller.project, parameters["Name"], parameters.get("Description", "")
         if row is None:
-            uuid = volume_images.register(connection, *said, of_volumes)
+            uuid = volume_images.register(connection, *arguments, of_volumes)
         else:
-            uuid = image_records.register(connection, *said, row)
+            uuid = image_records.register(connection, *arguments, row)
     number = images.image_id({"id": uuid})
     keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
 
 
-def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
+def _registered(connection: Connection, caller: Caller, parameters: Parameters) -> Record:
     """The image that another one is registered of. Raises Ec2Error."""
-    mappings = asked.get("BlockDeviceMapping", [])
+    mappings = parameters.get("BlockDeviceMapping", [])
     of_snapshots = [mapping["Ebs"]["SnapshotId"] for mapping in mappings if mapping.get("Ebs", {}).get("SnapshotId")]
     if len(of_snapshots) > 1:
         raise unsupported("Another disk in an image than the root disk")
     if of_snapshots:
         return ids.find("snap", of_snapshots[0], snapshots.of_images(connection, caller.project))
-    location: str = asked.get("ImageLocation", "")
+    location: str = parameters.get("ImageLocation", "")
     if not location:
         raise missing("ImageLocation")
     for owner in ("amazon", caller.project):
@@ -265,20 +265,20 @@ def _registered(connection: Connection, caller: Caller, asked: Asked) -> Record:
     },
     ["InstanceId", "Name"],
 )
-def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def create_image(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Of the root disk, while the guest runs or not: none is rebooted for it."""
-    if asked.get("BlockDeviceMapping"):
+    if parameters.get("BlockDeviceMapping"):
         raise unsupported("Another disk in an image than the root disk")
-    tags = tags_for(asked, KIND, "snapshot")
-    description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
-    record = find_live(connection, caller.project, asked["InstanceId"])
+    tags = tags_for(parameters, KIND, "snapshot")
+    description = {DESCRIPTION: parameters["Description"]} if parameters.get("Description") else {}
+    record = find_live(connection, caller.project, parameters["InstanceId"])
     row = server_listing.instance_row(connection, record["uuid"], caller.project)
     images_seen = image_records.images_seen(connection, caller.project)
     own = [image for image in images_seen if image["owner"] == caller.project]
-    if any(asked["Name"] in (image["name"], image["handle"]) for image in own):
-        raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
+    if any(parameters["Name"] in (image["name"], image["handle"]) for image in own):
+        raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {parameters['Name']} is already in use")
     with as_codes({}, "InvalidAMIName.Malformed"):
-        details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
+        details = image_snapshots.details_of(parameters["Name"], description, caller.user_id)
     with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
         make_image(connection, row, details)
     made = image_records.images_seen(connection, caller.project, details["image_id"])[0]
@@ -292,9 +292,9 @@ def create_image(connection: Connection, caller: Caller, asked: Asked) -> Body:
 
 
 @writes("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
-def deregister_image(connection: Connection, caller: Caller, asked: Asked) -> None:
+def deregister_image(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     """Instances have copies of what they need of it. Its snapshot goes with it."""
-    row = _own(connection, caller, asked["ImageId"])
+    row = _own(connection, caller, parameters["ImageId"])
     if row["protected"]:
         raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
     image_records.delete_image(connection, row["id"])

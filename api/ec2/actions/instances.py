@@ -23,7 +23,7 @@ from ...web.host_names import veil_faults
 from ...web.ledger import reading_ledger, writing_ledger
 from .. import filters, ids, images
 from ..blueprint import action, reads, refuse_dry_run, writes
-from ..common import Asked, Body, Record, moment
+from ..common import Body, Parameters, Record, moment
 from ..faults import Ec2Error, as_codes
 from ..parameters import LISTING, TEXTS, Boolean, Text
 from ..views_instances import (
@@ -106,15 +106,17 @@ def find_live(connection: Connection, project: str, number: str, code: str = "In
 
 
 @reads("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, **LISTING})
-def describe_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    if "InstanceId" in asked and "MaxResults" in asked:
+def describe_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    if "InstanceId" in parameters and "MaxResults" in parameters:
         raise Ec2Error(
             "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults"
         )
-    records = find(connection, caller.project, asked.get("InstanceId"))
-    asked = images.with_ids(connection, caller.project, asked)
+    records = find(connection, caller.project, parameters.get("InstanceId"))
+    parameters = images.with_ids(connection, caller.project, parameters)
     page, token = filters.page(
-        filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda body: int(body["number"])
+        filters.filtered(map(reservation, records), parameters, INSTANCE_FILTERS),
+        parameters,
+        lambda body: int(body["number"]),
     )
     return {"reservationSet": grouped(page), "nextToken": token}
 
@@ -124,14 +126,14 @@ def describe_instances(connection: Connection, caller: Caller, asked: Asked) -> 
     "compute:servers:detail",
     {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), **LISTING},
 )
-def describe_instance_status(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    records = find(connection, caller.project, asked.get("InstanceId"))
-    if not asked.get("IncludeAllInstances"):
+def describe_instance_status(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    records = find(connection, caller.project, parameters.get("InstanceId"))
+    if not parameters.get("IncludeAllInstances"):
         records = [record for record in records if state(record) is RUNNING]
     numbers = {instance_id(record): record["id"] for record in records}
     page, token = filters.page(
-        filters.filtered(map(status, records), asked, STATUS_FILTERS),
-        asked,
+        filters.filtered(map(status, records), parameters, STATUS_FILTERS),
+        parameters,
         lambda body: int(numbers[body["instanceId"]]),
     )
     return {"instanceStatusSet": [{**body, "tagSet": None} for body in page], "nextToken": token}
@@ -140,10 +142,12 @@ def describe_instance_status(connection: Connection, caller: Caller, asked: Aske
 # --- what is done to them -------------------------------------------------------------------------------------------
 
 
-def _act(connection: Connection, caller: Caller, asked: Asked, decide: Decide, doing: str | None = None) -> Body:
+def _act(
+    connection: Connection, caller: Caller, parameters: Parameters, decide: Decide, doing: str | None = None
+) -> Body:
     """Do to each of them what `decide` says or, if one refuses, nothing to any; returns what each was and is. `doing`
     is what cannot be done to one that is gone; None: that is no error."""
-    before = find(connection, caller.project, asked["InstanceId"])
+    before = find(connection, caller.project, parameters["InstanceId"])
     for record in before:
         if record["deleted"]:
             if doing is not None:
@@ -168,24 +172,24 @@ def _wrong(record: Record, doing: str) -> Ec2Error:
     return Ec2Error("IncorrectInstanceState", message)
 
 
-_ASKED = {"InstanceId": TEXTS}
+_INSTANCE_IDS = {"InstanceId": TEXTS}
 
 
-@action("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
-def start_instances(asked: Asked) -> Body:
+@action("StartInstances", "compute:servers:start", {**_INSTANCE_IDS, "AdditionalInfo": Text()}, ["InstanceId"])
+def start_instances(parameters: Parameters) -> Body:
     """One that was hibernated (suspended) goes on where it was. One whose type is being changed gets it before."""
     with reading_ledger() as connection:
-        records = find(connection, current().project, asked["InstanceId"])
+        records = find(connection, current().project, parameters["InstanceId"])
         resizes = [server_changes.open_job(connection, record["uuid"], *TYPE_CHANGE) for record in records]
     for job_id in filter(None, resizes):
         waiting.ended(job_id)
     with writing_ledger() as connection:
-        body = _start(connection, current(), asked)
+        body = _start(connection, current(), parameters)
         refuse_dry_run()
         return body
 
 
-def _start(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def _start(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
     def start(record: Record) -> tuple[str, JsonObject] | None:
@@ -196,17 +200,17 @@ def _start(connection: Connection, caller: Caller, asked: Asked) -> Body:
             raise _wrong(record, "started")
         return name, {}
 
-    return _act(connection, caller, asked, start, "started")
+    return _act(connection, caller, parameters, start, "started")
 
 
 @writes(
     "StopInstances",
     "compute:servers:stop",
-    {**_ASKED, "Force": Boolean(), "Hibernate": Boolean(), "SkipOsShutdown": Boolean()},
+    {**_INSTANCE_IDS, "Force": Boolean(), "Hibernate": Boolean(), "SkipOsShutdown": Boolean()},
     ["InstanceId"],
 )
-def stop_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    name = "suspend" if asked.get("Hibernate") else "os-stop"
+def stop_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    name = "suspend" if parameters.get("Hibernate") else "os-stop"
 
     def stop(record: Record) -> tuple[str, JsonObject] | None:
         if state(record) in (STOPPED, STOPPING):
@@ -217,26 +221,26 @@ def stop_instances(connection: Connection, caller: Caller, asked: Asked) -> Body
             raise _protected(record, "disableApiStop")
         return name, {}
 
-    return _act(connection, caller, asked, stop, "stopped")
+    return _act(connection, caller, parameters, stop, "stopped")
 
 
-@writes("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
-def reboot_instances(connection: Connection, caller: Caller, asked: Asked) -> None:
+@writes("RebootInstances", "compute:servers:reboot", _INSTANCE_IDS, ["InstanceId"])
+def reboot_instances(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     def reboot(record: Record) -> tuple[str, JsonObject]:
         if state(record) is not RUNNING:
             raise _wrong(record, "rebooted")
         return "reboot", {"type": "SOFT"}
 
-    _act(connection, caller, asked, reboot, "rebooted")
+    _act(connection, caller, parameters, reboot, "rebooted")
 
 
 @writes(
     "TerminateInstances",
     "compute:servers:delete",
-    {**_ASKED, "Force": Boolean(), "SkipOsShutdown": Boolean()},
+    {**_INSTANCE_IDS, "Force": Boolean(), "SkipOsShutdown": Boolean()},
     ["InstanceId"],
 )
-def terminate_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def terminate_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
     def terminate(record: Record) -> tuple[str, JsonObject]:
@@ -244,7 +248,7 @@ def terminate_instances(connection: Connection, caller: Caller, asked: Asked) ->
             raise _protected(record, "disableApiTermination")
         return DELETE, {}
 
-    return _act(connection, caller, asked, terminate)
+    return _act(connection, caller, parameters, terminate)
 
 
 def _protected(record: Record, attribute: str) -> Ec2Error:
@@ -261,24 +265,24 @@ def _protected(record: Record, attribute: str) -> Ec2Error:
 @action(
     "GetConsoleOutput", "compute:servers:console_output", {"InstanceId": Text(), "Latest": Boolean()}, ["InstanceId"]
 )
-def get_console_output(asked: Asked) -> Body:
+def get_console_output(parameters: Parameters) -> Body:
     """The last 64 KiB, in base64. The host is asked each time, so that it is always the latest."""
     with reading_ledger() as connection:
-        (record,) = find(connection, current().project, [asked["InstanceId"]])
+        (record,) = find(connection, current().project, [parameters["InstanceId"]])
     refuse_dry_run()
-    said = ""
+    output = ""
     if record["host"] is not None and not record["deleted"]:
         with as_codes({ConflictError: "IncorrectState"}):
-            said = routes_actions.console_output(record["uuid"], {}, current())
+            output = routes_actions.console_output(record["uuid"], {}, current())
     return {
         "instanceId": instance_id(record),
         "timestamp": moment(time.time()),
-        "output": base64.b64encode(said.encode()[-MAX_OUTPUT:]).decode(),
+        "output": base64.b64encode(output.encode()[-MAX_OUTPUT:]).decode(),
     }
 
 
 @reads("GetPasswordData", "compute:server-parts:read", {"InstanceId": Text()}, ["InstanceId"])
-def get_password_data(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def get_password_data(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Return an empty password: no guest encrypts one and leaves it here."""
-    (record,) = find(connection, caller.project, [asked["InstanceId"]])
+    (record,) = find(connection, caller.project, [parameters["InstanceId"]])
     return {"instanceId": instance_id(record), "timestamp": moment(time.time()), "passwordData": ""}

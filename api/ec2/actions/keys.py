@@ -30,7 +30,7 @@ from ...web.context import Caller, current
 from ...web.ledger import writing_ledger
 from .. import filters, ids
 from ..blueprint import action, reads, refuse_dry_run, writes
-from ..common import Asked, Body, keep_tags, moment, tag_set, tags_for
+from ..common import Body, Parameters, keep_tags, moment, tag_set, tags_for
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import FILTERS, TAG_SPECIFICATIONS, TEXTS, Base64, Boolean, Text
 
@@ -46,15 +46,15 @@ KEY_FILTERS = filters.like("key-name key-pair-id fingerprint=keyFingerprint")
     "compute:keypairs:read",
     {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
 )
-def describe_key_pairs(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    bodies = _bodies(connection, caller.project, asked.get("IncludePublicKey", False))
-    if "KeyName" in asked or "KeyPairId" in asked:
-        requested_bodies = [_named(bodies, name) for name in asked.get("KeyName", [])]
+def describe_key_pairs(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    bodies = _bodies(connection, caller.project, parameters.get("IncludePublicKey", False))
+    if "KeyName" in parameters or "KeyPairId" in parameters:
+        requested_bodies = [_named(bodies, name) for name in parameters.get("KeyName", [])]
         requested_bodies += ids.find_all(
-            "key", asked.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies}
+            "key", parameters.get("KeyPairId", []), {body["keyPairId"]: body for body in bodies}
         )
         bodies = [body for body in bodies if body in requested_bodies]
-    return {"keySet": filters.filtered(bodies, asked, KEY_FILTERS)}
+    return {"keySet": filters.filtered(bodies, parameters, KEY_FILTERS)}
 
 
 def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
@@ -91,15 +91,15 @@ def _named(bodies: list[Body], name: str) -> Body:
     },
     ["KeyName"],
 )
-def create_key_pair(asked: Asked) -> Body:
-    if asked.get("KeyFormat", "pem") != "pem":
-        raise invalid("KeyFormat", asked["KeyFormat"], "keys are made in PEM: puttygen reads that")
+def create_key_pair(parameters: Parameters) -> Body:
+    if parameters.get("KeyFormat", "pem") != "pem":
+        raise invalid("KeyFormat", parameters["KeyFormat"], "keys are made in PEM: puttygen reads that")
     refuse_dry_run()
     # before the transaction: that takes a while
-    made = make(asked.get("KeyType", "rsa"), "generated-by-novalite")
+    made = make(parameters.get("KeyType", "rsa"), "generated-by-novalite")
     with writing_ledger() as connection:
-        body = _add(connection, current(), asked, made.public)
-        ec2_records.keep_fingerprint(connection, current().project, asked["KeyName"], made.fingerprint)
+        body = _add(connection, current(), parameters, made.public)
+        ec2_records.keep_fingerprint(connection, current().project, parameters["KeyName"], made.fingerprint)
     return {**body, "keyFingerprint": made.fingerprint, "keyMaterial": made.private}
 
 
@@ -109,16 +109,16 @@ def create_key_pair(asked: Asked) -> Body:
     {"KeyName": Text(), "PublicKeyMaterial": Base64(16384), "TagSpecification": TAG_SPECIFICATIONS},
     ["KeyName", "PublicKeyMaterial"],
 )
-def import_key_pair(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def import_key_pair(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     with as_codes({}, "InvalidKey.Format"):
-        public = public_line(asked["PublicKeyMaterial"], "imported")
-    body = _add(connection, caller, asked, public)
-    kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == asked["KeyName"])
+        public = public_line(parameters["PublicKeyMaterial"], "imported")
+    body = _add(connection, caller, parameters, public)
+    kept = next(row for row in keypairs_of(connection, caller.project) if row["name"] == parameters["KeyName"])
     return {**body, "keyFingerprint": fingerprint(kept["public_key"])}
 
 
-def _add(connection: Connection, caller: Caller, asked: Asked, public: str) -> Body:
-    name, tags = asked["KeyName"], tags_for(asked, KIND)[KIND]
+def _add(connection: Connection, caller: Caller, parameters: Parameters, public: str) -> Body:
+    name, tags = parameters["KeyName"], tags_for(parameters, KIND)[KIND]
     if not name.isprintable() or name != name.strip():
         raise invalid("KeyName", name)
     with as_codes(REFUSED, "InvalidKey.Format"):
@@ -137,13 +137,13 @@ def _asker(caller: Caller) -> Body:
 
 
 @writes("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
-def delete_key_pair(connection: Connection, caller: Caller, asked: Asked) -> None:
+def delete_key_pair(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
-    if not asked.get("KeyName") and not asked.get("KeyPairId"):
+    if not parameters.get("KeyName") and not parameters.get("KeyPairId"):
         raise missing("KeyName")
     names = [row["name"] for row in keypairs_of(connection, caller.project)]
     by_id = {ids.named("key", caller.project, name): name for name in names}
-    name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
+    name = parameters.get("KeyName") or by_id.get(parameters.get("KeyPairId", ""))
     if name in names:
         remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
         ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))

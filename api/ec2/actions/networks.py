@@ -19,7 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ...web.context import Caller
 from .. import filters, ids
 from ..blueprint import reads
-from ..common import Asked, Body, VpcSubnet, subnets, tag_set, vpc_id, zones
+from ..common import Body, Parameters, VpcSubnet, subnets, tag_set, vpc_id, zones
 from ..faults import invalid
 from ..parameters import Text, an_attribute
 from ..views_instances import instance
@@ -84,7 +84,7 @@ def _describes_one(
 
     def decorate(view: t.Callable[[Place], Body]) -> None:
         @filters.describes(name, operation, what, paths, kind)
-        def describe(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
+        def describe(connection: Connection, caller: Caller, parameters: Parameters) -> list[Body]:
             place = _place(connection, caller.project)
             own = ids.of(kind, place.project)
             return [
@@ -126,14 +126,14 @@ VPC_ATTRIBUTES = ("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddres
 
 
 @reads("DescribeVpcAttribute", "network:read", *an_attribute("VpcId", VPC_ATTRIBUTES))
-def describe_vpc_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_vpc_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     number = vpc_id(caller.project)
-    ids.find("vpc", asked["VpcId"], {number: number})
-    return {"vpcId": number, asked["Attribute"]: {"value": asked["Attribute"].startswith("enableDns")}}
+    ids.find("vpc", parameters["VpcId"], {number: number})
+    return {"vpcId": number, parameters["Attribute"]: {"value": parameters["Attribute"].startswith("enableDns")}}
 
 
 @filters.describes("DescribeSubnets", "network:read", "subnet", SUBNET_FILTERS, "subnet")
-def describe_subnets(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_subnets(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     place, zone = _place(connection, caller.project), zones(connection)[0]
     return [_subnet(place, zone, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
 
@@ -233,7 +233,7 @@ def _dhcp_options(place: Place) -> Body:
 
 
 @filters.describes("DescribeNetworkInterfaces", "network:ports:read", "networkInterface", INTERFACE_FILTERS, "eni")
-def describe_network_interfaces(connection: Connection, caller: Caller, asked: Asked) -> list[Body]:
+def describe_network_interfaces(connection: Connection, caller: Caller, parameters: Parameters) -> list[Body]:
     tags = ec2_tags.tags_of(connection, caller.project)
     return [
         {
@@ -258,9 +258,9 @@ def describe_network_interfaces(connection: Connection, caller: Caller, asked: A
     {"NetworkInterfaceId": Text(), "Attribute": Text()},
     ["NetworkInterfaceId"],
 )
-def describe_network_interface_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    bodies = describe_network_interfaces(connection, caller, asked)
-    number = asked["NetworkInterfaceId"]
+def describe_network_interface_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    bodies = describe_network_interfaces(connection, caller, parameters)
+    number = parameters["NetworkInterfaceId"]
     interface = ids.find("eni", number, {body["networkInterfaceId"]: body for body in bodies})
     attributes = {
         "description": {"value": interface["description"]},
@@ -268,7 +268,7 @@ def describe_network_interface_attribute(connection: Connection, caller: Caller,
         "sourceDestCheck": {"value": True},
         "attachment": interface["attachment"],
     }
-    name = asked.get("Attribute", "description")
+    name = parameters.get("Attribute", "description")
     if name not in attributes:
         raise invalid("attribute", name)
     return {"networkInterfaceId": number, name: attributes[name]}

@@ -19,7 +19,7 @@ from ...openstack.identity.catalog import base_url
 from ...web.context import Caller
 from .. import filters
 from ..blueprint import reads
-from ..common import REGION, Asked, Body, Record, vpc_id, zones
+from ..common import REGION, Body, Parameters, Record, vpc_id, zones
 from ..faults import Ec2Error, invalid
 from ..parameters import FILTERS, LISTING, TEXTS, Boolean, Text
 from ..views_instances import ROOT_DEVICE_TYPE
@@ -44,7 +44,7 @@ GIB = 1024  # MiB
     "compute:zones:read",
     {"ZoneName": TEXTS, "ZoneId": TEXTS, "AllAvailabilityZones": Boolean(), "Filter": FILTERS},
 )
-def describe_availability_zones(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_availability_zones(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
     bodies: list[Body] = [
         {
@@ -60,13 +60,13 @@ def describe_availability_zones(connection: Connection, caller: Caller, asked: A
         }
         for name, hosts in hosts_by_zone.items()
     ]
-    bodies = _named(bodies, asked.get("ZoneName", []), "zoneName", "availability zone")
-    bodies = _named(bodies, asked.get("ZoneId", []), "zoneId", "availability zone ID")
-    return {"availabilityZoneInfo": filters.filtered(bodies, asked, ZONE_FILTERS)}
+    bodies = _named(bodies, parameters.get("ZoneName", []), "zoneName", "availability zone")
+    bodies = _named(bodies, parameters.get("ZoneId", []), "zoneId", "availability zone ID")
+    return {"availabilityZoneInfo": filters.filtered(bodies, parameters, ZONE_FILTERS)}
 
 
 @reads("DescribeRegions", "compute:zones:read", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
-def describe_regions(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_regions(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     bodies: list[Body] = [
         {
             "regionName": REGION,
@@ -74,8 +74,8 @@ def describe_regions(connection: Connection, caller: Caller, asked: Asked) -> Bo
             "optInStatus": "opt-in-not-required",
         }
     ]
-    bodies = _named(bodies, asked.get("RegionName", []), "regionName", "region")
-    return {"regionInfo": filters.filtered(bodies, asked, REGION_FILTERS)}
+    bodies = _named(bodies, parameters.get("RegionName", []), "regionName", "region")
+    return {"regionInfo": filters.filtered(bodies, parameters, REGION_FILTERS)}
 
 
 def _named(bodies: list[Body], names: list[str], element: str, what: str) -> list[Body]:
@@ -89,7 +89,7 @@ def _named(bodies: list[Body], names: list[str], element: str, what: str) -> lis
 
 
 @reads("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
-def describe_account_attributes(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_account_attributes(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     limits = quotas.quota_limits(connection, caller.project)
     attributes = {
         "supported-platforms": "VPC",
@@ -99,7 +99,7 @@ def describe_account_attributes(connection: Connection, caller: Caller, asked: A
         "vpc-max-elastic-ips": limits["floating_ips"],
         "vpc-max-security-groups-per-interface": limits["security_groups"],
     }
-    names = asked.get("AttributeName") or list(attributes)
+    names = parameters.get("AttributeName") or list(attributes)
     for name in names:
         if name not in attributes:
             raise invalid("attributeName", name)
@@ -118,10 +118,10 @@ def describe_account_attributes(connection: Connection, caller: Caller, asked: A
     number="instanceType",
     InstanceType=TEXTS,
 )
-def describe_instance_types(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_instance_types(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     flavors = flavors_seen(connection, caller.is_admin, caller.project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
-    names = asked.get("InstanceType") or list(by_name)
+    names = parameters.get("InstanceType") or list(by_name)
     unknown = [name for name in names if name not in by_name]
     if unknown:
         raise Ec2Error(
@@ -173,9 +173,9 @@ def _type(flavor: Record) -> Body:
     "compute:flavors:read",
     {"LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")), **LISTING},
 )
-def describe_instance_type_offerings(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_instance_type_offerings(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Every type everywhere: which host takes it is the scheduler's to say."""
-    kind = asked.get("LocationType", "region")
+    kind = parameters.get("LocationType", "region")
     flavors = flavors_seen(connection, caller.is_admin, caller.project)
     places = [REGION] if kind == "region" else zones(connection)
     bodies: list[Body] = [
@@ -184,8 +184,8 @@ def describe_instance_type_offerings(connection: Connection, caller: Caller, ask
         for place in sorted(places)
     ]
     page, token = filters.page(
-        filters.filtered(bodies, asked, OFFERING_FILTERS),
-        asked,
+        filters.filtered(bodies, parameters, OFFERING_FILTERS),
+        parameters,
         lambda body: f"{body['instanceType']} {body['location']}",
     )
     return {"instanceTypeOfferingSet": page, "nextToken": token}

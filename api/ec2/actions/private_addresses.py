@@ -22,7 +22,7 @@ from ...openstack.network.changes import tell_host_of_port
 from ...web.context import Caller
 from .. import ids
 from ..blueprint import writes
-from ..common import Asked, Body
+from ..common import Body, Parameters
 from ..faults import Ec2Error, as_codes, invalid, missing
 from ..parameters import Boolean, ListOf, Number, Text
 
@@ -47,9 +47,9 @@ CODES: dict[type[Exception], str] = {
     },
     ["NetworkInterfaceId"],
 )
-def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    port, named = _port(connection, caller.project, asked), asked.get("PrivateIpAddress") or []
-    count = asked.get("SecondaryPrivateIpAddressCount")
+def assign_private_ip_addresses(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    port, named = _port(connection, caller.project, parameters), parameters.get("PrivateIpAddress") or []
+    count = parameters.get("SecondaryPrivateIpAddressCount")
     if named and count:
         raise Ec2Error("InvalidParameterCombination", "Give PrivateIpAddress or SecondaryPrivateIpAddressCount.")
     if not named and not count:
@@ -62,7 +62,7 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: A
     assigned = [address for address in after if address not in (port.ip, *port.more_ips) or address in named]
     return {
         "return": True,
-        "networkInterfaceId": asked["NetworkInterfaceId"],
+        "networkInterfaceId": parameters["NetworkInterfaceId"],
         "assignedPrivateIpAddressesSet": [{"privateIpAddress": address} for address in assigned],
     }
 
@@ -73,17 +73,19 @@ def assign_private_ip_addresses(connection: Connection, caller: Caller, asked: A
     {"NetworkInterfaceId": Text(), "PrivateIpAddress": ADDRESSES},
     ["NetworkInterfaceId", "PrivateIpAddress"],
 )
-def unassign_private_ip_addresses(connection: Connection, caller: Caller, asked: Asked) -> None:
-    port, going = _port(connection, caller.project, asked), asked["PrivateIpAddress"]
+def unassign_private_ip_addresses(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    port, going = _port(connection, caller.project, parameters), parameters["PrivateIpAddress"]
     for address in going:
         if address not in port.more_ips:
-            raise invalid("PrivateIpAddress", address, f"it is no secondary address of {asked['NetworkInterfaceId']}")
+            raise invalid(
+                "PrivateIpAddress", address, f"it is no secondary address of {parameters['NetworkInterfaceId']}"
+            )
     _change(connection, port, going=going)
 
 
-def _port(connection: Connection, project: str, asked: Asked) -> Port:
+def _port(connection: Connection, project: str, parameters: Parameters) -> Port:
     ports = network_records.interfaces_of(connection, project)
-    return ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})
+    return ids.find("eni", parameters["NetworkInterfaceId"], {ids.of("eni", port.id): port for port in ports})
 
 
 def _wishes(addresses: t.Iterable[str]) -> list[Body]:

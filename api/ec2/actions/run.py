@@ -31,7 +31,7 @@ from ...web.bodies import the_one
 from ...web.context import Caller, signature
 from .. import block_devices, ids, images, views_instances, volumes
 from ..blueprint import once, writes
-from ..common import Asked, Body, Tags, VpcSubnet, first_subnet, subnets, tags_for
+from ..common import Body, Parameters, Tags, VpcSubnet, first_subnet, subnets, tags_for
 from ..faults import Ec2Error, as_codes, invalid, unsupported
 from ..parameters import (
     METADATA_OPTIONS,
@@ -113,13 +113,13 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
     },
     ["ImageId", "MinCount", "MaxCount"],
 )
-def run_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def run_instances(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     for name in _REFUSED:
-        if name in asked:
+        if name in parameters:
             raise unsupported(name)
-    if asked["MinCount"] > asked["MaxCount"]:
+    if parameters["MinCount"] > parameters["MaxCount"]:
         raise Ec2Error("InvalidParameterCombination", "The minimum count may not be larger than the maximum count")
-    made = once(connection, caller.project, asked, lambda: _run(connection, caller, asked))
+    made = once(connection, caller.project, parameters, lambda: _run(connection, caller, parameters))
     numbers = {uuid: number for number, uuid in ec2_records.instance_ids(connection, caller.project).items()}
     records = ec2_records.load(connection, [numbers[uuid] for uuid in made if uuid in numbers])
     if not records:
@@ -127,10 +127,10 @@ def run_instances(connection: Connection, caller: Caller, asked: Asked) -> Body:
     return views_instances.grouped(map(views_instances.reservation, records))[0]
 
 
-def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
+def _run(connection: Connection, caller: Caller, parameters: Parameters) -> list[str]:
     """Record what is asked for, and its job. Returns the UUIDs."""
-    tags = tags_for(asked, "instance", "volume", "network-interface")
-    create_request = _create_request(connection, caller, asked, tags["instance"])
+    tags = tags_for(parameters, "instance", "volume", "network-interface")
+    create_request = _create_request(connection, caller, parameters, tags["instance"])
     with as_codes(REFUSED):
         made = new_servers.create(connection, caller.project, create_request, private=caller.is_admin, **signature())
     for index, uuid in enumerate(made.uuids):
@@ -139,11 +139,11 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
             uuid,
             {
                 "launch_index": index,
-                "client_token": asked.get("ClientToken", ""),
-                "disable_api_termination": asked.get("DisableApiTermination", False),
-                "disable_api_stop": asked.get("DisableApiStop", False),
-                "shutdown_behavior": asked.get("InstanceInitiatedShutdownBehavior", "stop"),
-                "http_tokens": asked.get("MetadataOptions", {}).get("HttpTokens", "optional"),
+                "client_token": parameters.get("ClientToken", ""),
+                "disable_api_termination": parameters.get("DisableApiTermination", False),
+                "disable_api_stop": parameters.get("DisableApiStop", False),
+                "shutdown_behavior": parameters.get("InstanceInitiatedShutdownBehavior", "stop"),
+                "http_tokens": parameters.get("MetadataOptions", {}).get("HttpTokens", "optional"),
             },
         )
     _tag_volumes(connection, made.uuids, tags["volume"])
@@ -151,9 +151,11 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     return made.uuids
 
 
-def _create_request(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.CreateRequest:
+def _create_request(
+    connection: Connection, caller: Caller, parameters: Parameters, tags: Tags
+) -> new_servers.CreateRequest:
     project = caller.project
-    placement = asked.get("Placement", {})
+    placement = parameters.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
     hints: dict[str, str] = {}
     if host:
@@ -161,31 +163,31 @@ def _create_request(connection: Connection, caller: Caller, asked: Asked, tags: 
         hints["host"] = host
     if placement.get("GroupName"):
         hints["group"] = placement["GroupName"]
-    networks, own_groups = _interfaces(connection, project, asked)
-    if asked.get("KeyName") and not ec2_records.has_keypair(connection, project, asked["KeyName"]):
-        raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{asked['KeyName']}' does not exist")
-    image = images.find(connection, project, asked["ImageId"])
-    flavor = flavor_of(connection, caller, asked.get("InstanceType", DEFAULT_TYPE))
+    networks, own_groups = _interfaces(connection, project, parameters)
+    if parameters.get("KeyName") and not ec2_records.has_keypair(connection, project, parameters["KeyName"]):
+        raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{parameters['KeyName']}' does not exist")
+    image = images.find(connection, project, parameters["ImageId"])
+    flavor = flavor_of(connection, caller, parameters.get("InstanceType", DEFAULT_TYPE))
     name = tags.get("Name", "").strip()
-    user_data = asked.get("UserData")
+    user_data = parameters.get("UserData")
     with as_codes({}):
         guest = guest_requests.checked(
             "instance", {"user_data": base64.b64encode(user_data).decode() if user_data else None}
         )
     return new_servers.CreateRequest(
         name=name if name and name.isprintable() else f"ec2-{secrets.token_hex(4)}",
-        min_count=asked["MinCount"],
-        max_count=asked["MaxCount"],
+        min_count=parameters["MinCount"],
+        max_count=parameters["MaxCount"],
         flavor=flavor["flavorid"],
         image=image["id"],
-        key=asked.get("KeyName") or None,
+        key=parameters.get("KeyName") or None,
         networks=networks,
-        security_groups=_groups(connection, project, asked, own_groups),
+        security_groups=_groups(connection, project, parameters, own_groups),
         availability_zone=zone or None,
         metadata=tags,
         hints=hints,
         guest=guest,
-        volumes=block_devices.requested(connection, caller, asked, flavor, image),
+        volumes=block_devices.requested(connection, caller, parameters, flavor, image),
     )
 
 
@@ -195,31 +197,35 @@ def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     return the_one(rows, "name", name, invalid("InstanceType", name))
 
 
-def _groups(connection: Connection, project: str, asked: Asked, of_interface: list[str]) -> tuple[str, ...]:
-    names = [name for name in asked.get("SecurityGroup", []) if name != "default"]
-    numbers = [*asked.get("SecurityGroupId", []), *of_interface]
+def _groups(connection: Connection, project: str, parameters: Parameters, of_interface: list[str]) -> tuple[str, ...]:
+    names = [name for name in parameters.get("SecurityGroup", []) if name != "default"]
+    numbers = [*parameters.get("SecurityGroupId", []), *of_interface]
     if not names and not numbers:
         return ()
     rows = group_rules.groups_of(connection, project)
     uuids = [find_group(rows, None, name)["uuid"] for name in names]
     uuids += [find_group(rows, number, None)["uuid"] for number in numbers]
-    if "default" in asked.get("SecurityGroup", []):
+    if "default" in parameters.get("SecurityGroup", []):
         uuids.append("default")
     return tuple(dict.fromkeys(uuids))
 
 
-def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tuple[NetworkRequest, ...], list[str]]:
+def _interfaces(
+    connection: Connection, project: str, parameters: Parameters
+) -> tuple[tuple[NetworkRequest, ...], list[str]]:
     """The networks, with addresses, and the groups that are named with the first of them."""
-    interfaces = asked.get("NetworkInterface", [])
+    interfaces = parameters.get("NetworkInterface", [])
     if interfaces and any(
-        name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")
+        name in parameters for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")
     ):
         raise Ec2Error(
             "InvalidParameterCombination",
             "Network interfaces and an instance-level subnet ID, address or security groups may not be specified on "
             "the same request",
         )
-    interfaces = interfaces or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
+    interfaces = interfaces or [
+        {name: parameters[name] for name in ("SubnetId", "PrivateIpAddress") if name in parameters}
+    ]
     known = subnets(connection, project)
     requests: list[NetworkRequest] = []
     for interface in sorted(interfaces, key=lambda interface: interface.get("DeviceIndex", 0)):

@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
 from ...web.context import Caller
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import reads, writes
-from ..common import TAG_LIMIT, Asked, Body, Tags, subnets, tags_in, vpc_id
+from ..common import TAG_LIMIT, Body, Parameters, Tags, subnets, tags_in, vpc_id
 from ..faults import Ec2Error, as_codes
 from ..parameters import LISTING, TAGS, TEXTS
 from .instances import find as find_instances
@@ -108,7 +108,7 @@ def _known(connection: Connection, project: str, kind: str) -> t.Iterable[str]:
 
 
 @reads("DescribeTags", "compute:server-metadata:read", {**LISTING})
-def describe_tags(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def describe_tags(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     bodies: list[Body] = [
         {
             "resourceId": number,
@@ -121,7 +121,7 @@ def describe_tags(connection: Connection, caller: Caller, asked: Asked) -> Body:
         for key, value in tags.items()
     ]
     bodies.sort(key=_key)
-    shown, token = filters.page(filters.filtered(bodies, asked, TAG_FILTERS), asked, _key)
+    shown, token = filters.page(filters.filtered(bodies, parameters, TAG_FILTERS), parameters, _key)
     return {"tagSet": [{**body, "tagSet": None} for body in shown], "nextToken": token}
 
 
@@ -130,9 +130,9 @@ def _key(body: Body) -> str:
 
 
 @writes("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
-def create_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
-    tags = tags_in(asked["Tag"])
-    for resource_id in dict.fromkeys(asked["ResourceId"]):
+def create_tags(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    tags = tags_in(parameters["Tag"])
+    for resource_id in dict.fromkeys(parameters["ResourceId"]):
         change(connection, caller, resource_id, lambda before: {**before, **tags})
 
 
@@ -143,8 +143,8 @@ def create_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
     {"ResourceId": TEXTS, "Tag": TAGS},
     ["ResourceId"],
 )
-def delete_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
-    requested_tags = asked.get("Tag", [])
+def delete_tags(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    requested_tags = parameters.get("Tag", [])
 
     def without(before: Tags) -> Tags:
         if not requested_tags:
@@ -154,5 +154,5 @@ def delete_tags(connection: Connection, caller: Caller, asked: Asked) -> None:
         }
         return {key: value for key, value in before.items() if key not in to_delete}
 
-    for resource_id in dict.fromkeys(asked["ResourceId"]):
+    for resource_id in dict.fromkeys(parameters["ResourceId"]):
         change(connection, caller, resource_id, without)

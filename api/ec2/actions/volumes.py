@@ -21,7 +21,7 @@ from ...web.context import Caller, signature
 from ...web.host_names import host_name_mask
 from .. import filters, ids, images, snapshots, volumes
 from ..blueprint import once, reads, writes
-from ..common import DEFAULT_ZONE, Asked, Body, Record, tags_for, zones
+from ..common import DEFAULT_ZONE, Body, Parameters, Record, tags_for, zones
 from ..faults import Ec2Error, as_codes, invalid, missing, unsupported
 from ..parameters import TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text, an_attribute, each
 from .instances import find as find_instances
@@ -43,12 +43,12 @@ MODIFICATION_FILTERS = filters.like("volume-id modification-state target-size or
 
 
 @filters.describes("DescribeVolumes", "volume:read", "volume", VOLUME_FILTERS, "vol")
-def describe_volumes(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_volumes(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     return map(volumes.volume, volumes_by(connection, project_id=caller.project))
 
 
 @filters.describes("DescribeVolumeStatus", "volume:read", "volumeStatus", STATUS_FILTERS, "vol", "volumeId")
-def describe_volume_status(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_volume_status(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     return map(_status, volumes_by(connection, project_id=caller.project))
 
 
@@ -64,10 +64,10 @@ def _status(row: Volume) -> Body:
 
 
 @reads("DescribeVolumeAttribute", "volume:read", *an_attribute("VolumeId", ("autoEnableIO", "productCodes")))
-def describe_volume_attribute(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-    value = {"autoEnableIO": {"value": True}, "productCodes": []}[asked["Attribute"]]
-    return {"volumeId": volumes.volume_id(row), asked["Attribute"]: value}
+def describe_volume_attribute(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
+    value = {"autoEnableIO": {"value": True}, "productCodes": []}[parameters["Attribute"]]
+    return {"volumeId": volumes.volume_id(row), parameters["Attribute"]: value}
 
 
 @writes(
@@ -83,38 +83,38 @@ def describe_volume_attribute(connection: Connection, caller: Caller, asked: Ask
         **each(Ignored(), "Iops Throughput KmsKeyId VolumeInitializationRate"),
     },
 )
-def create_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def create_volume(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     for name in ("Encrypted", "MultiAttachEnabled"):
-        if asked.get(name):
+        if parameters.get(name):
             raise unsupported(f"A volume with {name}")
-    zone = asked.get("AvailabilityZone") or asked.get("AvailabilityZoneId")
+    zone = parameters.get("AvailabilityZone") or parameters.get("AvailabilityZoneId")
     if not zone:
         raise missing("AvailabilityZone")
     if zone not in zones(connection):
         raise Ec2Error("InvalidZone.NotFound", f"The zone '{zone[:60]}' does not exist.")
-    made = once(connection, caller.project, asked, lambda: [_create(connection, caller, asked, zone)])
+    made = once(connection, caller.project, parameters, lambda: [_create(connection, caller, parameters, zone)])
     row = next(iter(volumes_by(connection, ids=made)), None)
     if row is None:
         raise Ec2Error("InvalidVolume.NotFound", "The volume that this client token stands for is gone.")
     return volumes.volume(row)
 
 
-def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> str:
+def _create(connection: Connection, caller: Caller, parameters: Parameters, zone: str) -> str:
     """Record the volume, and the job that makes it if something has to be made now. Returns its UUID."""
-    tags = tags_for(asked, "volume")["volume"]
+    tags = tags_for(parameters, "volume")["volume"]
     params: Record = {
         "name": tags.get("Name"),
         "availability_zone": zone,
         "metadata": tags,
         "user_id": caller.user_id,
-        "size_gb": asked.get("Size"),
+        "size_gb": parameters.get("Size"),
     }
-    if asked.get("SnapshotId"):
-        source, of = snapshots.source_named(connection, caller.project, asked["SnapshotId"])
+    if parameters.get("SnapshotId"):
+        source, of = snapshots.source_named(connection, caller.project, parameters["SnapshotId"])
         params["image" if source == IMAGE else "snapshot_id"] = of
-    elif "Size" not in asked:
+    elif "Size" not in parameters:
         raise missing("Size")
-    params["type"] = volumes.type_named(connection, caller, asked.get("VolumeType"))
+    params["type"] = volumes.type_named(connection, caller, parameters.get("VolumeType"))
     params["private_types"] = caller.is_admin
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
@@ -124,8 +124,8 @@ def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> 
 
 
 @writes("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
-def delete_volume(connection: Connection, caller: Caller, asked: Asked) -> None:
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+def delete_volume(connection: Connection, caller: Caller, parameters: Parameters) -> None:
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     if row.status != "deleting":
         with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
             volume_states.begin_delete(connection, row.id, project_id=caller.project)
@@ -145,14 +145,14 @@ def delete_volume(connection: Connection, caller: Caller, asked: Asked) -> None:
     },
     ["VolumeId"],
 )
-def modify_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def modify_volume(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Make it larger. What else Amazon can change of one, a volume here has not."""
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-    if asked.get("VolumeType", row.type) not in (row.type, *volumes.AMAZONS_TYPES):
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
+    if parameters.get("VolumeType", row.type) not in (row.type, *volumes.AMAZONS_TYPES):
         raise unsupported("Another type of a volume that is there")
-    if asked.get("MultiAttachEnabled"):
+    if parameters.get("MultiAttachEnabled"):
         raise unsupported("A volume of several instances")
-    size: int = asked.get("Size", row.size_gb)
+    size: int = parameters.get("Size", row.size_gb)
     if size < row.size_gb:
         raise invalid("Size", size, f"the volume has {row.size_gb} GiB, and none can be made smaller")
     after = row
@@ -167,10 +167,10 @@ def modify_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
 @filters.describes(
     "DescribeVolumesModifications", "volume:read", "volumeModification", MODIFICATION_FILTERS, "vol", "volumeId"
 )
-def describe_volumes_modifications(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_volumes_modifications(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
     rows = volumes_by(connection, project_id=caller.project)
-    return [_modification(row) for row in rows if "VolumeId" in asked or row.status == "extending"]
+    return [_modification(row) for row in rows if "VolumeId" in parameters or row.status == "extending"]
 
 
 def _modification(row: Volume) -> Body:
@@ -192,16 +192,16 @@ def _modification(row: Volume) -> Body:
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "EbsCardIndex": Ignored()},
     ["VolumeId", "InstanceId"],
 )
-def attach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-    record = find_live(connection, caller.project, asked["InstanceId"], "IncorrectState")
+def attach_volume(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
+    record = find_live(connection, caller.project, parameters["InstanceId"], "IncorrectState")
     with as_codes({ConflictError: "VolumeInUse" if row.attachments else "IncorrectState"}):
         made = volume_attachments.begin_attach(
             connection,
             row.id,
             record["uuid"],
             project_id=caller.project,
-            device=volumes.device_name(asked.get("Device", "")),
+            device=volumes.device_name(parameters.get("Device", "")),
             **asker(),
         )
     enqueue_for_attachment(connection, "volume_attach", made, project_id=caller.project, **signature())
@@ -214,13 +214,13 @@ def attach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "Force": Boolean()},
     ["VolumeId"],
 )
-def detach_volume(connection: Connection, caller: Caller, asked: Asked) -> Body:
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+def detach_volume(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     instance = None
-    if asked.get("InstanceId"):
-        instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
+    if parameters.get("InstanceId"):
+        instance = find_instances(connection, caller.project, [parameters["InstanceId"]])[0]["uuid"]
     if not row.attachments:
-        raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
+        raise Ec2Error("IncorrectState", f"Volume '{parameters['VolumeId']}' is in the 'available' state.")
     if any(attachment.boot_index == 0 for attachment in row.attachments):
         raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
     with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
@@ -239,7 +239,7 @@ SNAPSHOT_FILTERS = filters.like(
 @filters.describes(
     "DescribeSnapshots", "volume:read", "snapshot", SNAPSHOT_FILTERS, SnapshotId=TEXTS, Owner=TEXTS, RestorableBy=TEXTS
 )
-def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> t.Iterable[Body]:
+def describe_snapshots(connection: Connection, caller: Caller, parameters: Parameters) -> t.Iterable[Body]:
     known = volumes.snapshots_of_project(connection, caller.project)
     # the names are read where there is something to hide
     hidden = host_name_mask(connection, caller.reach if any(row.fault for row in known.values()) else None)
@@ -247,11 +247,13 @@ def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> 
     bodies = {number: volumes.snapshot(row, hidden) for number, row in known.items()}
     of_images = snapshots.of_images(connection, caller.project)
     bodies.update({number: snapshots.snapshot(image, tags) for number, image in of_images.items()})
-    owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
-    asked_for = ids.find_all("snap", asked["SnapshotId"], bodies) if "SnapshotId" in asked else bodies.values()
+    owners = [*parameters.get("Owner", []), *parameters.get("RestorableBy", [])]
+    requested_bodies = (
+        ids.find_all("snap", parameters["SnapshotId"], bodies) if "SnapshotId" in parameters else bodies.values()
+    )
     if owners and not {"self", "all", caller.project} & set(owners):
         return []  # of others none is seen
-    return asked_for
+    return requested_bodies
 
 
 @writes(
@@ -260,10 +262,10 @@ def describe_snapshots(connection: Connection, caller: Caller, asked: Asked) -> 
     {"VolumeId": Text(), "Description": Text(), "TagSpecification": TAG_SPECIFICATIONS, "Location": Ignored()},
     ["VolumeId"],
 )
-def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Body:
+def create_snapshot(connection: Connection, caller: Caller, parameters: Parameters) -> Body:
     """Also while an instance has the volume: as if its power had failed, which is Amazon's promise, too."""
-    tags = tags_for(asked, "snapshot")["snapshot"]
-    row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
+    tags = tags_for(parameters, "snapshot")["snapshot"]
+    row = ids.find("vol", parameters["VolumeId"], volumes.of_project(connection, caller.project))
     with as_codes({ConflictError: "IncorrectState", QuotaError: "SnapshotLimitExceeded"}):
         made = volume_snapshots.create_snapshot(
             connection,
@@ -271,7 +273,7 @@ def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Bod
             {
                 "volume_id": row.id,
                 "name": tags.get("Name"),
-                "description": asked.get("Description"),
+                "description": parameters.get("Description"),
                 "metadata": tags,
                 "user_id": caller.user_id,
                 "force": True,
@@ -282,9 +284,9 @@ def create_snapshot(connection: Connection, caller: Caller, asked: Asked) -> Bod
 
 
 @writes("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
-def delete_snapshot(connection: Connection, caller: Caller, asked: Asked) -> None:
+def delete_snapshot(connection: Connection, caller: Caller, parameters: Parameters) -> None:
     """An image's is its file, which goes with the image: afterwards there is nothing left to delete."""
-    number = asked["SnapshotId"]
+    number = parameters["SnapshotId"]
     if (image := snapshots.of_images(connection, caller.project).get(number)) is not None:
         raise _in_use(number, image)
     known = volumes.snapshots_of_project(connection, caller.project)

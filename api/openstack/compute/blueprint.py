@@ -20,7 +20,7 @@ from ...web import services
 from ...web.bodies import Body, Json, Row, field
 from ...web.errors import BadRequestError
 from ...web.listing import MAX_LIMIT, Dialect, body
-from ...web.microversions import HEADER, Version, asked_for, negotiated, parse, text
+from ...web.microversions import HEADER, Version, negotiated, parse, requested_version, text
 from ...web.policy import Decorator, Given, Returned
 
 Listed = t.TypeVar("Listed")
@@ -33,7 +33,7 @@ MAX_VERSION: Version = (2, 96)
 
 def negotiate() -> None:
     """Find out what the request speaks. Raises BadRequestError, and NotAcceptableError for what is not spoken here."""
-    version = asked_for("compute", "nova")
+    version = requested_version("compute", "nova")
     if version is None and LEGACY_HEADER in request.headers:
         version = request.headers[LEGACY_HEADER].strip()
     g.compute_version = negotiated(version, MIN_VERSION, MAX_VERSION)

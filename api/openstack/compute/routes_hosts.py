@@ -85,10 +85,10 @@ def list_hypervisors(detailed: bool) -> Answer:
 def _with_servers() -> bool:
     """Tell whether servers are asked for too (since 2.53); they are of all projects. May raise ForbiddenError."""
     text = request.args.get("with_servers", "").lower()
-    asked = microversion() >= (2, 53) and text in ("true", "1", "t", "yes", "on")
-    if asked:
+    with_servers = microversion() >= (2, 53) and text in ("true", "1", "t", "yes", "on")
+    if with_servers:
         policy.check("compute:hosts:read")
-    return asked
+    return with_servers
 
 
 @compute.get("/os-hypervisors/statistics", "compute:hypervisors:read", since("2.1", "2.87"))

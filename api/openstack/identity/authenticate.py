@@ -210,14 +210,14 @@ def _good(who: str, address: str) -> str:
 
 def _by_password(fields: Record) -> Proof:
     began = time.time()
-    asked = fields["user"]
+    user_body = fields["user"]
     with reading_ledger() as connection:
-        user = _find_user(connection, asked)
+        user = _find_user(connection, user_body)
         enabled = user is not None and is_enabled(connection, user)
-    name = str(asked.get("name") or asked.get("id") or "")
-    if "name" in asked and asked.get("domain", {}).get("id", DEFAULT_DOMAIN) != DEFAULT_DOMAIN:
-        name = f"{name}-{asked['domain']['id']}"
-    attempt = check_password(user, name, asked["password"], enabled)
+    name = str(user_body.get("name") or user_body.get("id") or "")
+    if "name" in user_body and user_body.get("domain", {}).get("id", DEFAULT_DOMAIN) != DEFAULT_DOMAIN:
+        name = f"{name}-{user_body['domain']['id']}"
+    attempt = check_password(user, name, user_body["password"], enabled)
     assert user is not None
     return Proof(user["id"], "password", began, user["default_project_id"], attempt=attempt)
 
@@ -229,14 +229,14 @@ def is_enabled(connection: Connection, user: Record) -> bool:
 
 def _by_application_credential(fields: Record) -> Proof:
     began = time.time()
-    asked = fields.get("user", {})
+    user_body = fields.get("user", {})
     credential = None
     with reading_ledger() as connection:
         if "id" in fields:
             credential = credentials.application_credential_of(connection, credential_id=fields["id"])
-        elif "name" in fields and (user := _find_user(connection, asked)) is not None:
+        elif "name" in fields and (user := _find_user(connection, user_body)) is not None:
             credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
-    name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
+    name = fields.get("id") or f"{user_body.get('id') or user_body.get('name', '')}/{fields.get('name', '')}"
     attempt = _check(
         subject("credential", credential["id"] if credential else str(name)),
         credential["secret_hash"] if credential else None,
@@ -284,22 +284,22 @@ METHODS: dict[str, t.Callable[[Record], Proof]] = {
 }
 
 
-def _find_user(connection: Connection, asked: Record) -> Record | None:
-    if "id" in asked:
-        return users.user_by_id(connection, asked["id"])
-    domain_id = _domain_id(connection, asked.get("domain"))
-    if "name" not in asked or domain_id is None:
+def _find_user(connection: Connection, user_body: Record) -> Record | None:
+    if "id" in user_body:
+        return users.user_by_id(connection, user_body["id"])
+    domain_id = _domain_id(connection, user_body.get("domain"))
+    if "name" not in user_body or domain_id is None:
         return None
-    return users.user_by_name(connection, asked["name"], domain_id)
+    return users.user_by_name(connection, user_body["name"], domain_id)
 
 
-def _domain_id(connection: Connection, asked: Record | None) -> str | None:
+def _domain_id(connection: Connection, domain_body: Record | None) -> str | None:
     """Return the id of the domain that is named by its id, its name or both (None: the first one); None for none."""
-    if asked is None:
+    if domain_body is None:
         return DEFAULT_DOMAIN
-    name = asked.get("name")
-    if isinstance(asked.get("id"), str):
-        record = domains.domain_by_id(connection, asked["id"])
+    name = domain_body.get("name")
+    if isinstance(domain_body.get("id"), str):
+        record = domains.domain_by_id(connection, domain_body["id"])
     else:
         record = domains.domain_by_name(connection, str(name))
     if record is None or (isinstance(name, str) and not domains.is_name_of(record, name)):
@@ -329,27 +329,27 @@ def _scope(connection: Connection, proof: Proof, scope: Record | str | None) -> 
         return Scope()
     if isinstance(scope, str) or len(scope) != 1:
         raise UnauthorizedError(REFUSED)
-    ((kind, asked),) = scope.items()
+    ((kind, scope_body),) = scope.items()
     project_id = None
-    if kind == "project" and "id" in asked:
-        project_id = asked["id"] if projects.project_by_id(connection, asked["id"]) else None
-    elif kind == "project" and "name" in asked:
-        domain_id = _domain_id(connection, asked.get("domain"))
-        project_id = domain_id and projects.project_id_of(connection, asked["name"], domain_id)
-    elif kind == "domain" and asked and only is None:
-        domain_id = _domain_id(connection, asked)
+    if kind == "project" and "id" in scope_body:
+        project_id = scope_body["id"] if projects.project_by_id(connection, scope_body["id"]) else None
+    elif kind == "project" and "name" in scope_body:
+        domain_id = _domain_id(connection, scope_body.get("domain"))
+        project_id = domain_id and projects.project_id_of(connection, scope_body["name"], domain_id)
+    elif kind == "domain" and scope_body and only is None:
+        domain_id = _domain_id(connection, scope_body)
         if domain_id is not None:
             return Scope(domain_id=domain_id)
     elif kind == "OS-TRUST:trust" and only is None:
-        return _trusted(connection, proof, asked)
+        return _trusted(connection, proof, scope_body)
     if project_id is None or project_id != (only or project_id):
         raise UnauthorizedError(REFUSED)
     return Scope(str(project_id))
 
 
-def _trusted(connection: Connection, proof: Proof, asked: Record) -> Scope:
+def _trusted(connection: Connection, proof: Proof, trust_body: Record) -> Scope:
     """Return the scope of a trust, which its trustee alone has."""
-    trust = trusts.trust_by_id(connection, asked["id"]) if isinstance(asked.get("id"), str) else None
+    trust = trusts.trust_by_id(connection, trust_body["id"]) if isinstance(trust_body.get("id"), str) else None
     if trust is None or trust["trustee_user_id"] != proof.user_id:
         raise UnauthorizedError(REFUSED)
     return Scope(

@@ -25,23 +25,23 @@ def flag(name: str) -> bool | None:
     return None if text is None else text.lower() not in ("false", "0", "no", "off")
 
 
-def described(asked: Record, *names: str) -> Record:
+def described(body: Record, *names: str) -> Record:
     """Return the body's values under `names`, and its description, which is never null in the ledger."""
-    values: Record = {key: asked[key] for key in names if key in asked}
-    return {**values, "description": asked["description"] or ""} if "description" in asked else values
+    values: Record = {key: body[key] for key in names if key in body}
+    return {**values, "description": body["description"] or ""} if "description" in body else values
 
 
-def keeps_domain(asked: Record, before: Record) -> None:
+def keeps_domain(body: Record, before: Record) -> None:
     """Raise BadRequestError where the body names another domain than the one that something is in."""
-    if asked.get("domain_id", before["domain_id"]) != before["domain_id"]:
+    if body.get("domain_id", before["domain_id"]) != before["domain_id"]:
         raise BadRequestError("Cannot change Domain ID")
 
 
-def extra(asked: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
-    """Return the attributes of the client's own, of `asked` and those that were there `before`; null removes one."""
+def extra(body: Record, schema: schemas.Schema, before: t.Mapping[str, t.Any] | None = None) -> Record:
+    """Return the attributes of the client's own, of `body` and those that were there `before`; null removes one."""
     (word,) = schema["required"]
     known = schema["properties"][word]["properties"]
-    merged = {**(before or {}), **{key: value for key, value in asked.items() if key not in known}}
+    merged = {**(before or {}), **{key: value for key, value in body.items() if key not in known}}
     kept = {key: value for key, value in merged.items() if value is not None}
     return dict(sorted(kept.items())[: schemas.MOST_FIELDS])
 

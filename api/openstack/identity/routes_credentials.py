@@ -45,12 +45,12 @@ def list_application_credentials(connection: Connection, user_id: str) -> Body:
 @service.post(
     "/application_credentials", "identity:application_credentials:create", takes(schemas.CREATE_APPLICATION_CREDENTIAL)
 )
-def create_application_credential(asked: Record, user_id: str) -> Answer:
+def create_application_credential(credential_body: Record, user_id: str) -> Answer:
     project_id = current().project
-    if asked.get("project_id", project_id) != project_id:
+    if credential_body.get("project_id", project_id) != project_id:
         raise BadRequestError("project_id is not that of the token: have a token for that project first")
-    secret = asked.get("secret") or secrets.token_urlsafe(48)
-    end = end_of(asked.get("expires_at"))
+    secret = credential_body.get("secret") or secrets.token_urlsafe(48)
+    end = end_of(credential_body.get("expires_at"))
     hashed = hash_password(secret)
     with writing_ledger() as connection:
         _refuse_restricted(connection)
@@ -58,13 +58,16 @@ def create_application_credential(asked: Record, user_id: str) -> Answer:
             connection,
             user_id=user_id,
             project_id=project_id,
-            name=asked["name"],
+            name=credential_body["name"],
             secret_hash=hashed,
-            roles=_roles(asked, assignments.roles_in_project(connection, user_id, project_id)),
-            description=asked.get("description") or "",
-            unrestricted=bool(asked.get("unrestricted")),
+            roles=_roles(credential_body, assignments.roles_in_project(connection, user_id, project_id)),
+            description=credential_body.get("description") or "",
+            unrestricted=bool(credential_body.get("unrestricted")),
             expires_at=end,
-            access_rules=access_rules.record_access_rules(connection, user_id, asked.get("access_rules") or ()) or None,
+            access_rules=access_rules.record_access_rules(
+                connection, user_id, credential_body.get("access_rules") or ()
+            )
+            or None,
         )
         body = _shown(connection, row)
     return {"application_credential": {**body, "secret": secret}}, 201
@@ -96,14 +99,14 @@ def _refuse_restricted(connection: Connection) -> None:
         raise ForbiddenError("A token of a trust cannot make or remove application credentials.")
 
 
-def _roles(asked: Record, assigned: assignments.Names) -> list[str]:
+def _roles(credential_body: Record, assigned: assignments.Names) -> list[str]:
     """The roles that a new credential gives: those that were named, else all of the token's, as in Keystone."""
     have = implied(assigned) & current().roles
-    if not asked.get("roles"):
+    if not credential_body.get("roles"):
         return sorted(have)
     by_name = {assigned.get(role_id, role_id): role_id for role_id in have}
     ids = []
-    for role in asked["roles"]:
+    for role in credential_body["roles"]:
         role_id = by_name.get(role["name"]) if "name" in role else views.role_number(role.get("id", ""))
         if role_id is None or role_id not in have:
             raise BadRequestError(f"role {str(role.get('name') or role.get('id'))!r} is not among your own")
@@ -129,8 +132,8 @@ def end_of(text: str | None) -> float | None:
 
 @service.get("/access_rules", "identity:access_rules:list", reads)
 def list_access_rules(connection: Connection, user_id: str) -> Body:
-    asked = {name: request.args[name] for name in access_rules.FIELDS if name in request.args}
-    rows = [row for row in access_rules.list_access_rules(connection, user_id) if asked.items() <= row.items()]
+    conditions = {name: request.args[name] for name in access_rules.FIELDS if name in request.args}
+    rows = [row for row in access_rules.list_access_rules(connection, user_id) if conditions.items() <= row.items()]
     return views.listing("access_rules", [views.access_rule(row, user_id) for row in rows])
 
 

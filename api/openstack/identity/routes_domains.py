@@ -28,8 +28,8 @@ def list_domains(connection: Connection) -> Body:
 
 
 @service.post("/domains", "identity:domains:create", takes(schemas.CREATE_DOMAIN), writes_checked)
-def create_domain(connection: Connection, asked: Record) -> Answer:
-    row = domains.create_domain(connection, described(asked, "name", "enabled"))
+def create_domain(connection: Connection, body: Record) -> Answer:
+    row = domains.create_domain(connection, described(body, "name", "enabled"))
     return {"domain": views.domain(row)}, 201
 
 
@@ -42,8 +42,8 @@ def show_domain(connection: Connection, domain_id: str) -> Body:
 
 
 @service.patch("/domains/<domain_id>", "identity:domains:update", takes(schemas.UPDATE_DOMAIN), writes_checked)
-def update_domain(connection: Connection, asked: Record, domain_id: str) -> Body:
-    return {"domain": views.domain(domains.update_domain(connection, domain_id, described(asked, "name", "enabled")))}
+def update_domain(connection: Connection, body: Record, domain_id: str) -> Body:
+    return {"domain": views.domain(domains.update_domain(connection, domain_id, described(body, "name", "enabled")))}
 
 
 @service.delete("/domains/<domain_id>", "identity:domains:delete", writes)
@@ -62,9 +62,9 @@ def list_groups(connection: Connection) -> Body:
 
 
 @service.post("/groups", "identity:groups:create", takes(schemas.CREATE_GROUP), writes_checked)
-def create_group(connection: Connection, asked: Record) -> Answer:
-    values = {**described(asked, "name"), "extra": extra(asked, schemas.CREATE_GROUP)}
-    values["domain_id"] = domain_for(connection, asked.get("domain_id"))
+def create_group(connection: Connection, body: Record) -> Answer:
+    values = {**described(body, "name"), "extra": extra(body, schemas.CREATE_GROUP)}
+    values["domain_id"] = domain_for(connection, body.get("domain_id"))
     return {"group": views.group(groups.create_group(connection, values))}, 201
 
 
@@ -74,10 +74,10 @@ def show_group(connection: Connection, group_id: str) -> Body:
 
 
 @service.patch("/groups/<group_id>", "identity:groups:update", takes(schemas.UPDATE_GROUP), writes_checked)
-def update_group(connection: Connection, asked: Record, group_id: str) -> Body:
+def update_group(connection: Connection, body: Record, group_id: str) -> Body:
     before = groups.find_group(connection, group_id)
-    keeps_domain(asked, before)
-    values = {**described(asked, "name"), "extra": extra(asked, schemas.UPDATE_GROUP, before["extra"])}
+    keeps_domain(body, before)
+    values = {**described(body, "name"), "extra": extra(body, schemas.UPDATE_GROUP, before["extra"])}
     return {"group": views.group(groups.update_group(connection, group_id, values))}
 
 

@@ -32,10 +32,10 @@ def _refuse_delegated() -> None:
 @service.get("", "identity:credentials:list", strict_slashes=False)
 def list_credentials() -> Body:
     """Those of the caller, or of all; by `user_id` and `type`."""
-    asked = request.args.get("user_id")
-    user_id = asked if current().is_admin else current().user_id
+    requested_user_id = request.args.get("user_id")
+    user_id = requested_user_id if current().is_admin else current().user_id
     rows: list[Record] = []
-    if asked in (None, user_id):
+    if requested_user_id in (None, user_id):
         seal = credentials_seal()
         with reading_ledger() as connection:
             rows = kept_credentials.list_credentials(connection, seal, user_id, request.args.get("type"))
@@ -43,8 +43,8 @@ def list_credentials() -> Body:
 
 
 @service.post("", "identity:credentials:create", takes(schemas.CREATE_CREDENTIAL), strict_slashes=False)
-def create_credential(asked: Record) -> Answer:
-    values = {"user_id": current().user_id, "project_id": None, **asked}
+def create_credential(body: Record) -> Answer:
+    values = {"user_id": current().user_id, "project_id": None, **body}
     seal = credentials_seal()
     with writing_ledger() as connection:
         if values["user_id"] != current().user_id and not current().is_admin:
@@ -66,18 +66,18 @@ def show_credential(credential_id: str) -> Body:
 
 
 @service.patch("/<credential_id>", "identity:credentials:update", takes(schemas.UPDATE_CREDENTIAL))
-def update_credential(asked: Record, credential_id: str) -> Body:
+def update_credential(body: Record, credential_id: str) -> Body:
     seal = credentials_seal()
     with writing_ledger() as connection:
         before = kept_credentials.find_credential(connection, seal, credential_id, _own())
         if (
-            asked.get("user_id", before["user_id"]) != before["user_id"]
-            or asked.get("id", credential_id) != credential_id
+            body.get("user_id", before["user_id"]) != before["user_id"]
+            or body.get("id", credential_id) != credential_id
         ):
             raise BadRequestError("a credential stays its user's, and keeps its id: make a new one")
-        _check_project(connection, {**before, **asked})
+        _check_project(connection, {**before, **body})
         with as_bad_request():
-            row = kept_credentials.update_credential(connection, seal, before, asked)
+            row = kept_credentials.update_credential(connection, seal, before, body)
     return {"credential": views.credential(row)}
 
 

@@ -33,11 +33,11 @@ def list_projects(connection: Connection) -> Body:
     if flag("is_domain"):
         rows = domains.list_domains(connection, args.get("name"), flag("enabled"))
         return views.listing("projects", map(views.domain_as_project, rows))
-    asked = {"shown_name": args.get("name"), "domain_id": args.get("domain_id"), "enabled": flag("enabled")}
+    conditions = {"shown_name": args.get("name"), "domain_id": args.get("domain_id"), "enabled": flag("enabled")}
     shown = [
         row
         for row in projects.projects(connection)
-        if all(value in (None, row[key]) for key, value in asked.items())
+        if all(value in (None, row[key]) for key, value in conditions.items())
         and args.get("parent_id") in (None, row["parent_id"] or row["domain_id"])
         and _is_tagged(set(row["tags"]))
     ]
@@ -47,24 +47,24 @@ def list_projects(connection: Connection) -> Body:
 def _is_tagged(tags: set[str]) -> bool:
     """Tell whether the query's filters let a project with these tags through."""
     tests: dict[str, t.Callable[[set[str]], bool]] = {
-        "tags": lambda asked: asked <= tags,
-        "tags-any": lambda asked: bool(asked & tags),
-        "not-tags": lambda asked: not asked <= tags,
-        "not-tags-any": lambda asked: not asked & tags,
+        "tags": lambda requested_tags: requested_tags <= tags,
+        "tags-any": lambda requested_tags: bool(requested_tags & tags),
+        "not-tags": lambda requested_tags: not requested_tags <= tags,
+        "not-tags-any": lambda requested_tags: not requested_tags & tags,
     }
     return all(test(set(request.args[name].split(","))) for name, test in tests.items() if name in request.args)
 
 
 @service.post("/projects", "identity:projects:create", takes(schemas.CREATE_PROJECT), writes_checked)
-def create_project(connection: Connection, asked: Record) -> Answer:
-    if asked.get("is_domain"):
-        if asked.get("parent_id") is not None or asked.get("domain_id") is not None:
+def create_project(connection: Connection, body: Record) -> Answer:
+    if body.get("is_domain"):
+        if body.get("parent_id") is not None or body.get("domain_id") is not None:
             raise BadRequestError("only root projects are allowed to act as domains.")
-        row = domains.create_domain(connection, described(asked, "name", "enabled"))
+        row = domains.create_domain(connection, described(body, "name", "enabled"))
         return {"project": views.domain_as_project(row)}, 201
-    parent_id = asked.get("parent_id") or None
+    parent_id = body.get("parent_id") or None
     parent = None if parent_id is None else projects.project_by_id(connection, parent_id)
-    domain_id = asked.get("domain_id") or (parent_id if parent is None else parent["domain_id"]) or own_domain()
+    domain_id = body.get("domain_id") or (parent_id if parent is None else parent["domain_id"]) or own_domain()
     if parent is None and parent_id is not None:
         # the top of a domain is the domain, as a project that acts as one
         if domains.domain_by_id(connection, parent_id) is None:
@@ -73,10 +73,10 @@ def create_project(connection: Connection, asked: Record) -> Answer:
             raise BadRequestError(f"parent_id {parent_id} is another domain than domain_id {domain_id}")
         parent_id = None
     values = {
-        **described(asked, "name", "enabled", "tags"),
+        **described(body, "name", "enabled", "tags"),
         "domain_id": domain_for(connection, domain_id),
         "parent_id": parent_id,
-        "extra": extra(asked, schemas.CREATE_PROJECT),
+        "extra": extra(body, schemas.CREATE_PROJECT),
     }
     made = identity_projects.create_project(connection, values)
     return {"project": views.project(_find(connection, made))}, 201
@@ -121,19 +121,19 @@ def _tree(below: t.Sequence[Record], parent_id: str) -> Body | None:
 
 
 @service.patch("/projects/<project_id>", "identity:projects:update", takes(schemas.UPDATE_PROJECT), writes_checked)
-def update_project(connection: Connection, asked: Record, project_id: str) -> Body:
+def update_project(connection: Connection, body: Record, project_id: str) -> Body:
     if domains.domain_by_id(connection, project_id) is not None:
-        row = domains.update_domain(connection, project_id, described(asked, "name", "enabled"))
+        row = domains.update_domain(connection, project_id, described(body, "name", "enabled"))
         return {"project": views.domain_as_project(row)}
     before = _find(connection, project_id)
-    keeps_domain(asked, before)
+    keeps_domain(body, before)
     parent_id = before["parent_id"] or before["domain_id"]
-    if asked.get("parent_id", parent_id) != parent_id:
+    if body.get("parent_id", parent_id) != parent_id:
         raise ForbiddenError("Update of `parent_id` is not allowed.")
-    if asked.get("is_domain"):
+    if body.get("is_domain"):
         raise BadRequestError("Update of `is_domain` is not allowed.")
-    values = described(asked, "name", "enabled", "tags")
-    values["extra"] = extra(asked, schemas.UPDATE_PROJECT, before["extra"])
+    values = described(body, "name", "enabled", "tags")
+    values["extra"] = extra(body, schemas.UPDATE_PROJECT, before["extra"])
     identity_projects.update_project(connection, project_id, values)
     return {"project": views.project(_find(connection, project_id))}
 

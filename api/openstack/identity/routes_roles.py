@@ -39,9 +39,9 @@ def list_roles(connection: Connection) -> Body:
 
 
 @service.post("/roles", "identity:roles:create", takes(schemas.CREATE_ROLE), writes_checked)
-def create_role(connection: Connection, asked: Record) -> Answer:
-    domain_id = None if asked.get("domain_id") is None else domain_for(connection, asked["domain_id"])
-    row = roles.create_role(connection, asked["name"], domain_id, asked.get("description") or "")
+def create_role(connection: Connection, body: Record) -> Answer:
+    domain_id = None if body.get("domain_id") is None else domain_for(connection, body["domain_id"])
+    row = roles.create_role(connection, body["name"], domain_id, body.get("description") or "")
     return {"role": views.role(row)}, 201
 
 
@@ -51,10 +51,10 @@ def show_role(connection: Connection, role_id: str) -> Body:
 
 
 @service.patch("/roles/<role_id>", "identity:roles:update", takes(schemas.UPDATE_ROLE), writes_checked)
-def update_role(connection: Connection, asked: Record, role_id: str) -> Body:
+def update_role(connection: Connection, body: Record, role_id: str) -> Body:
     before = _find(connection, role_id)
-    keeps_domain(asked, before)
-    return {"role": views.role(roles.update_role(connection, before["id"], described(asked, "name")))}
+    keeps_domain(body, before)
+    return {"role": views.role(roles.update_role(connection, before["id"], described(body, "name")))}
 
 
 @service.delete("/roles/<role_id>", "identity:roles:delete", writes)

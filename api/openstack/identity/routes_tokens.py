@@ -29,8 +29,8 @@ SUBJECT = "X-Subject-Token"
 
 
 @service.post("/tokens", "identity:tokens:create", takes(schemas.AUTHENTICATE))
-def create_token(asked: Record) -> Response:
-    token, caller, credential = authenticate.issue(authenticate.prove(asked["identity"]), asked.get("scope"))
+def create_token(body: Record) -> Response:
+    token, caller, credential = authenticate.issue(authenticate.prove(body["identity"]), body.get("scope"))
     return _rendered(caller, credential, token.text, 201)
 
 
@@ -121,8 +121,8 @@ def _put_into(word: str, everything: t.Callable[[], t.Sequence[Body]], filters: 
 
     @discovery.get(f"/v3/{plural}", f"identity:{plural}", endpoint=f"list_{plural}")
     def list_all() -> Answer:
-        asked = {name: request.args[name] for name in filters if name in request.args}
-        return views.listing(plural, [body for body in linked() if asked.items() <= body.items()]), 200
+        conditions = {name: request.args[name] for name in filters if name in request.args}
+        return views.listing(plural, [body for body in linked() if conditions.items() <= body.items()]), 200
 
     @discovery.get(f"/v3/{plural}/<resource_id>", f"identity:{plural}", endpoint=f"show_{word}")
     def show(resource_id: str) -> Answer:

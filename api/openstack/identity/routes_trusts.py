@@ -34,41 +34,41 @@ def list_trusts(connection: Connection) -> Body:
 
 
 @service.post("", "identity:trusts:create", takes(schemas.CREATE_TRUST), writes, strict_slashes=False)
-def create_trust(connection: Connection, asked: Record) -> Answer:
+def create_trust(connection: Connection, body: Record) -> Answer:
     refuse_delegated("trusts")
-    if asked["trustor_user_id"] != current().user_id:
+    if body["trustor_user_id"] != current().user_id:
         raise ForbiddenError("The authenticated user should match the trustor")
-    if asked.get("allow_redelegation"):
+    if body.get("allow_redelegation"):
         raise BadRequestError("allow_redelegation: a trust cannot be handed on; leave it out")
-    project_id = asked.get("project_id")
+    project_id = body.get("project_id")
     if project_id is None:
         raise BadRequestError("project_id: a trust is for roles in a project; give one")
-    if not asked.get("roles"):
+    if not body.get("roles"):
         raise ForbiddenError("At least one role should be specified")
-    users.find_user(connection, asked["trustee_user_id"])
+    users.find_user(connection, body["trustee_user_id"])
     if projects.project_by_id(connection, project_id) is None:
         raise unknown("project", project_id)
     held = assignments.roles_in_project(connection, current().user_id, project_id)
     row = trusts.create_trust(
         connection,
         trustor_user_id=current().user_id,
-        trustee_user_id=asked["trustee_user_id"],
+        trustee_user_id=body["trustee_user_id"],
         project_id=project_id,
-        roles={_among(held, role) for role in asked["roles"]},
-        impersonation=asked["impersonation"],
-        expires_at=end_of(asked.get("expires_at")),
-        remaining_uses=asked.get("remaining_uses"),
+        roles={_among(held, role) for role in body["roles"]},
+        impersonation=body["impersonation"],
+        expires_at=end_of(body.get("expires_at")),
+        remaining_uses=body.get("remaining_uses"),
     )
     return {"trust": views.trust(row, _roles(connection, row))}, 201
 
 
-def _among(held: assignments.Names, asked: Record) -> str:
+def _among(held: assignments.Names, role_body: Record) -> str:
     """Return the ledger's id of a role that the trustor has now. Raises NotFoundError."""
     names = {role_id: held.get(role_id, role_id) for role_id in roles.implied(held)}
     for role_id, name in names.items():
-        if views.role_id(role_id) == asked.get("id") or ("id" not in asked and name == asked.get("name")):
+        if views.role_id(role_id) == role_body.get("id") or ("id" not in role_body and name == role_body.get("name")):
             return role_id
-    raise unknown("role", str(asked.get("id") or asked.get("name")))
+    raise unknown("role", str(role_body.get("id") or role_body.get("name")))
 
 
 @service.get("/<trust_id>", "identity:trusts:show", reads)

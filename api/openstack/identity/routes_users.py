@@ -34,10 +34,10 @@ def list_users(connection: Connection) -> Body:
 
 
 @service.post("/users", "identity:users:create", takes(schemas.CREATE_USER))
-def create_user(asked: Record) -> Answer:
-    values = {**_values(asked), "extra": extra(asked, schemas.CREATE_USER), "options": _options(asked, {})}
+def create_user(body: Record) -> Answer:
+    values = {**_values(body), "extra": extra(body, schemas.CREATE_USER), "options": _options(body, {})}
     with writing_ledger() as connection:
-        domain_id = domain_for(connection, asked.get("domain_id"))
+        domain_id = domain_for(connection, body.get("domain_id"))
         _check_project(connection, values)
         with as_bad_request():
             return {"user": views.user(users.insert_user(connection, values, domain_id))}, 201
@@ -50,16 +50,16 @@ def show_user(connection: Connection, user_id: str) -> Body:
 
 
 @service.patch("/users/<user_id>", "identity:users:update", takes(schemas.UPDATE_USER))
-def update_user(asked: Record, user_id: str) -> Body:
-    if asked.get("id", user_id) != user_id:
+def update_user(body: Record, user_id: str) -> Body:
+    if body.get("id", user_id) != user_id:
         raise BadRequestError("Cannot change user ID")
-    values = _values(asked)
+    values = _values(body)
     with writing_ledger() as connection:
         before = users.find_user(connection, user_id)
-        keeps_domain(asked, before)
+        keeps_domain(body, before)
         _check_project(connection, values)
-        values["extra"] = extra(asked, schemas.UPDATE_USER, before["extra"])
-        values["options"] = _options(asked, before["options"])
+        values["extra"] = extra(body, schemas.UPDATE_USER, before["extra"])
+        values["options"] = _options(body, before["options"])
         with as_bad_request():
             return {"user": views.user(users.update_user(connection, user_id, values))}
 
@@ -71,7 +71,7 @@ def delete_user(connection: Connection, user_id: str) -> Answer:
 
 
 @service.post("/users/<user_id>/password", "identity:users:password", takes(schemas.CHANGE_PASSWORD))
-def change_password(asked: Record, user_id: str) -> Answer:
+def change_password(body: Record, user_id: str) -> Answer:
     """One's own password, with the old one as the proof, and no token, as in Keystone: whose has expired may change it.
 
     All tokens of the user are void from then on.
@@ -79,9 +79,9 @@ def change_password(asked: Record, user_id: str) -> Answer:
     with reading_ledger() as connection:
         row = users.user_by_id(connection, user_id)
         enabled = row is not None and authenticate.is_enabled(connection, row)
-    attempt = authenticate.check_password(row, user_id[:64], asked["original_password"], enabled)
+    attempt = authenticate.check_password(row, user_id[:64], body["original_password"], enabled)
     assert row is not None  # or the check had failed
-    hashed = hash_password(asked["password"])
+    hashed = hash_password(body["password"])
     with writing_ledger() as connection:
         attempt.succeed(connection)
         now = users.find_user(connection, user_id)
@@ -107,17 +107,17 @@ def _check_mine(user_id: str) -> None:
         raise unknown("user", user_id)
 
 
-def _values(asked: Record) -> Record:
+def _values(body: Record) -> Record:
     """A user as the ledger takes one. To be made outside of a transaction: hashing takes its time."""
-    values = described(asked, "name", "enabled", "email", "default_project_id")
-    if "password" in asked:
-        values["password_hash"] = None if asked["password"] is None else hash_password(asked["password"])
+    values = described(body, "name", "enabled", "email", "default_project_id")
+    if "password" in body:
+        values["password_hash"] = None if body["password"] is None else hash_password(body["password"])
     return values
 
 
-def _options(asked: Record, before: t.Mapping[str, t.Any]) -> Record:
+def _options(body: Record, before: t.Mapping[str, t.Any]) -> Record:
     """The options that were there, as the request changes them; null removes one."""
-    merged = {**before, **asked.get("options", {})}
+    merged = {**before, **body.get("options", {})}
     return {name: value for name, value in merged.items() if value is not None}
 
 

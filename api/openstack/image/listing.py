@@ -44,7 +44,7 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
 
     Hidden ones, those of the community and those that others share with it are told of on request only.
     """
-    asked = request.args.get("visibility")
+    visibility = request.args.get("visibility")
     hidden = request.args.get("os_hidden") is not None
     state = request.args.get("member_status", "accepted")
     if state not in MEMBER_STATES:
@@ -56,7 +56,7 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
         if row["owner"] == project:
             return True
         if row["visibility"] == "community":
-            return asked in ("community", "all")
+            return visibility in ("community", "all")
         return row["visibility"] != "shared" or not row["member_status"] or state in ("all", row["member_status"])
 
     return [row for row in rows if shown(row)]

@@ -68,8 +68,8 @@ def changes() -> list[Record]:
         raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
     value = validation.read_json("JSON patch")
     validation.check(value, PATCH if request.mimetype == PATCH_TYPES[0] else OLD_PATCH)
-    said = t.cast("list[Record]", value)  # as the schema says
-    return said if request.mimetype == PATCH_TYPES[0] else [_new_form(change) for change in said]
+    operations = t.cast("list[Record]", value)  # as the schema says
+    return operations if request.mimetype == PATCH_TYPES[0] else [_new_form(change) for change in operations]
 
 
 def _new_form(change: Record) -> Record:
@@ -79,13 +79,13 @@ def _new_form(change: Record) -> Record:
     return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
 
 
-def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:
+def applied(row: Record, shown: Record, requested_changes: t.Iterable[Record]) -> Record:
     """`row` after these changes; `shown` is how its owner saw it.
 
     Raises ForbiddenError for what cannot be changed, ConflictError for the replacement of what is not there.
     """
     after = {**row, "properties": dict(row["properties"])}
-    for change in asked:
+    for change in requested_changes:
         op, name = change["op"], _name(change["path"])
         if op != "remove" and "value" not in change:
             raise BadRequestError(f"Operation '{op}' needs a value.")

@@ -64,10 +64,10 @@ def create_image() -> Answer:
 def update_image(image_id: str) -> Answer:
     with reading_ledger() as connection:
         own(connection, image_id)  # before a word about the body
-    asked = patch.changes()
+    requested_changes = patch.changes()
     with writing_ledger() as connection, as_bad_request():
         row = own(connection, image_id)
-        after = patch.applied(row, views.image(row), asked)
+        after = patch.applied(row, views.image(row), requested_changes)
         image_records.update_image(connection, row, after, by_operator=by_operator())
         return views.image(seen(connection, image_id)), 200
 

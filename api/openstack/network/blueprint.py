@@ -39,8 +39,8 @@ def _over_quota(error: QuotaError) -> Answer:
 def not_found(what: str, number: str) -> NeutronError:
     """Return Neutron's error about a `what` ("Security Group") that does not exist, or is another project's."""
     kind = f"{what.replace(' ', '')}NotFound"
-    said = f"{what.capitalize()} {number[:255]} does not exist"  # of these
-    return NeutronError(404, kind, said if "Security" in what else f"{what} {number[:255]} could not be found.")
+    message = f"{what.capitalize()} {number[:255]} does not exist"  # of these
+    return NeutronError(404, kind, message if "Security" in what else f"{what} {number[:255]} could not be found.")
 
 
 def word(status: int, kind: str) -> t.Callable[[str], NeutronError]:

@@ -31,7 +31,7 @@ _invalid_port = word(400, "SecurityGroupInvalidPortValue")
 def as_rule(body: Record) -> Record:
     """Return the rule as group_rules.add_rule() takes it. Raises NeutronError."""
     version = int((body.get("ethertype") or "IPv4")[-1])
-    protocol, said = _protocol(body.get("protocol"), version)
+    protocol, protocol_text = _protocol(body.get("protocol"), version)
     if body.get("remote_ip_prefix") and body.get("remote_group_id"):
         raise NeutronError(
             400,
@@ -44,7 +44,7 @@ def as_rule(body: Record) -> Record:
         "direction": body["direction"],
         "ethertype": f"IPv{version}",
         "protocol": protocol,
-        "protocol_said": said,
+        "protocol_said": protocol_text,
         "description": body.get("description") or "",
         "cidr": None if prefix is None else str(prefix.cidr),
         "cidr_said": None if prefix is None or prefix.ip == prefix.network else str(prefix),

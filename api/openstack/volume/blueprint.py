@@ -21,7 +21,7 @@ from ...web import services
 from ...web.context import current, signature
 from ...web.errors import BadRequestError, TooLargeError, in_words
 from ...web.ledger import writing_ledger
-from ...web.microversions import HEADER, asked_for, negotiated, text
+from ...web.microversions import HEADER, negotiated, requested_version, text
 
 volume_versions = services.Service("volume_versions", "/volume")
 volume = services.Service("volume", "/volume/v3")
@@ -32,7 +32,7 @@ UPDATED = "2026-01-01T00:00:00Z"
 
 @volume.blueprint.before_request
 def _begin() -> None:
-    g.volume_version = negotiated(asked_for("volume", "volumev3", "block-storage"), MIN_VERSION, MAX_VERSION)
+    g.volume_version = negotiated(requested_version("volume", "volumev3", "block-storage"), MIN_VERSION, MAX_VERSION)
     project = (request.view_args or {}).pop("project", None)
     if project is not None and project != current().project:
         raise NotFound()

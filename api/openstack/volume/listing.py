@@ -43,7 +43,7 @@ SORTABLE = (*_BOTH, "volume_id", "description", "created_at", "updated_at")
 ALIASES = {"display_name": "name"}
 
 
-def project_asked_for() -> str | None:
+def listed_project() -> str | None:
     """The project whose objects are listed; None: all, which is for administrators."""
     args = request.args
     if not current().is_admin or args.get("all_tenants", "0").lower() in ("0", "false", ""):

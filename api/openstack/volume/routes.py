@@ -112,8 +112,8 @@ def show_default_quotas(connection: Connection, target: str) -> Answer:
 
 
 @volume.put("/<project>/os-quota-sets/<target>", "volume:admin", takes(schemas.QUOTAS), writes)
-def update_quotas(connection: Connection, said: Record, target: str) -> Answer:
-    limits = _limits(said)
+def update_quotas(connection: Connection, body: Record, target: str) -> Answer:
+    limits = _limits(body)
     owner = check_project(connection, target)
     quotas.write_quotas(connection, owner, limits)
     return {"quota_set": _shown(quotas.quota_limits(connection, owner))}, 200
@@ -132,15 +132,15 @@ def show_quota_class(connection: Connection, name: str) -> Answer:
 
 
 @volume.put("/<project>/os-quota-class-sets/default", "volume:admin", takes(schemas.QUOTA_CLASS), writes)
-def update_quota_class(connection: Connection, said: Record) -> Answer:
-    quotas.write_default_limits(connection, _limits(said))
+def update_quota_class(connection: Connection, body: Record) -> Answer:
+    quotas.write_default_limits(connection, _limits(body))
     return {"quota_class_set": _shown(quotas.default_limits(connection))}, 200
 
 
-def _limits(said: Record) -> dict[str, int]:
-    for name in sorted(said.keys() - {*QUOTAS, *schemas.WHOSE_QUOTAS}):
+def _limits(body: Record) -> dict[str, int]:
+    for name in sorted(body.keys() - {*QUOTAS, *schemas.WHOSE_QUOTAS}):
         raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {', '.join(QUOTAS)}")
-    return {name: int(limit) for name, limit in said.items() if name in QUOTAS}
+    return {name: int(limit) for name, limit in body.items() if name in QUOTAS}
 
 
 def _shown(limits: t.Mapping[str, int]) -> Record:
@@ -257,8 +257,8 @@ def list_pools(connection: Connection) -> Answer:
     pools: list[Record] = []
     for service in _services(connection):
         about = {**BACKEND_NAMES, **unknown, "QoS_support": False, "timestamp": service["updated_at"]}
-        said = {"capabilities": about} if is_true("detail") else {}
-        pools.append({"name": f"{service['host']}#{BACKEND}", **said})
+        details = {"capabilities": about} if is_true("detail") else {}
+        pools.append({"name": f"{service['host']}#{BACKEND}", **details})
     return {"pools": pools}, 200
 
 

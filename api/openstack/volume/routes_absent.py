@@ -78,10 +78,10 @@ for _name, _plural in MANAGEABLE.items():  # files that hosts have and the cloud
 @volume.get("/<project>/resource_filters", "volume:read", since(33))
 def list_filters() -> Answer:
     """Say by which parameters lists are filtered."""
-    asked = request.args.get("resource")
+    resource = request.args.get("resource")
     filters = [*listing.FILTERS, "metadata"]
     kinds = ("volume", "snapshot", "attachment")
-    shown: list[Body] = [{"resource": kind, "filters": filters} for kind in kinds if asked in (None, kind)]
+    shown: list[Body] = [{"resource": kind, "filters": filters} for kind in kinds if resource in (None, kind)]
     return {"resource_filters": shown}, 200
 
 

@@ -22,7 +22,7 @@ FULL: dict[str, object] = {"shown": views.transfer}
 
 
 def list_transfers(connection: Connection, shown: listing.View[Transfer]) -> Answer:
-    rows = volume_transfers.transfers_of(connection, listing.project_asked_for())
+    rows = volume_transfers.transfers_of(connection, listing.listed_project())
     return listing.page("transfers", rows, views.transfer, shown), 200
 
 

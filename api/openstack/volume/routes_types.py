@@ -25,9 +25,9 @@ from .blueprint import cinder_writes, volume
 def list_types(connection: Connection) -> Answer:
     caller = current()
     rows = volume_types.types_seen(connection, caller.project, caller.is_admin)
-    asked = request.args.get("is_public", "").lower()
-    if asked in ("true", "false"):
-        rows = [row for row in rows if row.is_public == (asked == "true")]
+    is_public = request.args.get("is_public", "").lower()
+    if is_public in ("true", "false"):
+        rows = [row for row in rows if row.is_public == (is_public == "true")]
     body = listing.page("volume_types", rows, views.volume_type, views.volume_type)
     if links := body.pop("volume_types_links", None):
         body["volume_type_links"] = links  # Cinder's name of them
@@ -118,9 +118,9 @@ def list_access(connection: Connection, type_id: str) -> Answer:
 
 @volume.post("/<project>/types/<type_id>/action", "volume:admin", takes(ACCESS), writes_checked)
 def change_access(connection: Connection, body: Record, type_id: str) -> Answer:
-    ((name, said),) = body.items()
+    ((name, access),) = body.items()
     change = volume_types.grant_access if name == "addProjectAccess" else volume_types.revoke_access
-    change(connection, _seen(connection, type_id), said["project"])
+    change(connection, _seen(connection, type_id), access["project"])
     return "", 202
 
 

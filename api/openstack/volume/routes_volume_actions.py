@@ -62,7 +62,7 @@ class Action:
 
 @volume.post("/<project>/volumes/<volume_id>/action", "volume:write")
 def act(volume_id: str) -> Answer:
-    ((name, said),) = validation.body(ACTION).items()
+    ((name, body),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
         volumes.one_volume(connection, volume_id, whose())
     if name in REFUSED:
@@ -70,38 +70,38 @@ def act(volume_id: str) -> Answer:
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:60]}")
     action = ACTIONS[name]
-    said = {} if said is None else said
-    validation.check(said, {"type": "object", **action.schema}, f"value of {name}")
+    body = {} if body is None else body
+    validation.check(body, {"type": "object", **action.schema}, f"value of {name}")
     if action.admin:
         policy.check("volume:admin")
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, volume_id, whose())
-        return action.do(connection, row, said) or "", action.status
+        return action.do(connection, row, body) or "", action.status
 
 
-def _extend(connection: Connection, row: Volume, said: Record) -> None:
+def _extend(connection: Connection, row: Volume, body: Record) -> None:
     row = volumes.begin_extend(
-        connection, row.id, int(said["new_size"]), online=speaks(42), project_id=whose(), **signature()
+        connection, row.id, int(body["new_size"]), online=speaks(42), project_id=whose(), **signature()
     )
     if row.status == "extending":
         servers = [attachment.instance_uuid for attachment in row.attachments]
         enqueue(connection, "volume_extend", row, servers, volumes=row.id)
 
 
-def _reserve(connection: Connection, row: Volume, _said: Record) -> None:
+def _reserve(connection: Connection, row: Volume, _body: Record) -> None:
     volumes.reserve(connection, row.id, project_id=whose())
 
 
-def _unreserve(connection: Connection, row: Volume, _said: Record) -> None:
+def _unreserve(connection: Connection, row: Volume, _body: Record) -> None:
     volumes.unreserve(connection, row.id, project_id=whose())
 
 
-def _attach(connection: Connection, row: Volume, said: Record) -> None:
-    if not said.get("instance_uuid"):
+def _attach(connection: Connection, row: Volume, body: Record) -> None:
+    if not body.get("instance_uuid"):
         raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
     # Cinder notes any text; the guest's disk has the name of a device
-    device = said.get("mountpoint") if str(said.get("mountpoint")).startswith("/dev/") else None
-    attach(connection, row, said["instance_uuid"], device, said.get("mode") == "ro")
+    device = body.get("mountpoint") if str(body.get("mountpoint")).startswith("/dev/") else None
+    attach(connection, row, body["instance_uuid"], device, body.get("mode") == "ro")
 
 
 def attach(
@@ -115,8 +115,8 @@ def attach(
     return made
 
 
-def _detach(connection: Connection, row: Volume, said: Record, force: bool = False) -> None:
-    attachment_id = said.get("attachment_id")
+def _detach(connection: Connection, row: Volume, body: Record, force: bool = False) -> None:
+    attachment_id = body.get("attachment_id")
     theirs = [attachment for attachment in row.attachments if attachment_id in (None, attachment.id)]
     if theirs:
         detach(connection, row, theirs[0].instance_uuid, force)
@@ -130,54 +130,54 @@ def detach(connection: Connection, row: Volume, server: str, force: bool = False
     enqueue_for_attachment(connection, "volume_detach", gone, project_id=row.project_id, **signature())
 
 
-def _begin_detaching(connection: Connection, row: Volume, _said: Record) -> None:
+def _begin_detaching(connection: Connection, row: Volume, _body: Record) -> None:
     volumes.begin(connection, row, "detach", ("in-use",), "detaching")
 
 
-def _roll_detaching(connection: Connection, row: Volume, _said: Record) -> None:
+def _roll_detaching(connection: Connection, row: Volume, _body: Record) -> None:
     volumes.begin(connection, row, "keep", ("detaching",), "in-use")
 
 
-def _set_bootable(connection: Connection, row: Volume, said: Record) -> None:
-    volumes.update_volume(connection, row.id, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
+def _set_bootable(connection: Connection, row: Volume, body: Record) -> None:
+    volumes.update_volume(connection, row.id, {"bootable": schemas.truth(body["bootable"])}, project_id=whose())
 
 
-def _set_readonly(connection: Connection, row: Volume, said: Record) -> None:
-    readonly = schemas.truth(said["readonly"])
+def _set_readonly(connection: Connection, row: Volume, body: Record) -> None:
+    readonly = schemas.truth(body["readonly"])
     metadata = {**row.metadata, "readonly": str(readonly)}  # where Cinder's clients look
     volumes.update_volume(connection, row.id, {"readonly": readonly, "metadata": metadata}, project_id=whose())
 
 
-def _reset_status(connection: Connection, row: Volume, said: Record) -> None:
-    if "status" in said:
-        volumes.reset_status(connection, row.id, said["status"])
+def _reset_status(connection: Connection, row: Volume, body: Record) -> None:
+    if "status" in body:
+        volumes.reset_status(connection, row.id, body["status"])
 
 
-def _force_delete(connection: Connection, row: Volume, _said: Record) -> None:
+def _force_delete(connection: Connection, row: Volume, _body: Record) -> None:
     routes_volumes.remove(connection, row.id, force=True)
 
 
-def _force_detach(connection: Connection, row: Volume, said: Record) -> None:
-    _detach(connection, row, {"attachment_id": said.get("attachment_id") or None}, force=True)
+def _force_detach(connection: Connection, row: Volume, body: Record) -> None:
+    _detach(connection, row, {"attachment_id": body.get("attachment_id") or None}, force=True)
 
 
-def _retype(connection: Connection, row: Volume, said: Record) -> None:
+def _retype(connection: Connection, row: Volume, body: Record) -> None:
     # else of the volume it would be said that there is none
     with in_words({NotFoundError: lambda message: BadRequestError(f"Invalid volume type: {message}")}):
-        of_type = volume_types.type_seen(connection, said["new_type"], row.project_id, current().is_admin)
+        of_type = volume_types.type_seen(connection, body["new_type"], row.project_id, current().is_admin)
     volumes.retype(connection, row.id, of_type, project_id=whose())
 
 
-def _show_image_metadata(_connection: Connection, row: Volume, _said: Record) -> Body:
+def _show_image_metadata(_connection: Connection, row: Volume, _body: Record) -> Body:
     return {"metadata": views.image_metadata(row.image or NO_IMAGE)}
 
 
-def _set_image_metadata(connection: Connection, row: Volume, said: Record) -> Body:
-    return {"metadata": views.image_metadata(_describe_image(connection, row, Change(said["metadata"])))}
+def _set_image_metadata(connection: Connection, row: Volume, body: Record) -> Body:
+    return {"metadata": views.image_metadata(_describe_image(connection, row, Change(body["metadata"])))}
 
 
-def _unset_image_metadata(connection: Connection, row: Volume, said: Record) -> None:
-    key = said["key"]
+def _unset_image_metadata(connection: Connection, row: Volume, body: Record) -> None:
+    key = body["key"]
     _describe_image(connection, row, Change(removed=key, missing=f"Metadata item {key[:60]} was not found."))
 
 
@@ -194,24 +194,24 @@ def _describe_image(connection: Connection, row: Volume, change: Change) -> Reco
     return image
 
 
-def _upload(connection: Connection, row: Volume, said: Record) -> Body:
+def _upload(connection: Connection, row: Volume, body: Record) -> Body:
     """Cinder's default is raw. From 3.1 on, whoever may publish images may say who sees this one."""
     visibility, protected = "private", False
     if speaks(1):
-        visibility, protected = said.get("visibility", visibility), schemas.truth(said.get("protected", False))
+        visibility, protected = body.get("visibility", visibility), schemas.truth(body.get("protected", False))
     if visibility == "public":
         policy.check("image:publicize")
-    disk_format, container = said.get("disk_format", "raw"), said.get("container_format", volume_uploads.CONTAINER)
+    disk_format, container = body.get("disk_format", "raw"), body.get("container_format", volume_uploads.CONTAINER)
     if container != volume_uploads.CONTAINER:
         raise BadRequestError(f"Invalid input received: an image of a volume is 'bare', not {container[:40]!r}")
     row, image_id = volume_uploads.begin_upload(
         connection,
         row.id,
-        name=said["image_name"],
+        name=body["image_name"],
         disk_format=disk_format,
         visibility=visibility,
         protected=protected,
-        force=schemas.truth(said.get("force", False)),
+        force=schemas.truth(body.get("force", False)),
         project_id=whose(),
     )
     enqueue(
@@ -222,7 +222,7 @@ def _upload(connection: Connection, row: Volume, said: Record) -> Body:
         **same(views.new_volume(row), "id", "updated_at", "status", "size"),
         "display_description": row.description,
         "volume_type": views.volume_type(of_type),
-        **{"image_id": image_id, "image_name": said["image_name"]},
+        **{"image_id": image_id, "image_name": body["image_name"]},
         **{"container_format": container, "disk_format": disk_format},
         **({"visibility": visibility, "protected": protected} if speaks(1) else {}),
     }
@@ -284,7 +284,7 @@ class _Held(t.NamedTuple):
 @volume.get("/<project>/attachments", "volume:read", strict_slashes=True, defaults={"shown": views.brief_attachment})
 @volume.get("/<project>/attachments/detail", "volume:read", since(27), reads, defaults={"shown": views.attachment})
 def list_attachments(connection: Connection, shown: t.Callable[[Volume, Attachment], Body]) -> Answer:
-    rows = volumes_by(connection, project_id=listing.project_asked_for())
+    rows = volumes_by(connection, project_id=listing.listed_project())
     return listing.page(
         "attachments",
         [_Held(attachment.id, row, attachment) for row in rows for attachment in row.attachments],
@@ -322,7 +322,7 @@ def delete_attachment(connection: Connection, attachment_id: str) -> Answer:
     "volume:write",
     *(since(44), takes(an_object({"os-complete": {"type": ["object", "null"]}}, ["os-complete"])), reads),
 )
-def complete_attachment(connection: Connection, _asked: Record, attachment_id: str) -> Answer:
+def complete_attachment(connection: Connection, _body: Record, attachment_id: str) -> Answer:
     """Nova tells Cinder so once the guest has the disk; here the job that attaches it does."""
     _volume_and_attachment(connection, attachment_id)
     return "", 204

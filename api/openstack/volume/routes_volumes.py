@@ -37,13 +37,13 @@ from .blueprint import cinder_writes, enqueue, in_cinders_words, speaks, volume,
 @volume.get("/<project>/volumes", "volume:read", strict_slashes=True, defaults={"shown": views.brief_volume})
 @volume.get("/<project>/volumes/detail", "volume:read", reads, defaults={"shown": views.volume})
 def list_volumes(connection: Connection, shown: listing.View) -> Answer:
-    rows = volumes_by(connection, project_id=listing.project_asked_for())
+    rows = volumes_by(connection, project_id=listing.listed_project())
     return listing.page("volumes", rows, views.volume, shown), 200
 
 
 @volume.get("/<project>/volumes/summary", "volume:read", reads)
 def summarize(connection: Connection) -> Answer:
-    rows = volumes_by(connection, project_id=listing.project_asked_for())
+    rows = volumes_by(connection, project_id=listing.listed_project())
     body: Record = {"total_size": sum(row.size_gb for row in rows), "total_count": len(rows)}
     if speaks(36):
         values: dict[str, set[str]] = {}
@@ -104,8 +104,8 @@ def update_volume(connection: Connection, body: Record, volume_id: str) -> Answe
 
 def changes(body: Record) -> Record:
     """Return a client's changes of a volume or a snapshot, as the ledger takes them."""
-    said = {key: body[name] for key in ("name", "description") for name in (key, f"display_{key}") if name in body}
-    return said if body.get("metadata") is None else {**said, "metadata": body["metadata"]}
+    values = {key: body[name] for key in ("name", "description") for name in (key, f"display_{key}") if name in body}
+    return values if body.get("metadata") is None else {**values, "metadata": body["metadata"]}
 
 
 @volume.delete("/<project>/volumes/<volume_id>", "volume:write", cinder_writes)
@@ -132,7 +132,7 @@ def remove(connection: Connection, number: str, force: bool, cascade: bool = Fal
 @volume.get("/<project>/snapshots", "volume:read", strict_slashes=True, defaults={"shown": views.new_snapshot})
 @volume.get("/<project>/snapshots/detail", "volume:read", reads, defaults={"shown": views.snapshot})
 def list_snapshots(connection: Connection, shown: listing.View) -> Answer:
-    rows = snapshots_by(connection, project_id=listing.project_asked_for())
+    rows = snapshots_by(connection, project_id=listing.listed_project())
     return listing.page("snapshots", rows, views.snapshot, shown), 200
 
 
@@ -187,19 +187,19 @@ SNAPSHOT_STATUS = an_object({"status": {"enum": list(schemas.SNAPSHOT_STATES)}},
 
 @volume.post("/<project>/snapshots/<snapshot_id>/action", "volume:write")
 def act_on_snapshot(snapshot_id: str) -> Answer:
-    ((name, said),) = validation.body(ACTION).items()
+    ((name, body),) = validation.body(ACTION).items()
     with reading_ledger() as connection:
         volume_snapshots.one_snapshot(connection, snapshot_id, whose())
     if name not in ("os-force_delete", "os-reset_status", "os-update_snapshot_status"):
         raise BadRequestError(f"There is no such action: {name[:60]}")
     policy.check("volume:admin")
     if name != "os-force_delete":
-        validation.check(said, SNAPSHOT_STATUS, f"value of {name}")
+        validation.check(body, SNAPSHOT_STATUS, f"value of {name}")
     with writing_ledger() as connection, in_cinders_words():
         if name == "os-force_delete":
             remove_snapshot(connection, snapshot_id, force=True)
         else:
-            volume_snapshots.update_snapshot(connection, snapshot_id, {"status": said["status"]}, project_id=whose())
+            volume_snapshots.update_snapshot(connection, snapshot_id, {"status": body["status"]}, project_id=whose())
     return "", 202
 
 

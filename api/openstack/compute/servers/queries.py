@@ -113,12 +113,12 @@ def _project(caller: Caller) -> str | None:
 
 
 def _boolean(name: str, empty: bool = False) -> bool:
-    said = request.args.getlist(name)[-1]
-    if said == "":
+    text = request.args.getlist(name)[-1]
+    if text == "":
         return empty
-    if said not in TRUE and said not in FALSE:
-        raise BadRequestError(f"Invalid value for {name}: '{said[:40]}' is neither true nor false")
-    return said in TRUE
+    if text not in TRUE and text not in FALSE:
+        raise BadRequestError(f"Invalid value for {name}: '{text[:40]}' is neither true nor false")
+    return text in TRUE
 
 
 def _sort(caller: Caller) -> list[tuple[str, bool]]:
@@ -126,8 +126,8 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
     if len(keys) > 10 or len(directions) > max(len(keys), 1):
         raise BadRequestError("Sort direction size exceeds sort key size")
     sorting = []
-    for number, said in enumerate(keys or ["created_at"]):
-        key = _SORT_ALIASES.get(said, said)
+    for number, sort_key in enumerate(keys or ["created_at"]):
+        key = _SORT_ALIASES.get(sort_key, sort_key)
         direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
         sorting.append((key, direction))
     known = SORT_KEYS if caller.is_admin else [key for key in SORT_KEYS if key not in _FOR_ADMINS]
@@ -136,30 +136,30 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
 
 def moment(name: str) -> int | None:
     """The time that the parameter `name` gives in ISO 8601, in seconds since the epoch. Raises BadRequestError."""
-    said = request.args.get(name)
-    if said is None:
+    text = request.args.get(name)
+    if text is None:
         return None
     try:
         # a "+" that was not quoted arrives as a blank
-        return int(times.parse(said.strip().replace(" ", "+") if "T" in said else said.strip()).timestamp())
+        return int(times.parse(text.strip().replace(" ", "+") if "T" in text else text.strip()).timestamp())
     except (ValueError, OverflowError):
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a time.") from None
+        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {text[:40]}. Give a time.") from None
 
 
 def _matcher(name: str) -> Matcher | None:
-    said = request.args.get(name)
-    return None if said is None else Matcher(said)
+    pattern = request.args.get(name)
+    return None if pattern is None else Matcher(pattern)
 
 
 def _tags() -> t.Callable[[set[str]], bool] | None:
-    asked = [
+    tag_filters = [
         (holds, {tag for tag in request.args[name].split(",") if tag})
         for name, holds in _TAG_FILTERS.items()
         if name in request.args
     ]
-    if not asked:
+    if not tag_filters:
         return None
-    return lambda has: all(holds(tags, has) for holds, tags in asked)
+    return lambda has: all(holds(tags, has) for holds, tags in tag_filters)
 
 
 def _equals(caller: Caller) -> Record:
@@ -167,14 +167,14 @@ def _equals(caller: Caller) -> Record:
     for name in EQUALS & request.args.keys():
         if name in _FOR_ADMINS and not caller.is_admin:
             continue
-        said = request.args[name]
+        text = request.args[name]
         if name in _BOOLEANS:
             conditions[name] = _boolean(name)
         elif name in _NUMBERS:
             number = NOVA.whole(name, 0)
             conditions[name] = number if number <= MAX_NUMBER else -1
         else:
-            conditions[name] = None if name == "task_state" and said in ("", "None", "null") else said
+            conditions[name] = None if name == "task_state" and text in ("", "None", "null") else text
     return conditions
 
 

@@ -34,7 +34,7 @@ PASSWORD_LENGTH = 12  # Nova's; of these characters, more than 70 bits
 PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"  # none that looks like another
 
 
-class Asked(t.NamedTuple):
+class ServerRequest(t.NamedTuple):
     create_request: CreateRequest
     password: str
     forced_host: str | None  # what only an administrator may ask for
@@ -42,7 +42,7 @@ class Asked(t.NamedTuple):
     group_names: list[str]  # as the answer repeats them
 
 
-def parse(body: Record) -> Asked:
+def parse(body: Record) -> ServerRequest:
     """A body that its schema allows. Raises BadRequestError."""
     server = body["server"]
     name = shown_name(server["name"])
@@ -83,7 +83,7 @@ def parse(body: Record) -> Asked:
             disk_config=server.get("OS-DCF:diskConfig", "MANUAL"),
         ),
     )
-    return Asked(create_request, password, forced, server.get("return_reservation_id") in TRUE, group_names)
+    return ServerRequest(create_request, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 
 
 def shown_name(name: str) -> str:
@@ -103,7 +103,7 @@ def text(value: str | None, what: str) -> str | None:
     return value
 
 
-def said(server: Record) -> Record:
+def column_values(server: Record) -> Record:
     """Return what a request changes of a server, by columns of the ledger. Raises BadRequestError."""
     values: Record = {}
     if "name" in server:
@@ -127,13 +127,13 @@ def access_addresses(server: Record) -> dict[str, str | None]:
     """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
     addresses: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
     for version in (4, 6):
-        said = server.get(f"accessIPv{version}")
-        if said:
+        address = server.get(f"accessIPv{version}")
+        if address:
             try:
-                addresses[f"access_ip_v{version}"] = str(parse_address(said, version))
+                addresses[f"access_ip_v{version}"] = str(parse_address(address, version))
             except ValueError:
                 raise BadRequestError(
-                    f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
+                    f"Invalid input for field/attribute accessIPv{version}. Value: {address[:45]}. It is no address of "
                     f"IPv{version}."
                 ) from None
     return addresses
@@ -145,10 +145,10 @@ def _zone(server: Record) -> tuple[str | None, str | None]:
     host, _colon, node = host.partition(":")
     if node and host and node != host:
         raise BadRequestError(f"The requested availability zone is not available: no host {host} has a node {node}")
-    asked = {name for name in (host or node, server.get("host"), server.get("hypervisor_hostname")) if name}
-    if len(asked) > 1:
-        raise BadRequestError(f"No host has all of these names: {', '.join(sorted(asked))}")
-    return zone or None, next(iter(asked), None)
+    host_names = {name for name in (host or node, server.get("host"), server.get("hypervisor_hostname")) if name}
+    if len(host_names) > 1:
+        raise BadRequestError(f"No host has all of these names: {', '.join(sorted(host_names))}")
+    return zone or None, next(iter(host_names), None)
 
 
 def _devices(server: Record) -> tuple[str | None, tuple[VolumeRequest, ...]]:
@@ -271,13 +271,13 @@ def new_password() -> str:
 
 def _guest(name: str, server: Record, password: str, generated: bool) -> guest_requests.GuestRequest:
     check_base64(server.get("user_data") or "")
-    asked = server.get("config_drive")
+    config_drive = server.get("config_drive")
     try:
         return guest_requests.checked(
             name[:70],
             {
                 "user_data": server.get("user_data"),
-                "config_drive": None if asked in (None, "") else asked in TRUE,
+                "config_drive": None if config_drive in (None, "") else config_drive in TRUE,
                 "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
                 "password_optional": generated,

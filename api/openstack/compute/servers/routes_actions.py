@@ -151,8 +151,8 @@ def act(server_id: str) -> Reply:
     body = validation.body({"type": "object"})
     if len(body) != 1:
         raise BadRequestError("Malformed request body: name one action")
-    ((name, said),) = body.items()
-    value: Record = said if isinstance(said, dict) else {}
+    ((name, action_body),) = body.items()
+    value: Record = action_body if isinstance(action_body, dict) else {}
     if name == CONSOLE:
         policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))
@@ -201,7 +201,7 @@ def console_output(server_id: str, value: Record, caller: Caller) -> str:
         raise ConflictError(f"The console log of {row.uuid} is still being read: ask again")
     if job.state != "succeeded":
         raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
-    said = (job.result or {}).get("console", {})
-    text = str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
+    console_texts = (job.result or {}).get("console", {})
+    text = str(console_texts.get(row.uuid, "")) if isinstance(console_texts, dict) else ""
     # as Nova counts: what follows the last newline is a line, also when nothing does
     return text if lines is None else "\n".join(text.split("\n")[-lines:])

@@ -55,20 +55,20 @@ def show_interface(server_id: str, port_id: str) -> Answer:
 
 @compute.post("/servers/<server_id>/os-interface", "compute:interfaces:write")
 def add_interface(server_id: str) -> Answer:
-    asked_for = validation.body(_interface_schema())["interfaceAttachment"]
-    addresses = asked_for.get("fixed_ips") or []
-    if asked_for.get("port_id") is not None and asked_for.get("net_id") is not None:
+    interface_body = validation.body(_interface_schema())["interfaceAttachment"]
+    addresses = interface_body.get("fixed_ips") or []
+    if interface_body.get("port_id") is not None and interface_body.get("net_id") is not None:
         raise BadRequestError("Must not input both network_id and port_id")
-    if addresses and asked_for.get("net_id") is None:
+    if addresses and interface_body.get("net_id") is None:
         raise BadRequestError("Must input network_id when request IP address")
     with writing_ledger() as connection:
         row = interfaces.server_row(connection, unlocked(connection, server_id).uuid)
         interfaces.check(connection, "attach_interface", row)
         fixed = addresses[0]["ip_address"] if addresses else None
-        if asked_for.get("port_id") is not None:
-            interface_request = InterfaceRequest(port=asked_for["port_id"].lower())
-        elif asked_for.get("net_id") is not None:
-            uuid = asked_for["net_id"].lower()
+        if interface_body.get("port_id") is not None:
+            interface_request = InterfaceRequest(port=interface_body["port_id"].lower())
+        elif interface_body.get("net_id") is not None:
+            uuid = interface_body["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
             network_choices.check(uuid, of_network.owner, row.project_id, choice, current().is_admin)
@@ -131,8 +131,8 @@ DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, 
 def _volume_body(properties: Schema) -> Record:
     """The request's body, which names a volume, and has `properties` beside. Raises BadRequestError."""
     schema = wrapped("volumeAttachment", {"volumeId": UUID, **properties}, ["volumeId"])
-    asked: Record = validation.body(schema)["volumeAttachment"]
-    return asked
+    attachment_body: Record = validation.body(schema)["volumeAttachment"]
+    return attachment_body
 
 
 def _volume(attachment: Attachment, created: bool = False) -> Body:
@@ -182,18 +182,18 @@ def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
 @compute.post("/servers/<server_id>/os-volume_attachments", "compute:server-volumes:write")
 def attach_volume(server_id: str) -> Answer:
     terminating = from_version((2, 79), {"delete_on_termination": BOOLEAN})
-    asked = _volume_body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
+    attachment_body = _volume_body({"device": DEVICE, **from_version((2, 49), {"tag": DEVICE_TAG}), **terminating})
     with writing_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, current().reach)
         with _in_novas_words():
             made = volume_attachments.begin_attach(
                 connection,
-                asked["volumeId"].lower(),
+                attachment_body["volumeId"].lower(),
                 row.uuid,
                 project_id=row.project_id,
-                device=asked.get("device"),
-                tag=asked.get("tag"),
-                delete_on_termination=asked.get("delete_on_termination") in TRUE,
+                device=attachment_body.get("device"),
+                tag=attachment_body.get("tag"),
+                delete_on_termination=attachment_body.get("delete_on_termination") in TRUE,
                 **asker(),
             )
         enqueue_for_attachment(connection, "volume_attach", made, project_id=row.project_id, **signature())
@@ -204,18 +204,18 @@ def attach_volume(server_id: str) -> Answer:
 def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     """Set whether the volume is deleted with its server. Swapping it for another volume is not offered."""
     same_again = {"device": DEVICE, "tag": DEVICE_TAG, "serverId": UUID, "id": UUID}
-    asked = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
+    attachment_body = _volume_body(from_version((2, 85), {**same_again, "delete_on_termination": BOOLEAN}))
     with writing_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, current().reach)
         attachment = _attachment_of(connection, row, volume_id)
-        if asked["volumeId"].lower() != volume_id.lower():
+        if attachment_body["volumeId"].lower() != volume_id.lower():
             raise ConflictError(
                 f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
                 "attach the other."
             )
-        if "delete_on_termination" in asked:
+        if "delete_on_termination" in attachment_body:
             volume_attachments.update_attachment(
-                connection, attachment.id, delete_on_termination=asked["delete_on_termination"] in TRUE
+                connection, attachment.id, delete_on_termination=attachment_body["delete_on_termination"] in TRUE
             )
     return "", 202
 

@@ -81,12 +81,12 @@ def rebuild_schema(version: Version) -> Schema:
 
 def _with_password(value: Record) -> Record:
     """The request with the password that is going to be, and its hash: made before the ledger is locked for it."""
-    asked = dict(value)
-    generated = not asked.get("adminPass")
-    password = server_requests.new_password() if generated else asked["adminPass"]
+    request_body = dict(value)
+    generated = not request_body.get("adminPass")
+    password = server_requests.new_password() if generated else request_body["adminPass"]
     with refusals_as_bad_requests():
         hashed = guest_requests.hashed("this server", password, generated)
-    return {**asked, "adminPass": password, "password_hash": hashed, "password_optional": generated}
+    return {**request_body, "adminPass": password, "password_hash": hashed, "password_optional": generated}
 
 
 def _rebuild(
@@ -108,24 +108,24 @@ def _rebuild_request(connection: Connection, row: InstanceRow, value: Record) ->
     root = rebuilds.root_volume(connection, row.uuid)
     if root is not None and microversion() < (2, 93) and (root.image is None or root.image["id"] != value["imageRef"]):
         raise BadRequestError("Unable to rebuild with a different image for a volume-backed server.")
-    asked: Record = {
-        **server_requests.said(value),
+    rebuild_request: Record = {
+        **server_requests.column_values(value),
         "reimage": microversion() >= (2, 93),
         "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
         "password_hash": value["password_hash"],
         "password_optional": value["password_optional"],
     }
     if "metadata" in value:
-        asked["metadata"] = value["metadata"]
+        rebuild_request["metadata"] = value["metadata"]
     if "key_name" in value:
         key = value["key_name"]
-        asked["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
+        rebuild_request["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
     if "user_data" in value:
-        asked["user_data"] = value["user_data"] or ""
-        server_requests.check_base64(asked["user_data"])
+        rebuild_request["user_data"] = value["user_data"] or ""
+        server_requests.check_base64(rebuild_request["user_data"])
     if value.get("personality"):
-        asked["files"] = server_requests.files(value["personality"])
-    return asked
+        rebuild_request["files"] = server_requests.files(value["personality"])
+    return rebuild_request
 
 
 def _rescue(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> Answer:
@@ -180,13 +180,13 @@ def _unavailable(row: InstanceRow, kind: str) -> Exception:
 
 @compute.post("/servers/<server_id>/remote-consoles", "compute:server-consoles", since("2.6"))
 def create_remote_console(server_id: str) -> Answer:
-    asked = validation.body(REMOTE_CONSOLE)["remote_console"]
+    console_request = validation.body(REMOTE_CONSOLE)["remote_console"]
     with reading_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, current().reach)
-    protocol = asked["protocol"]
-    if asked["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
-        raise BadRequestError(f"Invalid console type {asked['type']}")
-    raise _unavailable(row, asked["type"])
+    protocol = console_request["protocol"]
+    if console_request["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
+        raise BadRequestError(f"Invalid console type {console_request['type']}")
+    raise _unavailable(row, console_request["type"])
 
 
 def _shelve(connection: Connection, row: InstanceRow, value: Record, caller: Caller) -> None:

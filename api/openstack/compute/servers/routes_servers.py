@@ -54,20 +54,22 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
 @compute.post("/servers", "compute:servers:create")
 def create_server() -> tuple[Body, int, dict[str, str]] | Answer:
     caller = current()
-    asked = server_requests.parse(validation.body(schemas_servers.create(microversion())))
-    if asked.forced_host is not None:
+    server_request = server_requests.parse(validation.body(schemas_servers.create(microversion())))
+    if server_request.forced_host is not None:
         policy.check("compute:servers:create:forced_host")
     with writing_ledger() as connection:
         with refusals_as_bad_requests():
             made = new_servers.create(
-                connection, caller.project, asked.create_request, private=caller.is_admin, **signature()
+                connection, caller.project, server_request.create_request, private=caller.is_admin, **signature()
             )
         tell(connection, "launch", made.uuids, caller.project)
-    if asked.reservation_only:
+    if server_request.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
-    disk_config = asked.create_request.labels.disk_config
+    disk_config = server_request.create_request.labels.disk_config
     context = render_context()
-    server = views_servers.created(made.uuids[0], asked.group_names, asked.password, context, disk_config)
+    server = views_servers.created(
+        made.uuids[0], server_request.group_names, server_request.password, context, disk_config
+    )
     return server, 202, {"Location": context.href("servers", made.uuids[0])}
 
 
@@ -122,8 +124,8 @@ def shown(
 @compute.put("/servers/<server_id>", "compute:servers:update")
 def update_server(server_id: str) -> Answer:
     caller = current()
-    asked = validation.body(schemas_servers.update(microversion()))["server"]
-    values = server_requests.said(asked)
+    server_body = validation.body(schemas_servers.update(microversion()))["server"]
+    values = server_requests.column_values(server_body)
     with writing_ledger() as connection:
         row = server_listing.instance_row(connection, server_id, caller.reach)
         if values:
