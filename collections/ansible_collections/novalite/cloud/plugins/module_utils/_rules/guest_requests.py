@@ -94,8 +94,8 @@ def wants_config_drive(guest: GuestRequest, image: JsonMapping, from_volume: boo
     """Tell whether a server gets a config drive: it asks, its image insists, or no host may write into its disk.
     One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
     written into it (nor does Nova)."""
-    asked = from_volume if guest.config_drive is None else guest.config_drive
-    return asked or (config_drive_is_mandatory(image) if from_volume else needs_config_drive(image))
+    is_requested = from_volume if guest.config_drive is None else guest.config_drive
+    return is_requested or (config_drive_is_mandatory(image) if from_volume else needs_config_drive(image))
 
 
 def needs_config_drive(image: JsonMapping) -> bool:
@@ -103,7 +103,7 @@ def needs_config_drive(image: JsonMapping) -> bool:
     return config_drive_is_mandatory(image) or not host_mount(image)
 
 
-def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
+def requested_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
     """Tell whether the request asks for a config drive, or `row` has one in any case; None: it says nothing."""
     if guest.config_drive is None:
         return None
@@ -112,9 +112,9 @@ def asked_config_drive(guest: GuestRequest, row: InstanceRow) -> bool | None:
 
 def differs_from(guest: GuestRequest, row: InstanceRow) -> bool:
     """Tell whether a request, where it says anything, tells the guest something else than the instance `row` does."""
-    asked = (guest.user_data, asked_config_drive(guest, row), guest.file_records)
+    requested_values = (guest.user_data, requested_config_drive(guest, row), guest.file_records)
     stored = (row.user_data, row.config_drive, row.files)
-    return any(value is not None and value != old for value, old in zip(asked, stored))
+    return any(value is not None and value != old for value, old in zip(requested_values, stored))
 
 
 def _user_data(name: str, value: Json) -> str | None:

@@ -58,14 +58,14 @@ class Option:
 
     def argument(self) -> Schema:
         """The option in an argument_spec."""
-        said = {
+        fields = {
             "elements": self.kind == "list" and self.elements,
             "required": self.required,
             "choices": list(self.choices),
             "default": self.default,
             "options": self.elements == "dict" and argument_spec(self.suboptions),
         }
-        spec: Schema = {"type": self.module or self.kind, **{key: value for key, value in said.items() if value}}
+        spec: Schema = {"type": self.module or self.kind, **{key: value for key, value in fields.items() if value}}
         return spec if self.no_log is None else {**spec, "no_log": self.no_log}
 
     def schema(self, site: bool) -> Schema:

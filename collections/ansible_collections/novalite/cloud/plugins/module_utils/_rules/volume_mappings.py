@@ -54,13 +54,13 @@ def volumes_of(image: JsonMapping) -> tuple[VolumeRequest, ...]:
         ) from None
 
 
-def merged(image: JsonMapping, asked: tuple[VolumeRequest, ...]) -> tuple[VolumeRequest, ...]:
+def merged(image: JsonMapping, requested_volumes: tuple[VolumeRequest, ...]) -> tuple[VolumeRequest, ...]:
     """The volumes that the request for a server asks for, and the image's that it does not replace: by the same device,
     or by another disk to start from. Raises NovaliteError."""
-    taken = {volume.device for volume in asked if volume.device}
-    boots = any(volume.boot for volume in asked)
+    taken = {volume.device for volume in requested_volumes if volume.device}
+    boots = any(volume.boot for volume in requested_volumes)
     own = [volume for volume in volumes_of(image) if volume.device not in taken and not (boots and volume.boot)]
-    return (*own, *asked)
+    return (*own, *requested_volumes)
 
 
 def _volume(device: JsonMapping) -> VolumeRequest:

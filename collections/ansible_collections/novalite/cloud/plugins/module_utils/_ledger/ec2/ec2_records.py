@@ -135,13 +135,14 @@ def _groups(connection: sa.Connection, numbers: t.Sequence[int]) -> dict[int, li
 
 
 def repeated(
-    connection: sa.Connection, project_id: str, action: str, token: str, asked: JsonMapping
+    connection: sa.Connection, project_id: str, action: str, token: str, parameters: JsonMapping
 ) -> list[str] | None:
     """Return what an earlier request with this token made; None if there was none: remember() then takes the result,
-    and others with the token wait until this transaction ends. Raises ConflictError if `asked` is another request."""
+    and others with the token wait until this transaction ends. Raises ConflictError if `parameters` are not what
+    that request had."""
     now = int(time.time())
     connection.execute(sa.delete(ec2_request).where(ec2_request.c.created_at < now - KEPT))
-    hashed = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    hashed = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
     made = connection.execute(
         sa.text(
             "INSERT INTO ec2_request (project_id, action, token, request_hash, result, created_at)"

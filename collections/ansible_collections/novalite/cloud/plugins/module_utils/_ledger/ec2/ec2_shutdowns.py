@@ -28,7 +28,7 @@ _FOLLOWED = "power_state"  # the action that power_states.follow() records
 def terminate(connection: sa.Connection, server: Instance) -> bool:
     """Begin to delete an instance whose guest was found to have shut itself down, if its owner wants that. Returns
     whether that is so. A job carries it out; where the project may have no more jobs, the next reconcile.yml does."""
-    if not _is_terminated_at_shutdown(connection, server["uuid"]) or _asked(connection, server["uuid"]):
+    if not _is_terminated_at_shutdown(connection, server["uuid"]) or _was_switched_off(connection, server["uuid"]):
         return False
     project_id = server["project"]["id"]
     request_id = api_created.mark(connection, [{"uuid": server["uuid"], "task_state": None}], project_id=project_id)
@@ -57,7 +57,7 @@ def _is_terminated_at_shutdown(connection: sa.Connection, uuid: str) -> bool:
     return connection.execute(own.where(instance.c.uuid == uuid, ~instance.c.locked)).scalar() == TERMINATE
 
 
-def _asked(connection: sa.Connection, uuid: str) -> bool:
+def _was_switched_off(connection: sa.Connection, uuid: str) -> bool:
     """Tell whether the last thing that was done to it was to switch it off."""
     log = instance_action.c
     query = sa.select(log.action).where(log.instance_uuid == uuid, log.action != _FOLLOWED)

@@ -37,14 +37,16 @@ def find_access_rule(connection: sa.Connection, user_id: str, rule_id: str) -> R
     raise NotFoundError(f"Could not find Access Rule: {rule_id[:64]}.")
 
 
-def record_access_rules(connection: sa.Connection, user_id: str, asked: t.Iterable[JsonMapping]) -> list[Rule]:
-    """Return the rules `asked` for, which the user has from now on.
+def record_access_rules(
+    connection: sa.Connection, user_id: str, requested_rules: t.Iterable[JsonMapping]
+) -> list[Rule]:
+    """Return the `requested_rules`, which the user has from now on.
 
     Each names one that is there by its `id`, or has a service, a method and a path. Raises NotFoundError.
     """
     there = {tuple(rule[name] for name in FIELDS[1:]): rule for rule in list_access_rules(connection, user_id)}
     rules = []
-    for item in asked:
+    for item in requested_rules:
         if "id" in item:
             rules.append(find_access_rule(connection, user_id, item["id"]))
             continue

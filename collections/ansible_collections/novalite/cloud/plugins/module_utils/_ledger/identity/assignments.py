@@ -87,11 +87,11 @@ def list_assignments(
     Each has the columns of its row and, where they apply, {user,group,project,domain,role}_name, _domain_id and
     _domain_name; an effective one has in `through` the assignment that it comes from.
     """
-    asked = equal({table.c.group_id: group_id, table.c.inherited: inherited})
+    conditions = equal({table.c.group_id: group_id, table.c.inherited: inherited})
     if not effective:
-        asked += equal({table.c.user_id: user_id, table.c.role: role_id, table.c.domain_id: domain_id})
-        asked += [] if project_ids is None else [table.c.project_id.in_(project_ids)]
-    query = sa.select(table).where(*asked).order_by(table.c.id)
+        conditions += equal({table.c.user_id: user_id, table.c.role: role_id, table.c.domain_id: domain_id})
+        conditions += [] if project_ids is None else [table.c.project_id.in_(project_ids)]
+    query = sa.select(table).where(*conditions).order_by(table.c.id)
     if effective:  # a role of one domain alone stands in no token
         query = query.join(role).where(role.c.domain_id.is_(None))
     rows = [dict(row) for row in connection.execute(query).mappings()]

@@ -89,8 +89,8 @@ def application_credential_of(
 ) -> Credential | None:
     """The one that somebody says to have, by its id, or by its user and name."""
     mine = sa.and_(application.c.user_id == user_id, application.c.name == name)
-    asked = mine if credential_id is None else application.c.id == credential_id
-    row = connection.execute(sa.select(application).where(asked)).mappings().first()
+    condition = mine if credential_id is None else application.c.id == credential_id
+    row = connection.execute(sa.select(application).where(condition)).mappings().first()
     return None if row is None else dict(row)
 
 

@@ -162,8 +162,8 @@ def within(roles: Names, granted: t.Iterable[str]) -> Names:
 
 def valid_trust(connection: sa.Connection, trust_id: str, now: float, issued_at: float) -> JsonObject | None:
     """Return the trust, if a token of it that was issued then may be used now."""
-    asked = {"trust_id": trust_id, "now": now, "issued_at": issued_at}
-    row = connection.execute(_TRUST, asked).mappings().first()
+    parameters = {"trust_id": trust_id, "now": now, "issued_at": issued_at}
+    row = connection.execute(_TRUST, parameters).mappings().first()
     return None if row is None else dict(row)
 
 

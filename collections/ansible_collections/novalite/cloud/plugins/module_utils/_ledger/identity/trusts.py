@@ -68,9 +68,9 @@ def find_trust(connection: sa.Connection, trust_id: str) -> Trust:
 
 def list_trusts(connection: sa.Connection, trustor: str | None = None, trustee: str | None = None) -> list[Trust]:
     """Return all trusts that have not ended, the oldest first; or those that this user gave, or was given."""
-    asked = equal({table.c.trustor_user_id: trustor, table.c.trustee_user_id: trustee})
+    conditions = equal({table.c.trustor_user_id: trustor, table.c.trustee_user_id: trustee})
     valid = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > time.time())
-    query = sa.select(table).where(*asked, valid).order_by(table.c.created_at, table.c.id)
+    query = sa.select(table).where(*conditions, valid).order_by(table.c.created_at, table.c.id)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 

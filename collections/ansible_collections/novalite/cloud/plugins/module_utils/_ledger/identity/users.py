@@ -50,9 +50,9 @@ def list_users(
     connection: sa.Connection, name: str | None = None, enabled: bool | None = None, domain_id: str | None = None
 ) -> list[User]:
     """All users, by name; or those of this name, state or domain."""
-    asked = equal({user.c.enabled: enabled, user.c.domain_id: domain_id})
-    asked += [] if name is None else [_is_shown_as(name)]
-    query = _USERS.where(*asked).order_by(SHOWN, user.c.id)
+    conditions = equal({user.c.enabled: enabled, user.c.domain_id: domain_id})
+    conditions += [] if name is None else [_is_shown_as(name)]
+    query = _USERS.where(*conditions).order_by(SHOWN, user.c.id)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 

@@ -46,9 +46,9 @@ def take_addresses(
     connection: sa.Connection, row: Network, number: str, fixed_ips: t.Sequence[JsonMapping] | None
 ) -> None:
     """Give the port `number` on the network `row`, which has none, these addresses; None: one of each family."""
-    asked = _asked(connection, row, fixed_ips)
-    _take_ipv4(connection, row, number, [wish for wish in asked if wish.version == 4])
-    for wish in asked:
+    wishes = _wishes(connection, row, fixed_ips)
+    _take_ipv4(connection, row, number, [wish for wish in wishes if wish.version == 4])
+    for wish in wishes:
         if wish.version == 6:
             _take_ipv6(connection, row, number, wish)
 
@@ -59,9 +59,9 @@ def change_addresses(connection: sa.Connection, row: Network, seen: Port, fixed_
 
     Raises TenantError for a router's port, and for IPv6 of a server's; NovaliteError for a server's port without IPv4.
     """
-    asked = _asked(connection, row, fixed_ips)
+    wishes = _wishes(connection, row, fixed_ips)
     before = [address for address in (seen.ip, *seen.more_ips) if address is not None]
-    four, six = ([wish for wish in asked if wish.version == version] for version in (4, 6))
+    four, six = ([wish for wish in wishes if wish.version == version] for version in (4, 6))
     named = [wish.address for wish in four]
     going = [address for address in before if address not in named]
     rest: list[Wish] = []
@@ -157,7 +157,7 @@ def _owners(number: str) -> list[str]:
     return [OF_VIF + number, *(f"{OF_VIF}{number}/{position}" for position in range(1, MOST_ADDRESSES))]
 
 
-def _asked(connection: sa.Connection, row: Network, fixed_ips: t.Sequence[JsonMapping] | None) -> list[Wish]:
+def _wishes(connection: sa.Connection, row: Network, fixed_ips: t.Sequence[JsonMapping] | None) -> list[Wish]:
     subnets = subnets_of_network(connection, row)
     if fixed_ips is None:
         return [Wish(None, of) for version in (4, 6) if (of := _of_version(subnets, version))]

@@ -46,7 +46,7 @@ class Attachable(t.NamedTuple):
 
 
 # what is said of a port by itself
-_SAID = ("name", "description", "admin_state_up", "device_id", "device_owner")
+_COLUMNS = ("name", "description", "admin_state_up", "device_id", "device_owner")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 
@@ -74,20 +74,20 @@ def create_port(connection: sa.Connection, project_id: str, row: Network, attrib
     pairs = checked_pairs(attributes["allowed_address_pairs"]) if attributes["allowed_address_pairs"] else None
     made = sa.update(vif).where(vif.c.id == number)
     connection.execute(made.values(allowed_address_pairs=pairs, port_security_enabled=secured))
-    said = {key: attributes[key] for key in _SAID}
-    said["extra_dhcp_opts"] = port_details.merged_options(None, attributes["extra_dhcp_opts"]) or None
-    insert_port(connection, number, project_id, kept=True, binding=attributes["binding"], **said)
+    column_values = {key: attributes[key] for key in _COLUMNS}
+    column_values["extra_dhcp_opts"] = port_details.merged_options(None, attributes["extra_dhcp_opts"]) or None
+    insert_port(connection, number, project_id, kept=True, binding=attributes["binding"], **column_values)
     _write_groups(connection, number, groups)
     take_addresses(connection, row, number, attributes["fixed_ips"])
     check_quota(connection, project_id, "ports", count(connection, project_id))
     return number
 
 
-def insert_port(connection: sa.Connection, number: str, project_id: str, kept: bool, **said: Json) -> None:
+def insert_port(connection: sa.Connection, number: str, project_id: str, kept: bool, **column_values: Json) -> None:
     """Record what was said of an interface by itself; one that is `kept` outlives its server."""
     now = int(time.time())
     values = {"vif_id": number, "project_id": project_id, "kept": kept, "created_at": now, "updated_at": now}
-    connection.execute(sa.insert(port).values({**values, **said}))
+    connection.execute(sa.insert(port).values({**values, **column_values}))
 
 
 def count(connection: sa.Connection, project_id: str) -> int:
@@ -108,15 +108,17 @@ def update_port(connection: sa.Connection, project_id: str, row: Network, seen: 
     port_security.check(changes, secured, seen.groups_in_force, seen.allowed_address_pairs)
     of_vif: JsonObject = {} if secured == seen.port_security_enabled else {"port_security_enabled": secured}
     of_server = ("device_id", "device_owner") if seen.instance_uuid is not None else ()
-    said = {key: changes[key] for key in (*_SAID, "binding") if key in changes and key not in of_server}
+    column_values = {key: changes[key] for key in (*_COLUMNS, "binding") if key in changes and key not in of_server}
     options = port_details.merged_options(seen.extra_dhcp_opts, changes.get("extra_dhcp_opts"))
     for_host = options != (seen.extra_dhcp_opts or [])
     if for_host:
-        said["extra_dhcp_opts"] = options or None
+        column_values["extra_dhcp_opts"] = options or None
     if connection.execute(sa.select(port.c.vif_id).where(port.c.vif_id == number)).first() is None:
-        insert_port(connection, number, project_id, kept=False, **said)
+        insert_port(connection, number, project_id, kept=False, **column_values)
     else:
-        connection.execute(sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **said))
+        connection.execute(
+            sa.update(port).where(port.c.vif_id == number).values(updated_at=int(time.time()), **column_values)
+        )
     if "allowed_address_pairs" in changes:
         pairs = checked_pairs(changes["allowed_address_pairs"] or []) or None
         if pairs != (seen.allowed_address_pairs or None):
@@ -210,17 +212,17 @@ def checked_pairs(listed: t.Sequence[AddressPair]) -> list[AddressPair]:
     if len(listed) > MAX_PAIRS:
         raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
     pairs: list[AddressPair] = []
-    for asked_pair in listed:
+    for requested_pair in listed:
         try:
-            parsed = texts.parse_network(asked_pair["ip_address"])
+            parsed = texts.parse_network(requested_pair["ip_address"])
             if parsed.size > MAX_RANGE:
                 raise ValueError(f"{parsed} has more than {MAX_RANGE} addresses")
             cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
         pair: AddressPair = {
-            "ip_address": cidr if "/" in asked_pair["ip_address"] else asked_pair["ip_address"],
-            "mac_address": None if (mac := asked_pair.get("mac_address")) is None else checked_mac(mac),
+            "ip_address": cidr if "/" in requested_pair["ip_address"] else requested_pair["ip_address"],
+            "mac_address": None if (mac := requested_pair.get("mac_address")) is None else checked_mac(mac),
         }
         if pair in pairs:
             raise NovaliteError(f"Request contains duplicate address pair: {pair['ip_address']}")
@@ -248,14 +250,14 @@ def _insert_with(connection: sa.Connection, nic: JsonMapping, text: str, row: Ne
 def _groups(connection: sa.Connection, project_id: str, group_uuids: t.Sequence[str] | None) -> list[int]:
     if group_uuids is None:
         return [ensure_default_group(connection, project_id, open_to_members=True)]
-    asked = [group_uuid.lower() for group_uuid in dict.fromkeys(group_uuids)]
+    requested_uuids = [group_uuid.lower() for group_uuid in dict.fromkeys(group_uuids)]
     rows = connection.execute(
         sa.select(security_group.c.uuid, security_group.c.id).where(
-            security_group.c.project_id == project_id, security_group.c.uuid.in_(asked)
+            security_group.c.project_id == project_id, security_group.c.uuid.in_(requested_uuids)
         )
     )
     id_by_uuid = {row.uuid: row.id for row in rows}
-    for group_uuid in asked:
+    for group_uuid in requested_uuids:
         if group_uuid not in id_by_uuid:
             raise NotFoundError(f"Security group {group_uuid} does not exist")
     return sorted(id_by_uuid.values())

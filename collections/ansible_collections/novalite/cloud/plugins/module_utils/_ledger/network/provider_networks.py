@@ -38,21 +38,21 @@ def carrier_of(attributes: JsonMapping, interfaces: t.Collection[str]) -> Carrie
 
     `interfaces` are the physical networks that there are. Raises NovaliteError.
     """
-    asked = {
+    provider_attributes = {
         name.removeprefix(PREFIX): attributes[name] for name in ATTRIBUTES if attributes.get(name) not in (None, "")
     }
-    if not asked:
+    if not provider_attributes:
         return None
-    if TYPE not in asked:
+    if TYPE not in provider_attributes:
         raise NovaliteError("Invalid input for operation: network_type required.")
-    kind = asked.pop(TYPE)
+    kind = provider_attributes.pop(TYPE)
     if kind not in _MANAGERS:
         raise NovaliteError(f"Invalid input for operation: network_type value '{kind}' not supported.")
     shown = "VLAN" if kind == "vlan" else kind
-    for name in asked:
+    for name in provider_attributes:
         if name not in _TAKES[kind]:
             raise NovaliteError(f"Invalid input for operation: {name} prohibited for {shown} provider network.")
-    interface, number = asked.get(PHYSICAL), asked.get(SEGMENT)
+    interface, number = provider_attributes.get(PHYSICAL), provider_attributes.get(SEGMENT)
     if interface is None and (kind == "flat" or (kind == "vlan" and number is not None)):
         what = "" if kind == "flat" else f"{SEGMENT} requires "
         needs = f"{what}{PHYSICAL} for {shown}" if what else f"{PHYSICAL} required for {shown}"

@@ -123,10 +123,10 @@ def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, request: 
             f"subnet: ip_version {request['version']} and subnet pool {pool.id} of IPv{pool.ip_version}"
         )
     cidr = request.get("cidr")
-    asked = None if cidr is None else _prefix(cidr, pool.ip_version)
+    requested_prefix = None if cidr is None else _prefix(cidr, pool.ip_version)
     length: int = request.get("prefixlen") or pool.default_prefixlen
-    if asked is not None:
-        length = netaddr.IPNetwork(asked).prefixlen
+    if requested_prefix is not None:
+        length = netaddr.IPNetwork(requested_prefix).prefixlen
     for bound, word, wrong in (
         (pool.min_prefixlen, "minimum", length < pool.min_prefixlen),
         (pool.max_prefixlen, "maximum", length > pool.max_prefixlen),
@@ -138,7 +138,7 @@ def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, request: 
     drawn = _drawn(connection, pool.id)
     _check_share(pool, project_id, length, drawn)
     taken = [prefix for prefix, _owner in drawn]
-    if asked is None:
+    if requested_prefix is None:
         free = prefixes.first_free(pool.prefixes, taken, length)
         if free is None:
             raise ConflictError(
@@ -146,11 +146,15 @@ def draw(connection: sa.Connection, pool: SubnetPool, project_id: str, request: 
                 f"delete subnets of subnet pool {pool.id}, or give it more prefixes."
             )
         return free
-    if not prefixes.within(asked, pool.prefixes) or prefixes.overlapping([asked], taken) is not None:
+    if (
+        not prefixes.within(requested_prefix, pool.prefixes)
+        or prefixes.overlapping([requested_prefix], taken) is not None
+    ):
         raise ConflictError(
-            f"Failed to allocate subnet: {asked} is not free in subnet pool {pool.id}: leave cidr out for one that is."
+            f"Failed to allocate subnet: {requested_prefix} is not free in subnet pool {pool.id}: "
+            "leave cidr out for one that is."
         )
-    return asked
+    return requested_prefix
 
 
 def _check_share(pool: SubnetPool, project_id: str, length: int, drawn: t.Sequence[tuple[str, str]]) -> None:

@@ -96,9 +96,9 @@ def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]
     return {host: [of_host[name] for name in sorted(of_host)] for host, of_host in memberships_by_host.items()}
 
 
-def zone_of(said: str, aggregates: t.Iterable[Membership]) -> str:
-    """A host's availability zone; `said` is the inventory's."""
-    return next((record.zone for record in aggregates if record.zone), said)
+def zone_of(inventory_zone: str, aggregates: t.Iterable[Membership]) -> str:
+    """A host's availability zone; `inventory_zone` is the inventory's."""
+    return next((record.zone for record in aggregates if record.zone), inventory_zone)
 
 
 def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:

@@ -30,12 +30,12 @@ def fresh_hosts(
     """
     fresh = []
     for row in connection.execute(sa.select(table).where(table.c.name.in_(sorted(expected)))):
-        asked_of_it = expected[row.name]
+        expected_facts = expected[row.name]
         # a last_seen_at that is yet to come is another controller's clock, or ours before it was set
-        if asked_of_it is None or not row.up or row.failed_builds or not 0 <= now - row.last_seen_at <= max_age:
+        if expected_facts is None or not row.up or row.failed_builds or not 0 <= now - row.last_seen_at <= max_age:
             continue
         known = {**row.facts, **{column: getattr(row, column) for column in ("state_dir", *POLICY)}}
-        if all(known.get(key) == value for key, value in asked_of_it.items()):
+        if all(known.get(key) == value for key, value in expected_facts.items()):
             fresh.append(row.name)
     return sorted(fresh)
 

@@ -164,11 +164,11 @@ def _explanation(outcome: Outcome, uuid: str, everything: bool) -> JsonObject:
     return {**explained, "lines": lines_of(explained, named=None if everything else NAMED)}
 
 
-def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[JsonMapping], asked: int) -> str:
+def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[JsonMapping], requested_count: int) -> str:
     counts = collections.Counter(server["host"] for server in placed)
     shares = ", ".join(f"{count} on {host}" for host, count in sorted(counts.items())[:10])
     more = f" and on {len(counts) - 10} other hosts" if len(counts) > 10 else ""
-    line = f"placed {len(placed)} of {asked} instances" + (f": {shares}{more}" if shares else "")
+    line = f"placed {len(placed)} of {requested_count} instances" + (f": {shares}{more}" if shares else "")
     if unplaced:
         # the one that found no host says why; those that were given up for it only point to it
         reasons = sorted(

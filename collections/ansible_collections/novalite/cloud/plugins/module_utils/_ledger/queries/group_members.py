@@ -66,9 +66,9 @@ def complete(
                 plans[kind]["security_groups"] = add_members(plans[kind]["security_groups"], members)
     for host, groups in elsewhere.items():
         built = hosts.get(host, {}).get("build", {}).get("security_groups", ())
-        if unsaid := groups - {group["id"] for group in built if "members" in group}:
+        if remaining_ids := groups - {group["id"] for group in built if "members" in group}:
             hosts.setdefault(host, {})["groups"] = {
-                "security_groups": [with_members({"id": group}, members) for group in sorted(unsaid)]
+                "security_groups": [with_members({"id": group}, members) for group in sorted(remaining_ids)]
             }
 
 

@@ -262,8 +262,8 @@ def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElemen
         conditions.append(c.image["id"].as_string() == query.image)
     if query.availability_zone is not None:
         there = sa.select(compute_host.c.name).where(compute_host.c.zone == query.availability_zone)
-        asked = sa.and_(c.host.is_(None), c.availability_zone == query.availability_zone)
-        conditions.append(sa.or_(c.host.in_(there), asked))
+        unplaced_in_zone = sa.and_(c.host.is_(None), c.availability_zone == query.availability_zone)
+        conditions.append(sa.or_(c.host.in_(there), unplaced_in_zone))
     if query.since is not None:
         conditions.append(c.updated_at >= query.since)
     if query.before is not None:

@@ -30,7 +30,7 @@ Record = JsonObject
 
 NOBODY = "0.0.0.0/32"  # no packet is addressed to it
 FAMILIES = ("IPv4", "IPv6")
-SAID = ("protocol_said", "cidr_said")  # as the maker wrote them; null: as they are stored
+WRITTEN_COLUMNS = ("protocol_said", "cidr_said")  # as the maker wrote them; null: as they are stored
 
 
 def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
@@ -74,7 +74,7 @@ def open_egress(group: JsonMapping) -> list[Record]:
             "cidr": EVERYONE[family],
             "description": "",
             **dict.fromkeys(("port_min", "port_max", "said_cidr", "remote_group_id", "remote_group_uuid")),
-            **dict.fromkeys(SAID),
+            **dict.fromkeys(WRITTEN_COLUMNS),
         }
         for family in FAMILIES
     ]
@@ -167,7 +167,7 @@ def add_rule(connection: sa.Connection, project_id: str, group_uuid: str, rule: 
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
             **{column: value for column, value in normalised_rule.items() if column not in ("remote_group", "cidr")},
-            **{column: rule.get(column) for column in SAID},
+            **{column: rule.get(column) for column in WRITTEN_COLUMNS},
             # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
             cidr=None if rule.get("cidr") is None else normalised_rule["cidr"],
         )

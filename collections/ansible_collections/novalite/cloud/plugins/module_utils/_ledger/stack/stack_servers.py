@@ -106,7 +106,7 @@ def desired_server(server: Server, request: ServerRequest, live: Live | None) ->
     guest = request.guest
     config_drive = guest.config_drive
     if live is not None:
-        config_drive = guest_requests.asked_config_drive(guest, live["row"])
+        config_drive = guest_requests.requested_config_drive(guest, live["row"])
     values: JsonObject = {
         "flavor": request.flavor,
         "image": request.image,
@@ -120,13 +120,13 @@ def desired_server(server: Server, request: ServerRequest, live: Live | None) ->
         "files": guest.file_records,
         "config_drive": config_drive,
     }
-    said = {field: value for field, value in values.items() if field in server.fields}
-    if live is not None and said.get("image") == live["image_id"]:
-        said["image"] = live["image"]
+    desired = {field: value for field, value in values.items() if field in server.fields}
+    if live is not None and desired.get("image") == live["image_id"]:
+        desired["image"] = live["image"]
     group = request.hints.get("group")
     if group is not None:
-        said["server_group"] = group
-    return said
+        desired["server_group"] = group
+    return desired
 
 
 def launched_with(stack: Stack, server: Server) -> JsonObject:
